@@ -1,0 +1,80 @@
+# Every target works from a fresh clone; `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+SET_UP := .venv/.set-up
+heading = @printf '\n== %s\n' "$(1)"
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(SET_UP) ## Make .venv with bin/tandem, from the locked versions
+
+# Redone when the dependencies change, not when the code does: the install is editable.
+$(SET_UP): pyproject.toml requirements.lock
+	$(call heading,setup: virtual environment and locked dependencies)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Tandem needs Python 3.11 or newer as '$(PYTHON)'; name another one with" \
+	       "'make setup PYTHON=python3.12'."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -qq -y python3-venv; \
+	  else \
+	    echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; \
+	    exit 1; \
+	  fi; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	@touch $@
+
+.PHONY: lint
+lint: $(SET_UP) ## Style and formatting (ruff)
+	$(call heading,lint)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: $(SET_UP) ## Static types (mypy, strict)
+	$(call heading,types)
+	@$(BIN)/mypy
+
+.PHONY: layers
+layers: $(SET_UP) ## Who may import whom (import-linter)
+	$(call heading,layers)
+	@$(BIN)/lint-imports
+
+.PHONY: unit
+unit: $(SET_UP) ## Unit and property tests (pytest)
+	$(call heading,unit and property tests)
+	@$(BIN)/pytest
+
+.PHONY: simulate
+simulate: $(SET_UP) ## 2,000 simulated schedules of failures
+	$(call heading,simulated schedules)
+	@$(BIN)/tandem simulate --schedules 2000 --seed 1
+
+.PHONY: test
+test: ## Everything above; what CI runs
+	@$(MAKE) setup
+	@$(MAKE) lint
+	@$(MAKE) types
+	@$(MAKE) layers
+	@$(MAKE) unit
+	@$(MAKE) simulate
+
+.PHONY: lock
+lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --all-extras \
+	  --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find operator spark_images tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf operator/*.egg-info spark_images/runtime/*.egg-info *.egg-info
