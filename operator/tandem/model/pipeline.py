@@ -1,0 +1,110 @@
+"""The edge: plain parsed data in, a typed pipeline or all its problems out; and back."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar, cast
+
+from tandem.model.documents import Document, RuleBook, document, setting
+from tandem.model.kinds import Choice, Text, Unreadable, Whole
+from tandem.model.problems import Problem
+from tandem.model.rules import RULES
+from tandem.model.spec import Spec
+from tandem.model.status import Status
+
+T = TypeVar("T")
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+
+class ApiVersion(StrEnum):
+    """The version of the resource."""
+
+    V1ALPHA1 = "tandem.dev/v1alpha1"
+
+
+class ResourceKind(StrEnum):
+    """The kind of the resource."""
+
+    STREAM_PIPELINE = "StreamPipeline"
+
+
+# What else Kubernetes keeps in the metadata of any object: accepted, none of our business.
+@document(
+    ignored=(
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "labels",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+    )
+)
+class Metadata:
+    """What Kubernetes knows of the pipeline."""
+
+    name: str = setting(
+        # Names of pods and services are made from it and may have 63 characters.
+        Text("a name of at most 40 small letters, digits and dashes (RFC 1123)", _LABEL, 40),
+        doc="Name of the pipeline.",
+    )
+    namespace: str = setting(
+        Text("a name of small letters, digits and dashes (RFC 1123)", _LABEL, 63),
+        default="default",
+        doc="Namespace; of no meaning on a laptop.",
+    )
+    uid: str | None = setting(Text(), default=None, doc="Given by the API server.")
+    generation: int = setting(Whole(0), default=0, doc="Counted by the API server.")
+
+
+@document(ignored=("status",))
+class Pipeline:
+    """A `StreamPipeline`."""
+
+    api_version: ApiVersion = setting(Choice(ApiVersion), doc="Version of the resource.")
+    kind: ResourceKind = setting(Choice(ResourceKind), doc="Kind of the resource.")
+    metadata: Metadata = setting(Document(Metadata), doc="Name and what Kubernetes adds.")
+    spec: Spec = setting(Document(Spec), doc="What the pipeline should be.")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a document is not what it should be: one problem or more."""
+
+    problems: tuple[Problem, ...]
+
+
+def parse_pipeline(data: object) -> Pipeline | Refusal:
+    """Make a pipeline of a parsed manifest or resource; its status is not looked at.
+
+    Never raises: whatever the data are, they are a pipeline or a refusal with all problems.
+    """
+    return _parse(Document(Pipeline), data)
+
+
+def parse_status(data: object) -> Status | Refusal:
+    """Make a status of the plain data that `status_document` gives."""
+    return _parse(Document(Status), data)
+
+
+def pipeline_document(pipeline: Pipeline) -> dict[str, object]:
+    """Write a pipeline as plain data, defaults included; parsing it gives the same pipeline."""
+    return cast("dict[str, object]", Document(Pipeline).write(pipeline))
+
+
+def status_document(status: Status) -> dict[str, object]:
+    """Write a status as plain data."""
+    return cast("dict[str, object]", Document(Status).write(status))
+
+
+def _parse(kind: Document[T], data: object) -> T | Refusal:
+    reading = RuleBook(RULES)
+    try:
+        found = kind.read(data, (), reading)
+    except Unreadable:
+        return Refusal(tuple(reading.problems))
+    return Refusal(tuple(reading.problems)) if reading.problems else found
