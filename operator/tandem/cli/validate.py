@@ -1,14 +1,134 @@
 """`tandem validate FILE`: everything that can be known about a manifest before starting it."""
 
 import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem.model.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
+from tandem.query_file import check_query_file
+
+VALID, INVALID, UNREADABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem and where it stands."""
+
+    file: str
+    position: Position
+    problem: Problem
+
+    def as_json(self) -> dict[str, object]:
+        """The finding for programs; large values are shortened to text."""
+        value = self.problem.value
+        plain = value is None or isinstance(value, str | int | float)
+        return {
+            "file": self.file,
+            "line": self.position.line,
+            "column": self.position.column,
+            "path": path_text(self.problem.path),
+            "value": None if isinstance(value, Absent) else value if plain else value_text(value),
+            "fault": self.problem.fault.value,
+            "expected": self.problem.expected,
+        }
+
+    def as_text(self) -> Text:
+        """The finding as one line for people and for editors that follow file:line."""
+        return Text.assemble(
+            (f"{self.file}:{self.position.line}: ", "dim"),
+            (path_text(self.problem.path), "bold"),
+            ": ",
+            (value_text(self.problem.value), "red"),
+            " → ",
+            self.problem.expected,
+        )
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `validate`."""
-    parser = subparsers.add_parser("validate", help="check a manifest before starting it")
-    parser.add_argument("file", metavar="FILE", help="a YAML file with StreamPipelines")
+    parser = subparsers.add_parser(
+        "validate",
+        help="check manifests before starting them",
+        description="Prints every problem with its line, field, value and what would be right. "
+        "Exit code 0: all is well; 1: there are problems; 2: a file cannot be read.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="YAML with StreamPipelines")
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the file."""
-    raise NotImplementedError(args.file)
+    """Check the files and print what was found."""
+    findings: list[Finding] = []
+    checked = 0
+    for name in args.files:
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            print(f"tandem validate: cannot read {name}: {reason}", file=sys.stderr)
+            return UNREADABLE
+        found, count = check_text(name, text)
+        findings += found
+        checked += count
+    if args.output == "json":
+        print(json.dumps([finding.as_json() for finding in findings], indent=2))
+    else:
+        _print(findings, checked)
+    return INVALID if findings else VALID
+
+
+def check_text(file: str, text: str) -> tuple[list[Finding], int]:
+    """Find all problems of a file's text, and count its documents.
+
+    Queries in Python are looked up beside the file.
+    """
+    loaded = load_manifests(text)
+    if isinstance(loaded, Unparsable):
+        return [Finding(file, loaded.position, loaded.problem)], 0
+    if not loaded:
+        nothing = Problem((), ABSENT, Fault.MISSING, "a StreamPipeline")
+        return [Finding(file, Position(1, 1), nothing)], 0
+    findings: list[Finding] = []
+    names: set[tuple[str, str]] = set()
+    for manifest in loaded:
+        problems = _problems(manifest, Path(file).parent, names)
+        findings += [
+            Finding(file, manifest.position(problem.path), problem) for problem in problems
+        ]
+    return sorted(findings, key=lambda finding: finding.position), len(loaded)
+
+
+def _problems(manifest: Manifest, directory: Path, names: set[tuple[str, str]]) -> list[Problem]:
+    problems = list(manifest.problems)
+    parsed = parse_pipeline(manifest.data)
+    if isinstance(parsed, Refusal):
+        return problems + list(parsed.problems)
+    problems += check_query_file(parsed, directory)
+    return problems + _repeated_name(parsed, names)
+
+
+def _repeated_name(pipeline: Pipeline, names: set[tuple[str, str]]) -> list[Problem]:
+    """Report a name that an earlier document of the file has; remember this one."""
+    name = (pipeline.metadata.namespace, pipeline.metadata.name)
+    if name not in names:
+        names.add(name)
+        return []
+    wanted = "a name that no other document of the file has"
+    return [Problem(("metadata", "name"), pipeline.metadata.name, Fault.DUPLICATE, wanted)]
+
+
+def _print(findings: list[Finding], checked: int) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for finding in findings:
+        console.print(finding.as_text())
+    if findings:
+        console.print(f"{len(findings)} problem{'' if len(findings) == 1 else 's'}")
+    else:
+        console.print(f"{checked} pipeline{'' if checked == 1 else 's'}, no problem")
