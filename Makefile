@@ -68,6 +68,10 @@ test: ## Everything above; what CI runs
 	@$(MAKE) unit
 	@$(MAKE) simulate
 
+.PHONY: reference
+reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
+	@$(BIN)/python -m tandem.reference > docs/reference.md
+
 .PHONY: lock
 lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --all-extras \

@@ -189,6 +189,11 @@ def _read_setting(
     meant: Mapping[str, object],
 ) -> object:
     if isinstance(declared.kind, Inline):
+        if any(name in meant for name in declared.names) and not any(
+            name in value for name in declared.names
+        ):
+            # The misspelt name of an alternative is one mistake and has been reported.
+            raise Unreadable
         return declared.kind.read(value, at, reading)
     # A misspelt field is read all the same, so that what is wrong in it comes out at once.
     written = declared.name if declared.name in value else meant.get(declared.name, declared.name)

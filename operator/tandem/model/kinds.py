@@ -206,7 +206,7 @@ class Size(Kind[ByteSize]):
     @property
     def expected(self) -> str:
         why = f" ({self.why})" if self.why else ""
-        return f"an amount of bytes from {self.least} to {self.most}{why}, such as 1g or 512Mi"
+        return f"an amount of bytes from {self.least} to {self.most}{why}, such as 1g or 800Mi"
 
     def read(self, value: object, at: Path, reading: Reading) -> ByteSize:
         if isinstance(value, bool) or not isinstance(value, str | int):

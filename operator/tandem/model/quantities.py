@@ -47,11 +47,12 @@ class ByteSize:
     count: int
 
     def __str__(self) -> str:
-        for units in (_BINARY, _DECIMAL):
-            for unit, size in units.items():
-                if self.count and self.count % size == 0:
-                    return f"{self.count // size}{unit}"
-        return str(self.count)
+        exact = [
+            f"{self.count // size}{unit}"
+            for unit, size in {**_BINARY, **_DECIMAL, "": 1}.items()
+            if self.count % size == 0
+        ]
+        return min(exact, key=len) if self.count else "0"
 
 
 def parse_duration(text: str) -> Duration:
