@@ -57,7 +57,7 @@ def load_manifests(text: str) -> list[Manifest] | Unparsable:
     try:
         loader = _Loader(text)
     except yaml.YAMLError as error:
-        return _unparsable(error)
+        return _unparsable(error, text)
     manifests = []
     try:
         while loader.check_node():
@@ -65,7 +65,7 @@ def load_manifests(text: str) -> list[Manifest] | Unparsable:
             if root is not None and root.tag != _NULL:
                 manifests.append(_manifest(loader, root))
     except yaml.YAMLError as error:
-        return _unparsable(error)
+        return _unparsable(error, text)
     except RecursionError:
         expected = "a document nested less deeply"
         return Unparsable(Position(1, 1), Problem((), ABSENT, Fault.SYNTAX, expected))
@@ -186,10 +186,12 @@ def _position(mark: yaml.Mark) -> Position:
     return Position(mark.line + 1, mark.column + 1)
 
 
-def _unparsable(error: yaml.YAMLError) -> Unparsable:
+def _unparsable(error: yaml.YAMLError, text: str) -> Unparsable:
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or str(error)
     context = getattr(error, "context", None)
     expected = f"YAML: {reason}{f' {context}' if context else ''}"
     position = _position(mark) if mark is not None else Position(1, 1)
-    return Unparsable(position, Problem((), ABSENT, Fault.SYNTAX, expected))
+    lines = text.splitlines()
+    line = lines[position.line - 1].strip() if position.line <= len(lines) else "(end of file)"
+    return Unparsable(position, Problem((), line, Fault.SYNTAX, expected))

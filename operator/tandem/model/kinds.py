@@ -90,6 +90,8 @@ class Whole(Kind[int]):
     def expected(self) -> str:
         if self.most == 2**63 - 1:
             return f"a whole number of {self.least:,} or more"
+        if self.most == self.least + 1:
+            return f"{self.least} or {self.most}"
         return f"a whole number from {self.least:,} to {self.most:,}"
 
     def read(self, value: object, at: Path, reading: Reading) -> int:

@@ -49,7 +49,7 @@ class Metadata:
 
     name: str = setting(
         # Names of pods and services are made from it and may have 63 characters.
-        Text("a name of at most 40 small letters, digits and dashes (RFC 1123)", _LABEL, 40),
+        Text("a name of small letters, digits and dashes (RFC 1123)", _LABEL, 40),
         doc="Name of the pipeline.",
     )
     namespace: str = setting(

@@ -12,7 +12,7 @@ class Word(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Self:
+    def __new__(cls, value: str, meaning: str = "") -> Self:
         """Make a member; the meaning is for people and takes no part in comparisons."""
         member = str.__new__(cls, value)
         member._value_ = value

@@ -1,0 +1,139 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tandem.cli import main
+from tandem.cli.validate import check_text
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
+
+PIPELINE = """\
+apiVersion: tandem.dev/v1alpha1
+kind: StreamPipeline
+metadata: {name: NAME}
+spec:
+  streams:
+  - name: payments
+    schema: user STRING
+    key: [user]
+    source: {http: {}}
+  query: {python: {file: query.py, function: build}}
+  sinks:
+  - {name: out, console: {}}
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "query.py").write_text("def build(streams):\n    return streams['payments']\n")
+    return tmp_path
+
+
+def write(directory: Path, text: str) -> str:
+    file = directory / "pipeline.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_examples_are_right(example: Path) -> None:
+    assert main(["validate", str(example)]) == 0
+
+
+def test_there_is_an_example_of_each_kind() -> None:
+    assert len(EXAMPLES) == 7
+
+
+def test_all_documents_of_a_file_are_checked(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"---\n{PIPELINE.replace('NAME', 'one')}---\n---\n{PIPELINE.replace('NAME', 'two')}"
+    assert main(["validate", write(directory, text)]) == 0
+    assert "2 pipelines" in capsys.readouterr().out
+
+
+def test_a_problem_is_printed_with_line_field_value_and_remedy(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(directory, PIPELINE.replace("NAME", "one") + "  pairs:\n    cuont: 3\n")
+    assert main(["validate", file]) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(f"{file}:14: spec.pairs.cuont: 3 → ")
+    assert "count" in first
+
+
+def test_json_output_is_a_list_of_problems(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(directory, PIPELINE)
+    assert main(["validate", file, "-o", "json"]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)
+    assert {key: problem[key] for key in ("file", "line", "column", "path", "value", "fault")} == {
+        "file": file,
+        "line": 3,
+        "column": 18,
+        "path": "metadata.name",
+        "value": "NAME",
+        "fault": "BadFormat",
+    }
+    assert problem["expected"]
+
+
+def test_json_output_of_a_right_file_is_an_empty_list(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", write(directory, PIPELINE.replace("NAME", "one")), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
+def test_a_file_that_cannot_be_read(
+    directory: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = directory / "other.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    assert main(["validate", str(file)]) == 2
+    assert str(file) in capsys.readouterr().err
+
+
+def test_a_name_stands_once_in_a_file(directory: Path) -> None:
+    one = PIPELINE.replace("NAME", "one")
+    findings, _ = check_text(str(directory / "x.yaml"), f"{one}---\n{one}")
+    assert [(f.position.line, f.problem.fault.value) for f in findings] == [(16, "Duplicate")]
+
+
+@pytest.mark.parametrize(
+    ("content", "field", "words"),
+    [
+        (None, "file", "readable"),
+        ("def build(:\n", "file", "line 1"),
+        ("def biuld(streams): ...\n", "function", "biuld"),
+    ],
+)
+def test_a_python_query_is_looked_up_beside_the_manifest(
+    directory: Path, content: str | None, field: str, words: str
+) -> None:
+    query = directory / "query.py"
+    query.unlink()
+    if content is not None:
+        query.write_text(content)
+    findings, _ = check_text(str(directory / "x.yaml"), PIPELINE.replace("NAME", "one"))
+    (finding,) = findings
+    assert finding.problem.path == ("spec", "query", "python", field)
+    assert words in finding.problem.expected
+
+
+def test_without_a_command_usage_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2
+    assert "COMMAND" in capsys.readouterr().err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("tandem ")

@@ -1,0 +1,253 @@
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.model.documents import Document, settings_of
+from tandem.model.pipeline import (
+    Pipeline,
+    Refusal,
+    parse_pipeline,
+    parse_status,
+    pipeline_document,
+    status_document,
+)
+from tandem.model.problems import Fault, path_text
+from tandem.model.quantities import ByteSize, Duration
+from tandem.model.rules import normal_path
+from tandem.model.spec import ConsoleSink, FilesSource, OnError, OutputMode, Spec
+from tandem.model.spec_kinds import SqlQuery
+from tandem.model.states import (
+    ConditionStatus,
+    ConditionType,
+    MemberKind,
+    MemberState,
+    PairState,
+    Phase,
+    SinkClass,
+)
+from tandem.model.status import Condition, Member, PairStatus, SinkStatus, Status
+
+
+def parsed(data: object) -> Pipeline:
+    found = parse_pipeline(data)
+    assert isinstance(found, Pipeline), found
+    return found
+
+
+def problems(data: object) -> set[tuple[str, Fault]]:
+    found = parse_pipeline(data)
+    assert isinstance(found, Refusal)
+    return {(path_text(problem.path), problem.fault) for problem in found.problems}
+
+
+def test_what_is_not_given_has_the_designs_defaults(payments: dict[str, Any]) -> None:
+    spec = parsed(payments).spec
+    assert spec.epoch.interval == Duration(500)
+    assert spec.epoch.max_bytes == ByteSize(32_000_000)
+    assert (spec.splits.count, spec.pairs.count, spec.merges.count) == (2, 2, 1)
+    assert (spec.pairs.replicas, spec.pairs.spares) == (2, 0)
+    assert (spec.spark.cores, spec.spark.memory, spec.spark.conf) == (1, ByteSize(2**30), ())
+    assert spec.query.output_mode is OutputMode.APPEND
+    assert not spec.suspend
+    (stream,) = spec.streams
+    assert stream.on_error is OnError.DEAD_LETTER
+    assert stream.watermark is None
+
+
+def test_alternatives_become_types(payments: dict[str, Any]) -> None:
+    spec = parsed(payments).spec
+    source = spec.streams[0].source
+    assert isinstance(source, FilesSource)
+    assert (source.path, source.bounded, source.partitions) == ("data", False, 1)
+    assert isinstance(spec.query.program, SqlQuery)
+    assert isinstance(spec.sinks[0].target, ConsoleSink)
+
+
+def test_a_pipeline_survives_being_written(payments: dict[str, Any]) -> None:
+    payments["spec"]["spark"] = {"conf": {"spark.ui.enabled": False, "spark.x": 3}}
+    payments["spec"]["streams"][0]["watermark"] = {"column": "at", "delay": "1m30s"}
+    pipeline = parsed(payments)
+    assert pipeline.spec.spark.conf == (("spark.ui.enabled", "false"), ("spark.x", "3"))
+    assert parsed(pipeline_document(pipeline)) == pipeline
+
+
+def test_what_kubernetes_adds_is_accepted(payments: dict[str, Any]) -> None:
+    payments["metadata"] |= {"uid": "u-1", "generation": 3, "labels": {"a": "b"}, "finalizers": []}
+    payments["status"] = {"anything": True}
+    metadata = parsed(payments).metadata
+    assert (metadata.uid, metadata.generation, metadata.namespace) == ("u-1", 3, "default")
+
+
+def test_null_counts_as_not_written(payments: dict[str, Any]) -> None:
+    payments["spec"]["epoch"] = None
+    payments["spec"]["streams"][0]["key"] = None
+    assert problems(payments) == {("spec.streams[0].key", Fault.MISSING)}
+
+
+def test_rules_judge_what_could_be_read(payments: dict[str, Any]) -> None:
+    stream = payments["spec"]["streams"][0]
+    second = deepcopy(stream) | {"key": ["amount"], "source": 3}
+    payments["spec"]["streams"].append(second)
+    stream |= {"source": {"http": "yes"}, "key": ["usr"], "watermark": {"column": "user"}}
+    assert problems(payments) == {
+        ("spec.streams[0].source.http", Fault.WRONG_TYPE),
+        ("spec.streams[0].key[0]", Fault.NO_SUCH_COLUMN),
+        ("spec.streams[0].watermark.delay", Fault.MISSING),
+        ("spec.streams[0].watermark.column", Fault.UNFIT_TYPE),
+        ("spec.streams[1].source", Fault.WRONG_TYPE),
+        ("spec.streams[1].name", Fault.DUPLICATE),
+    }
+
+
+def test_keys_correspond_by_position_not_by_name(payments: dict[str, Any]) -> None:
+    payments["spec"]["streams"].append(
+        {
+            "name": "refunds",
+            "schema": "who STRING, why STRING",
+            "key": ["who"],
+            "source": {"http": {}},
+        }
+    )
+    payments["spec"]["query"]["sql"] += " UNION ALL SELECT who, 1 FROM refunds"
+    assert len(parsed(payments).spec.streams) == 2
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def paths_into(data: object) -> list[tuple[Any, ...]]:
+    if isinstance(data, dict):
+        items = list(data.items())
+    elif isinstance(data, list):
+        items = list(enumerate(data))
+    else:
+        return [()]
+    return [(), *((step, *rest) for step, inner in items for rest in paths_into(inner))]
+
+
+@given(data=json_like)
+def test_parsing_any_data_never_raises(data: object) -> None:
+    assert isinstance(parse_pipeline(data), Refusal)
+    parse_status(data)
+
+
+@given(draw=st.data())
+def test_parsing_a_manifest_with_one_value_replaced_never_raises(draw: st.DataObject) -> None:
+    data = FULL
+    path = draw.draw(st.sampled_from(paths_into(data)[1:]))
+    data = deepcopy(data)
+    inner: Any = data
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = draw.draw(json_like)
+    found = parse_pipeline(data)
+    if isinstance(found, Pipeline):
+        assert parse_pipeline(pipeline_document(found)) == found
+
+
+FULL: dict[str, Any] = {
+    "apiVersion": "tandem.dev/v1alpha1",
+    "kind": "StreamPipeline",
+    "metadata": {"name": "full", "namespace": "streams"},
+    "spec": {
+        "epoch": {"interval": "1s", "maxBytes": "1Mi"},
+        "streams": [
+            {
+                "name": "a",
+                "schema": "k STRING, at TIMESTAMP",
+                "key": ["k"],
+                "watermark": {"column": "at", "delay": "1s", "idleTimeout": "5s"},
+                "source": {"generator": {"rowsPerSecond": 1, "keys": 2, "skew": 0.5, "rows": 9}},
+                "onError": "fail",
+            },
+            {
+                "name": "b",
+                "schema": "k STRING",
+                "key": ["k"],
+                "source": {"kafka": {"bootstrapServers": "k:9092", "topic": "b"}},
+            },
+        ],
+        "query": {"python": {"file": "query.py", "function": "build"}, "outputMode": "update"},
+        "splits": {"count": 3},
+        "pairs": {"count": 3, "replicas": 1, "spares": 1},
+        "merges": {"count": 1},
+        "sinks": [
+            {"name": "files", "files": {"path": "out", "format": "json"}},
+            {"name": "topic", "kafka": {"bootstrapServers": "k:9092", "topic": "out"}},
+            {"name": "post", "http": {"url": "https://example.org/in"}},
+        ],
+        "spark": {"cores": 2, "memory": "2g", "conf": {"spark.ui.enabled": "false"}},
+        "suspend": True,
+    },
+}
+
+
+def test_a_manifest_with_everything_in_it_is_right() -> None:
+    assert parsed(pipeline_document(parsed(FULL))) == parsed(FULL)
+
+
+@pytest.mark.parametrize("where", ["schema", "name", "key", "source", "watermark"])
+def test_an_unreadable_field_hides_no_other(payments: dict[str, Any], where: str) -> None:
+    payments["spec"]["streams"][0][where] = 7
+    payments["spec"]["sinks"][0]["name"] = "Not A Label"
+    assert problems(payments) == {
+        (f"spec.streams[0].{where}", Fault.WRONG_TYPE),
+        ("spec.sinks[0].name", Fault.BAD_FORMAT),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "normal"),
+    [("a/b", "a/b"), ("./a//b/", "a/b"), ("/a/../b", "/b"), ("../a", "../a"), ("a/..", "")],
+)
+def test_equal_paths_are_written_alike(path: str, normal: str) -> None:
+    assert normal_path(path) == normal
+
+
+def test_a_status_survives_being_written() -> None:
+    status = Status(
+        observed_generation=4,
+        phase=Phase.RUNNING,
+        conditions=(
+            Condition(
+                type=ConditionType.PAIRED,
+                status=ConditionStatus.FALSE,
+                reason="ReplicaGone",
+                last_transition_time="2026-01-01T00:00:00Z",
+            ),
+        ),
+        pairs=(PairStatus(name="pair-0", state=PairState.ALONE, primary="pair-0-a", epoch=41),),
+        sinks=(SinkStatus(name="totals", delivery=SinkClass.TRANSACTIONAL, position=40),),
+        members=(Member(name="split-0", kind=MemberKind.SPLIT, pid=12, state=MemberState.RUNNING),),
+    )
+    written = status_document(status)
+    assert written["sinks"] == [{"name": "totals", "class": "Transactional", "position": 40}]
+    assert written["observedGeneration"] == 4
+    assert parse_status(written) == status
+
+
+def test_states_have_meanings_and_ends() -> None:
+    assert [phase for phase in Phase if phase.terminal] == [Phase.REFUSED, Phase.COMPLETED]
+    assert Phase("Running").meaning
+
+
+def test_every_field_is_explained() -> None:
+    seen: set[type[Any]] = set()
+
+    def visit(cls: type[Any]) -> None:
+        seen.add(cls)
+        for declared in settings_of(cls):
+            assert declared.doc.endswith("."), declared
+            if isinstance(declared.kind, Document):
+                visit(declared.kind.cls)
+
+    visit(Pipeline)
+    visit(Status)
+    assert Spec in seen

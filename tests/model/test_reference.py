@@ -1,0 +1,10 @@
+from pathlib import Path
+
+from tandem.reference import reference
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_reference_is_current() -> None:
+    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert written == reference(), "run `make reference`"
