@@ -29,7 +29,7 @@ $(SET_UP): pyproject.toml requirements.lock
 	    echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; \
 	    exit 1; \
 	  fi; }
-	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
 	@touch $@
 
@@ -47,7 +47,7 @@ types: $(SET_UP) ## Static types (mypy, strict)
 .PHONY: layers
 layers: $(SET_UP) ## Who may import whom (import-linter)
 	$(call heading,layers)
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 .PHONY: unit
 unit: $(SET_UP) ## Unit and property tests (pytest)
