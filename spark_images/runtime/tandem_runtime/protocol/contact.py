@@ -1,0 +1,86 @@
+"""How a replica or a merge finds the lead: any split says who leads."""
+
+from __future__ import annotations
+
+from tandem_runtime.protocol.data import Member, Peer
+from tandem_runtime.protocol.messages import NotLead, Version
+
+
+class Contact:
+    """Where reports go, and which views count.
+
+    A view of an older version than one already taken in is of a deposed lead, or came late.
+    """
+
+    __slots__ = (
+        "heard",
+        "incarnations",
+        "lead",
+        "members",
+        "sequence",
+        "silence",
+        "term",
+        "version",
+        "_turn",
+    )
+
+    def __init__(self, silence: int, now: int) -> None:
+        self.silence = silence
+        self.members: tuple[Member, ...] = ()
+        self.lead = ""
+        self.heard = now
+        self.version: Version = (0, 0)
+        self.term = 0
+        """Lower terms are refused; raised by views and by a muster (i)."""
+        self.sequence = 0
+        self.incarnations: dict[str, int] = {}
+        self._turn = 0
+
+    def stale(self, sender: Peer) -> bool:
+        """Is a message of an older process on the sender's volume?"""
+        if sender.incarnation < self.incarnations.get(sender.volume, 0):
+            return True
+        self.incarnations[sender.volume] = sender.incarnation
+        return False
+
+    def discovered(self, members: tuple[Member, ...]) -> None:
+        """Discovery speaks. What is not there any more need not be remembered."""
+        self.members = tuple(sorted(members))
+
+    def not_lead(self, message: NotLead) -> None:
+        """A split says that another one leads."""
+        if message.place.lead and message.place.term >= self.term:
+            self.lead = message.place.lead
+
+    def target(self, now: int) -> str:
+        """Where to report now: the lead, or the next split when it has been silent for long."""
+        known = any(member.volume == self.lead for member in self.members)
+        if self.members and (not self.lead or not known or now - self.heard >= self.silence):
+            self._turn += 1
+            self.lead = self.members[self._turn % len(self.members)].volume
+            self.heard = now
+        return self.lead
+
+    def next_sequence(self) -> int:
+        """Number of the next report."""
+        self.sequence += 1
+        return self.sequence
+
+    def takes(self, sender: Peer, version: Version, now: int) -> bool:
+        """Does a view count? Then its sender leads."""
+        if version < self.version or version[0] < self.term:
+            return False
+        self.version = version
+        self.term = version[0]
+        self.lead = sender.volume
+        self.heard = now
+        return True
+
+    def muster(self, sender: Peer, term: int, now: int) -> bool:
+        """A lead that rebuilds the header log calls (i)."""
+        if term < self.term:
+            return False
+        self.term = term
+        self.lead = sender.volume
+        self.heard = now
+        return True

@@ -1,0 +1,236 @@
+"""A lane as its owner keeps it: rows in, chunks sealed on two volumes, then acknowledged.
+
+A lane takes no row before its opening is recorded. A chunk counts, is told to the lead and its
+rows are acknowledged to their sources, once it is on every volume now required [1] [8].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tandem_runtime.protocol.data import (
+    ACTIVE,
+    ENDED,
+    IDLE,
+    RELEASED,
+    Chunk,
+    LaneId,
+    Mark,
+    Note,
+    Settings,
+)
+from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
+from tandem_runtime.protocol.log import OwnedLog
+from tandem_runtime.protocol.messages import CopyChunk, LaneReport, SourceRows, Version
+
+COPIES_AT_ONCE = 4
+"""Chunks sent again to a buddy in one go."""
+
+NOTES_AT_ONCE = 16
+"""Notes of chunks told to the lead in one report."""
+
+
+class Reading(NamedTuple):
+    """Where an owned source partition stands at its owner, ahead of what is sealed."""
+
+    position: int
+    event_time: int
+    state: str
+    pulled_at: int | None
+    """When the answer that is waited for was asked for."""
+    row_at: int
+    """When a row last came."""
+
+
+class OwnLane:
+    """The lane of this process."""
+
+    def __init__(self, lane: LaneId, buddy: str | None, settings: Settings, now: int) -> None:
+        self.lane = lane
+        self.settings = settings
+        self.log = OwnedLog(0, 0, 0, now)
+        self.log.begin_with(buddy, now)
+        self.notes: dict[int, Note] = {}
+        """Of chunks that are kept."""
+        self.size = 0
+        """Bytes of chunks that are kept."""
+        self.acknowledged = 0
+        """Chunks through this one are acknowledged to their sources."""
+        self.readings: dict[str, Reading] = {}
+        self.rows: list[object] = []
+        self.rows_size = 0
+        self.changed: set[str] = set()
+        """Partitions whose mark the next chunk has to carry."""
+        self.rows_since = now
+        self.full_since: int | None = None
+        self.ending = False
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def own(self, partition: str, mark: Mark, now: int) -> None:
+        """Read a partition from where the last header says."""
+        if partition not in self.readings:
+            self.readings[partition] = Reading(mark.position, mark.event_time, ACTIVE, None, now)
+
+    def release(self, partition: str) -> None:
+        """Let a partition go: the next chunk says so, and no later one has rows of it."""
+        reading = self.readings.get(partition)
+        if reading is not None and reading.state in (ACTIVE, IDLE):
+            self.readings[partition] = reading._replace(state=RELEASED)
+            self.changed.add(partition)
+
+    def disown(self, kept: set[str]) -> None:
+        """Forget partitions that are others' by now."""
+        for partition in [p for p in self.readings if p not in kept]:
+            if self.readings[partition].state == RELEASED and partition not in self.changed:
+                del self.readings[partition]
+
+    def pulls(self, now: int) -> list[Effect]:
+        """Ask sources for rows, as long as there is room; one question to each at a time."""
+        if self.ending or not self._has_room():
+            return []
+        effects: list[Effect] = []
+        for partition, reading in self.readings.items():
+            overdue = reading.pulled_at is None or (
+                now - reading.pulled_at >= self.settings.silence
+            )
+            if reading.state in (ACTIVE, IDLE) and overdue:
+                self.readings[partition] = reading._replace(pulled_at=now)
+                effects.append(Pull(partition, reading.position))
+        return effects
+
+    def _has_room(self) -> bool:
+        """Every bound admits one item when empty [12]."""
+        kept = self.size + self.rows_size
+        return kept == 0 or kept < self.settings.max_lane_bytes
+
+    def rows_came(self, message: SourceRows, now: int) -> None:
+        """A source answered; an answer to a question of the past counts for nothing."""
+        reading = self.readings.get(message.partition)
+        if (
+            reading is None
+            or reading.pulled_at is None
+            or reading.position != message.position
+            or reading.state not in (ACTIVE, IDLE)
+            or self.ending
+        ):
+            return
+        state = ENDED if message.ended else ACTIVE
+        row_at = now if message.end > message.position else reading.row_at
+        self.readings[message.partition] = Reading(
+            message.end, max(reading.event_time, message.event_time), state, None, row_at
+        )
+        if message.end == message.position and not message.ended:
+            self.readings[message.partition] = reading._replace(pulled_at=None)
+            return
+        if not self.rows and not self.changed:
+            self.rows_since = now
+        if message.end > message.position:
+            self.rows.append(message.payload)
+            self.rows_size += message.size
+        self.changed.add(message.partition)
+
+    def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
+        """Say of partitions that they are idle, where the stream has a timeout for that."""
+        for partition, reading in self.readings.items():
+            timeout = timeouts.get(partition)
+            if reading.state == ACTIVE and timeout is not None and now - reading.row_at >= timeout:
+                self.readings[partition] = reading._replace(state=IDLE)
+                self.changed.add(partition)
+
+    # --- chunks ---------------------------------------------------------------------------------
+
+    def seal(self, version: Version, now: int) -> list[Effect]:
+        """Make a chunk of what came, if it is time."""
+        if not self.changed or not self._due(now):
+            return []
+        marks = tuple(
+            (partition, Mark(reading.position, reading.event_time, reading.state))
+            for partition in sorted(self.changed)
+            for reading in (self.readings[partition],)
+        )
+        note = Note(self.rows_size, marks)
+        number = self.log.append()
+        self.notes[number] = note
+        self.size += note.size
+        chunk = Chunk(note, tuple(self.rows))
+        self.rows, self.rows_size, self.changed = [], 0, set()
+        effects: list[Effect] = [Write(("chunk", self.lane, number), chunk)]
+        if self.log.follower is not None:
+            effects.append(self._copy(number, version))
+        return effects + self.acknowledge()
+
+    def _due(self, now: int) -> bool:
+        return (
+            self.ending
+            or now - self.rows_since >= self.settings.interval
+            or self.rows_size >= self.settings.max_chunk_bytes
+            or any(self.readings[p].state in (ENDED, RELEASED) for p in self.changed)
+        )
+
+    def _copy(self, number: int, version: Version) -> Effect:
+        follower = self.log.follower or ""
+        message = CopyChunk(self.lane, self.log.fence, version, self.log.base, number)
+        return Ship(follower, message, (("chunk", self.lane, number),))
+
+    def copy_again(self, version: Version) -> list[Effect]:
+        """Send the follower what it has not acknowledged, or a sign of life."""
+        if self.log.follower is None:
+            return []
+        missing = [self._copy(n, version) for n in self.log.next_to_copy(COPIES_AT_ONCE)]
+        alive = CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
+        return missing or [Send(self.log.follower, alive)]
+
+    def acknowledge(self) -> list[Effect]:
+        """Tell the sources what is safe now: on every volume required."""
+        effects: list[Effect] = []
+        for number in range(self.acknowledged + 1, self.log.published + 1):
+            if number in self.notes:
+                effects.extend(
+                    Acknowledge(partition, mark.position)
+                    for partition, mark in self.notes[number].marks
+                )
+        self.acknowledged = max(self.acknowledged, self.log.published)
+        return effects
+
+    def trim(self, through: int) -> list[Effect]:
+        """Forget chunks that a recorded trim point covers [5]."""
+        effects: list[Effect] = []
+        for number in range(self.log.base + 1, min(through, self.log.end) + 1):
+            self.size -= self.notes.pop(number).size
+            effects.append(Erase(("chunk", self.lane, number)))
+        if effects:
+            self.log.base = through
+            self.log.acked = max(self.log.acked, through)
+            effects.insert(0, Write(("lane", self.lane), through))
+        return effects
+
+    # --- telling --------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """The owner leaves and everything it took in is sealed."""
+        return self.ending and not self.changed and self.log.published == self.log.end
+
+    def report(self, reach: int, now: int) -> LaneReport:
+        """This lane, for the lead."""
+        first = reach + 1
+        last = min(self.log.published, first + NOTES_AT_ONCE - 1)
+        notes = tuple((n, self.notes[n]) for n in range(first, last + 1) if n in self.notes)
+        return LaneReport(
+            lane=self.lane,
+            through=self.log.published,
+            notes=notes,
+            live=not self.ended,
+            ask=self.log.asking,
+            over_bound=self._over_bound(now),
+        )
+
+    def _over_bound(self, now: int) -> bool:
+        """Full, and for longer than an epoch takes: somebody does not keep up."""
+        if self._has_room():
+            self.full_since = None
+            return False
+        if self.full_since is None:
+            self.full_since = now
+        return now - self.full_since >= 2 * self.settings.interval

@@ -1,0 +1,317 @@
+"""The lead: hears reports, decides, writes the header log, tells what is published.
+
+One batch of entries is under way at a time, and every decision is made from what is published:
+no decision ever rests on an entry that another lead may not know. Records come before trim
+points and headers, so a trim point counts every seat that stands in the log before it [5].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tandem_runtime.protocol import lead_epochs, lead_generations, lead_lanes, lead_seats
+from tandem_runtime.protocol.data import Header, Intent, Peer, Settings
+from tandem_runtime.protocol.effects import Effect, Happened, Send
+from tandem_runtime.protocol.header_log import HeaderLog
+from tandem_runtime.protocol.hearsay import Heard, Hearsay, newer
+from tandem_runtime.protocol.lead_views import merge_view, replica_view, split_view
+from tandem_runtime.protocol.log import Bond, OwnedLog
+from tandem_runtime.protocol.messages import (
+    CopyEntry,
+    EntryCopied,
+    FillLog,
+    MergeReport,
+    ReplicaReport,
+    SplitReport,
+    Version,
+)
+from tandem_runtime.protocol.records import (
+    BuddyChanged,
+    Completed,
+    DataLost,
+    Entry,
+    GenerationGivenUp,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    Lapsed,
+    MergeChosen,
+    PairsRetired,
+    PartitionOwned,
+    Seated,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+
+COPIES_AT_ONCE = 8
+"""Entries sent again to a buddy in one go."""
+
+_SPLIT_NEWS = (LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed, PartitionOwned)
+_SEAT_NEWS = (Seated, Verified, Vacated, Lapsed)
+
+
+class Lead:
+    """One term of leading. A new term is a new object: nothing of an older one is finished (d)."""
+
+    def __init__(
+        self, me: str, term: int, stored: HeaderLog, settings: Settings, gone: set[str], now: int
+    ) -> None:
+        self.me = me
+        self.term = term
+        self.settings = settings
+        self.stored = stored
+        self.book = stored.fold()
+        self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
+        self.hear = Hearsay(now, settings.silence, gone)
+        self.pending: list[tuple[int, Entry]] = []
+        """The batch that is not on every required member yet."""
+        self.cut_at = now
+
+    @property
+    def version(self) -> Version:
+        """What the views of this moment know of."""
+        return self.term, self.log.end - len(self.pending)
+
+    def begin(self) -> list[Effect]:
+        """Take the log over under the new term."""
+        effects = self.stored.reset((self.term, 0), self.log.end, self.book.copy())
+        effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
+        return effects
+
+    # --- what comes in ------------------------------------------------------------------------
+
+    def hear_split(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
+        """A split's report."""
+        if not newer(self.hear.splits.get(sender.volume), sender, report):
+            return []
+        self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
+        for lane in report.lanes:
+            known = self.book.lanes.get(lane.lane)
+            if known is not None:
+                notes = self.hear.notes.setdefault(lane.lane, {})
+                notes.update(note for note in lane.notes if note[0] > known.reach)
+        effects = self.advance(now)
+        effects.append(self._to_split(sender.volume))
+        return effects
+
+    def hear_replica(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
+        """A replica's report: registers it and acknowledges what it has committed."""
+        if not newer(self.hear.replicas.get(sender.volume), sender, report):
+            return []
+        self.hear.replicas[sender.volume] = Heard(sender.incarnation, now, report)
+        effects = self.advance(now)
+        effects.append(self._to_replica(sender.volume))
+        return effects
+
+    def hear_merge(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
+        """A merge's report: how far its sinks are."""
+        if not newer(self.hear.merges.get(sender.volume), sender, report):
+            return []
+        self.hear.merges[sender.volume] = Heard(sender.incarnation, now, report)
+        delivered = self.hear.delivered
+        delivered[report.slot] = max(delivered.get(report.slot, 0), report.delivered)
+        effects = self.advance(now)
+        effects.append(self._to_merge(sender.volume))
+        return effects
+
+    def hear_intent(self, intent: Intent, now: int) -> list[Effect]:
+        """The operator's document; an older one than is known says nothing."""
+        known = self.hear.intent
+        if known is not None and intent.version <= known.version:
+            return []
+        self.hear.intent = intent
+        return self.advance(now)
+
+    def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
+        """The buddy, or one being filled, has the log through an entry."""
+        self.log.copied(sender.volume, message.fence, message.through, now)
+        return self.advance(now)
+
+    def tick(self, now: int) -> list[Effect]:
+        """Time passed: go on, and send again what the buddy has not acknowledged."""
+        self.hear.forget_gone()
+        return [*self.advance(now), *self._copy_again()]
+
+    # --- deciding -----------------------------------------------------------------------------
+
+    def advance(self, now: int) -> list[Effect]:
+        """Publish what can be, then decide, until nothing more follows."""
+        effects: list[Effect] = []
+        while True:
+            effects.extend(self._publish())
+            if self.pending or self.book.completed:
+                return effects
+            batch = self._decide(now)
+            if not batch:
+                return effects
+            effects.extend(self._write(batch, now))
+
+    def _decide(self, now: int) -> list[Entry]:
+        """The next entries: records of one kind, or else a trim point and a header."""
+        book, hear = self.book, self.hear
+        for decide in self._records(now):
+            if batch := list(decide):
+                return batch
+        since = now - self.cut_at
+        return [
+            *lead_seats.trim_point(book, hear),
+            *lead_epochs.cut(book, hear, self.settings, since),
+        ]
+
+    def _records(self, now: int) -> Iterator[Iterator[Entry]]:
+        """All decisions that lead to records, the most urgent first."""
+        book, hear = self.book, self.hear
+        yield lead_generations.intent_changes(book, hear)
+        yield lead_seats.vacancies(book, hear)
+        yield lead_seats.lost_pairs(book)
+        yield lead_seats.sinks_ahead(book, hear)
+        yield lead_lanes.lost_partitions(book, hear)
+        yield lead_seats.seatings(book, hear, now)
+        yield lead_seats.verifications(book, hear)
+        yield lead_lanes.openings(book, hear)
+        yield lead_lanes.settlements(book, hear, now)
+        yield lead_lanes.closings(book, hear, now)
+        yield lead_lanes.buddy_changes(book, hear)
+        yield lead_lanes.ownerships(book, hear)
+        yield lead_seats.merge_choices(book, hear, now)
+        yield lead_seats.lapses(book, hear)
+        yield lead_generations.retirements(book, hear)
+        yield lead_epochs.completion(book, hear)
+
+    def _write(self, batch: list[Entry], now: int) -> list[Effect]:
+        """Put a batch on the own volume and on its way to the follower."""
+        effects: list[Effect] = []
+        for entry in batch:
+            number = self.log.append()
+            effects.extend(self.stored.add(number, entry))
+            self.pending.append((number, entry))
+            if isinstance(entry, Header):
+                self.cut_at = now
+        effects.extend(self._copy(number) for number, _ in self.pending if self.log.follower)
+        return effects
+
+    def _publish(self) -> list[Effect]:
+        """Make the batch count once it is on every member now required (d)."""
+        if not self.pending or self.log.published < self.pending[-1][0]:
+            return []
+        batch, self.pending = [entry for _, entry in self.pending], []
+        effects: list[Effect] = []
+        displaced = self._apply(batch, effects)
+        self.stored.published = self.log.end
+        self.hear.forget_notes(self.book)
+        effects.extend(self.stored.compact())
+        effects.extend(self._tell(batch, displaced))
+        return effects
+
+    def _apply(self, batch: list[Entry], effects: list[Effect]) -> list[str]:
+        """Take published entries in; the volumes that lost their seat by them."""
+        displaced: list[str] = []
+        for entry in batch:
+            if isinstance(entry, Seated | Vacated | Lapsed):
+                seat = self.book.seats.get(entry.pair, [None, None])[entry.seat]
+                if seat is not None and (
+                    not isinstance(entry, Seated) or seat.volume != entry.volume
+                ):
+                    displaced.append(seat.volume)
+            before = self.book.generation
+            self.book.apply(entry)
+            effects.extend(_events(entry, before))
+        return displaced
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _tell(self, batch: list[Entry], displaced: list[str]) -> Iterator[Effect]:
+        """Views for those whom published entries concern; the others get theirs on request."""
+        headers = any(isinstance(entry, Header | Completed | PairsRetired) for entry in batch)
+        if headers or any(isinstance(entry, _SEAT_NEWS) for entry in batch):
+            seated = [s.volume for seats in self.book.seats.values() for s in seats if s]
+            for volume in dict.fromkeys([*seated, *displaced]):
+                if volume in self.hear.replicas:
+                    yield self._to_replica(volume)
+        if headers or any(isinstance(entry, MergeChosen | Verified) for entry in batch):
+            for volume in self.book.merges.values():
+                if volume in self.hear.merges:
+                    yield self._to_merge(volume)
+        if any(isinstance(entry, _SPLIT_NEWS) for entry in batch):
+            for volume in self.hear.splits:
+                yield self._to_split(volume)
+
+    def _to_split(self, volume: str) -> Effect:
+        report = self.hear.splits[volume].report
+        return Send(volume, split_view(self.book, self.hear, self.version, volume, report))
+
+    def _to_replica(self, volume: str) -> Effect:
+        report = self.hear.replicas[volume].report
+        limit = self.settings.headers_per_view
+        view = replica_view(self.book, self.hear, self.version, volume, report, limit)
+        return Send(volume, view)
+
+    def _to_merge(self, volume: str) -> Effect:
+        report = self.hear.merges[volume].report
+        limit = self.settings.window
+        view = merge_view(self.book, self.hear, self.version, volume, report, limit)
+        return Send(volume, view)
+
+    # --- the second copy ----------------------------------------------------------------------
+
+    def fill(self, follower: str, now: int) -> list[Effect]:
+        """Start to make another split a buddy (c). Only a lead that is alone does."""
+        self.log.fill(follower, now)
+        self.log.acked = -1
+        return self._copy_again()
+
+    def _copy(self, number: int) -> Effect:
+        entry = self.stored.entries[number]
+        message = CopyEntry(self.log.fence, number, entry, self.stored.published)
+        return Send(self.log.follower or "", message)
+
+    def _copy_again(self) -> list[Effect]:
+        """What the follower has not acknowledged, or a sign of life."""
+        log = self.log
+        if log.follower is None:
+            return []
+        if log.bond is Bond.FILLING and log.acked < max(self.stored.copy.base, 0):
+            return [Send(log.follower, FillLog(log.fence, log.end, self.book.copy()))]
+        missing = [self._copy(number) for number in log.next_to_copy(COPIES_AT_ONCE)]
+        return missing or [Send(log.follower, CopyEntry(log.fence, 0, None, self.stored.published))]
+
+
+def _events(entry: Entry, generation: int) -> Iterator[Effect]:
+    """What status, events and metrics should say about a published entry."""
+    name = type(entry).__name__
+    if isinstance(entry, Header):
+        yield Happened("HeaderPublished", str(entry.epoch))
+        if generation and entry.generation != generation:
+            yield Happened("GenerationCut", str(entry.generation), f"epoch {entry.epoch}")
+    elif (describe := _DESCRIBED.get(type(entry))) is not None:
+        yield Happened(name, describe(entry))
+
+
+def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
+    return f"{entry.lane.split}/{entry.lane.number}"
+
+
+def _seat(entry: Seated | Verified | Vacated | Lapsed) -> str:
+    return f"{entry.pair}/{entry.seat} {entry.volume}"
+
+
+_DESCRIBED: dict[type, Callable[..., str]] = {
+    LaneOpened: _lane,
+    LaneClosing: _lane,
+    LaneResumed: _lane,
+    LaneClosed: lambda entry: f"{_lane(entry)} at {entry.last}",
+    Seated: _seat,
+    Verified: _seat,
+    Vacated: _seat,
+    Lapsed: _seat,
+    MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
+    GenerationKnown: lambda entry: str(entry.generation.number),
+    GenerationGivenUp: lambda entry: str(entry.number),
+    PairsRetired: lambda entry: " ".join(entry.pairs),
+    DataLost: lambda entry: f"{entry.subject}: {entry.why}",
+    Completed: lambda _: "",
+    Trimmed: lambda entry: str(entry.epoch),
+}

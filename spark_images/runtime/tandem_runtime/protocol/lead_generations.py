@@ -1,0 +1,74 @@
+"""What the lead decides about generations: to know, to name, to give up, to retire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Settings
+from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through, faster
+from tandem_runtime.protocol.records import (
+    Entry,
+    GenerationGivenUp,
+    GenerationKnown,
+    PairsRetired,
+)
+
+
+def intent_changes(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Generations that the intent brings or gives up.
+
+    An intent older than one that was acted on says nothing: this lead may be new and its watch
+    late.
+    """
+    intent = hear.intent
+    if intent is None or intent.version < book.intent_version:
+        return
+    wanted = {generation.number for generation in intent.generations}
+    for number in book.generations:
+        if number > book.generation and number not in wanted:
+            yield GenerationGivenUp(number, intent.version)
+    newest = max(book.generation, *book.generations, *book.given_up, 0)
+    for generation in sorted(intent.generations):
+        if generation.number > newest:
+            yield GenerationKnown(generation, intent.version)
+
+
+def generation_to_name(book: Book, hear: Hearsay, settings: Settings) -> int:
+    """The generation of the next header: never lower than the last one's [7].
+
+    The intent's target counts only while every new pair has a full member that keeps up; until
+    then the old generation goes on.
+    """
+    target = hear.intent.target if hear.intent else 0
+    if target <= book.generation or target not in book.generations:
+        return book.generation
+    ready = all(
+        any(seat and seat.verified and not seat.lapsed for seat in book.seats[pair])
+        and book.epoch - faster(book, hear, pair) < settings.max_uncommitted
+        for pair in book.pairs(target)
+    )
+    return target if ready or book.generation == 0 else book.generation
+
+
+def retirements(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Pairs that only an older generation has, once the new ones stand on their own feet."""
+    if book.generation == 0 or delivered_through(book, hear) < book.first_of_generation:
+        return
+    kept = {name for n in book.generations if n >= book.generation for name in book.pairs(n)}
+    old = tuple(pair for pair in book.living_pairs() if pair not in kept)
+    if old and settled(book, hear):
+        yield PairsRetired(old)
+
+
+def settled(book: Book, hear: Hearsay) -> bool:
+    """Has every replica of every current pair committed an epoch of the current generation?"""
+    replicas = hear.intent.replicas if hear.intent else 2
+    return all(
+        seat is not None
+        and seat.verified
+        and not seat.lapsed
+        and committed(seat, hear) >= book.first_of_generation
+        for pair in book.pairs(book.generation)
+        for seat in book.seats[pair][:replicas]
+    )

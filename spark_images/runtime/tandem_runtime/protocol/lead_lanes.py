@@ -1,0 +1,189 @@
+"""What the lead decides about lanes: opening, second copies, closing, owners of partitions.
+
+For a lane the header log plays the part that the register plays for the header log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tandem_runtime.protocol.book import CLOSED, CLOSING, OPEN, Book, Lane
+from tandem_runtime.protocol.data import ENDED, RELEASED, LaneId, Mark
+from tandem_runtime.protocol.hearsay import Hearsay, committed, faster
+from tandem_runtime.protocol.messages import LaneReport, SealedCopy
+from tandem_runtime.protocol.records import (
+    BuddyChanged,
+    DataLost,
+    Entry,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    Lapsed,
+    PartitionOwned,
+)
+
+
+def openings(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Lanes that splits ask for. A lane takes no row before this is published."""
+    for split, heard in hear.splits.items():
+        asked = heard.report.opening
+        if asked is None or heard.report.leaving or split in hear.gone:
+            continue
+        lane, buddy = asked
+        if lane.number > book.lane_numbers.get(split, 0) and lane not in book.lanes:
+            yield LaneOpened(lane, None if buddy in hear.gone else buddy)
+
+
+def buddy_changes(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Changes of second copies that owners ask for; refused while a lane is closing."""
+    for lane, state in book.lanes.items():
+        report = owner_report(hear, lane)
+        if state.state == OPEN and report is not None and report.live and report.ask is not None:
+            view, buddy = report.ask
+            if view > state.view:
+                yield BuddyChanged(lane, view, buddy)
+
+
+def closings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """Lanes whose owner is gone, silent, or says itself that the lane takes no more rows."""
+    for lane, state in book.lanes.items():
+        if state.state != OPEN:
+            continue
+        report = owner_report(hear, lane)
+        ended = report is not None and not report.live
+        if ended or lane.split in hear.gone or hear.silent(lane.split, now):
+            yield LaneClosing(lane)
+
+
+def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """Lanes being closed whose end is known now, or whose closing is cancelled.
+
+    The recorded buddy's answer counts: it refuses copies since, so nothing beyond it was ever
+    acknowledged to a source. The owner's word counts where no buddy can answer.
+    """
+    for lane, state in book.lanes.items():
+        if state.state != CLOSING:
+            continue
+        sealed = _buddy_answer(hear, lane, state)
+        if sealed is not None:
+            yield LaneClosed(lane, sealed.through, sealed.notes)
+            continue
+        if state.buddy and state.buddy not in hear.gone and not hear.silent(state.buddy, now):
+            continue
+        report = owner_report(hear, lane)
+        if lane.split in hear.gone:
+            if state.buddy is None or state.buddy in hear.gone:
+                yield from _lost_lane(book, hear, lane, state)
+        elif report is not None and not hear.silent(lane.split, now):
+            if report.live:
+                yield LaneResumed(lane)
+            else:
+                notes = tuple(note for note in report.notes if note[0] > state.reach)
+                yield LaneClosed(lane, report.through, notes)
+
+
+def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None:
+    """What the recorded buddy, having sealed its copy, says is the lane's last chunk."""
+    heard = hear.splits.get(state.buddy) if state.buddy else None
+    if heard is None:
+        return None
+    for copy in heard.report.sealed:
+        if copy.lane == lane and copy.view == state.view:
+            return copy
+    return None
+
+
+def _lost_lane(book: Book, hear: Hearsay, lane: LaneId, state: Lane) -> Iterator[Entry]:
+    """Both copies of a lane are gone: it ends where headers reach, and that may be a loss.
+
+    Rows beyond that are read again from the source, which says so if it cannot give them. Rows
+    within are lost unless every pair has a replica that is past them; its twin lapses.
+    """
+    yield LaneClosed(lane, state.reach, ())
+    epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
+    if not epochs:
+        return
+    for pair in book.living_pairs():
+        if faster(book, hear, pair) < max(epochs) and pair in book.pairs(book.generation):
+            yield DataLost(f"lane {lane.split}/{lane.number}", f"needed by {pair}")
+            return
+    for pair, seats in book.seats.items():
+        for number, seat in enumerate(seats):
+            if seat and not seat.lapsed and committed(seat, hear) < max(epochs):
+                yield Lapsed(pair, number, seat.volume)
+
+
+def owner_report(hear: Hearsay, lane: LaneId) -> LaneReport | None:
+    """What a lane's owner last said of it."""
+    heard = hear.splits.get(lane.split)
+    if heard is None:
+        return None
+    return next((report for report in heard.report.lanes if report.lane == lane), None)
+
+
+def ownerships(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Source partitions that need an owner, given to the lanes with the fewest [9]."""
+    load = open_lanes(book, hear)
+    if not load or hear.intent is None:
+        return
+    for stream in hear.intent.streams:
+        for partition in stream.partitions:
+            if may_get_owner(book, partition):
+                lane = min(load, key=lambda lane: load[lane])
+                load[lane] += 1
+                yield PartitionOwned(partition, lane)
+
+
+def may_get_owner(book: Book, partition: str) -> bool:
+    """May a new owner start to read a partition?
+
+    Only once a published header covers everything its former owner took in, so that the new
+    one's rows come in later epochs and its start stands in that header [9].
+    """
+    mark = book.marks.get(partition, Mark(0, 0))
+    if mark.state == ENDED:
+        return False
+    owner = book.owners.get(partition)
+    if owner is None or owner not in book.lanes or mark.state == RELEASED:
+        return True
+    lane = book.lanes[owner]
+    return lane.state == CLOSED and lane.reach == lane.last
+
+
+def open_lanes(book: Book, hear: Hearsay) -> dict[LaneId, int]:
+    """Lanes that can take partitions, with how many they have."""
+    load: dict[LaneId, int] = {}
+    for lane, state in book.lanes.items():
+        heard = hear.splits.get(lane.split)
+        if state.state == OPEN and heard is not None and not heard.report.leaving:
+            load[lane] = 0
+    for partition, owner in book.owners.items():
+        mark = book.marks.get(partition)
+        if owner in load and (mark is None or mark.state != ENDED):
+            load[owner] += 1
+    return load
+
+
+def releases(book: Book, hear: Hearsay) -> dict[str, str]:
+    """Partitions to be let go, by split, because another lane has two fewer."""
+    load = open_lanes(book, hear)
+    if not load or any(may_get_owner(book, partition) for partition in book.owners):
+        return {}
+    most = max(load, key=lambda lane: load[lane])
+    if load[most] - min(load.values()) <= 1:
+        return {}
+    active = [
+        partition
+        for partition, owner in book.owners.items()
+        if owner == most and book.marks.get(partition, Mark(0, 0)).state not in (ENDED, RELEASED)
+    ]
+    return {most.split: active[-1]} if active else {}
+
+
+def lost_partitions(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Sources that can no longer give rows that are needed: said aloud, once."""
+    for heard in hear.splits.values():
+        for partition in heard.report.lost:
+            if partition not in book.lost:
+                yield DataLost(partition, "the source has forgotten rows that are needed")

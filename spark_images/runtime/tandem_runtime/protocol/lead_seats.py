@@ -1,0 +1,222 @@
+"""What the lead decides about seats and merges: who joins, who counts, who lapses, the trim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tandem_runtime.protocol.book import Book, Seat
+from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through
+from tandem_runtime.protocol.records import (
+    DataLost,
+    Entry,
+    Lapsed,
+    MergeChosen,
+    Seated,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+
+
+def seatings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """Joiners that get a seat. Only a volume without state joins; it will copy."""
+    taken: set[tuple[str, int]] = set()
+    for volume, heard in hear.replicas.items():
+        pair = heard.report.pair
+        if not heard.report.fresh or pair not in book.seats or volume in hear.gone:
+            continue
+        if hear.silent(volume, now) or book.seat_of(volume) is not None:
+            continue
+        number = _seat_for(book, hear, pair, now)
+        if number is not None and (pair, number) not in taken:
+            taken.add((pair, number))
+            yield Seated(pair, number, volume)
+
+
+def _seat_for(book: Book, hear: Hearsay, pair: str, now: int) -> int | None:
+    """The seat for a joiner: the empty one, else the lapsed one, else a silent one behind.
+
+    Never the one ahead: with it the pair's state might go.
+    """
+    numbers = range(hear.intent.replicas if hear.intent else 2)
+    seats = book.seats[pair]
+    for number in numbers:
+        if seats[number] is None:
+            return number
+    for number in numbers:
+        seat, twin = seats[number], seats[1 - number]
+        if seat is not None and _dispensable(seat, twin, hear, now):
+            return number
+    return None
+
+
+def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool:
+    """May a seat's holder be displaced? Not if the pair's state or its lead might go with it."""
+    if not seat.verified and not seat.lapsed:
+        return hear.silent(seat.volume, now)
+    if twin is None or not twin.verified or twin.lapsed:
+        return False
+    if seat.lapsed:
+        return True
+    behind = committed(seat, hear) <= committed(twin, hear)
+    return behind and hear.silent(seat.volume, now) and not hear.silent(twin.volume, now)
+
+
+def verifications(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Joiners whose copy is verified: full, late members from now on."""
+    for pair, seats in book.seats.items():
+        for number, seat in enumerate(seats):
+            heard = hear.replicas.get(seat.volume) if seat is not None else None
+            if seat is None or heard is None or seat.verified or seat.lapsed:
+                continue
+            if heard.report.verified and heard.report.committed >= seat.hold:
+                yield Verified(pair, number, seat.volume, heard.report.committed)
+
+
+def vacancies(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Seats whose volume is gone for good, or whose holder gave another answer than its twin."""
+    struck = {volume for heard in hear.merges.values() for _, _, volume in heard.report.differing}
+    for pair, seats in book.seats.items():
+        for number, seat in enumerate(seats):
+            if seat is None:
+                continue
+            if seat.volume in hear.gone:
+                yield Vacated(pair, number, seat.volume, "gone")
+            elif seat.volume in struck and _can_go_on_with(seats[1 - number], struck):
+                yield Vacated(pair, number, seat.volume, "differs")
+
+
+def _can_go_on_with(twin: Seat | None, struck: set[str]) -> bool:
+    return twin is not None and twin.verified and not twin.lapsed and twin.volume not in struck
+
+
+def sinks_ahead(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """A sink has an epoch that no header here knows: the header log was lost and rebuilt."""
+    if "sinks" not in book.lost and any(d > book.epoch for d in hear.delivered.values()):
+        yield DataLost("sinks", f"ahead of header {book.epoch}")
+
+
+def lost_pairs(book: Book) -> Iterator[Entry]:
+    """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
+    if book.generation == 0 or book.trim == 0:
+        return
+    for pair in book.pairs(book.generation):
+        if pair in book.lost or any(seat and seat.verified for seat in book.seats[pair]):
+            continue
+        if not build_sources(book, pair):
+            yield DataLost(pair, "no replica holds its state")
+
+
+def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:
+    """Volumes that a pair without any state of its own can be rebuilt from, by parent pair.
+
+    Parents run on, muted, until a new pair's both replicas stand on their own feet, so its keys'
+    state can be had from them. Nothing if some parent has no full member left.
+    """
+    birth = next((g for g in book.generations.values() if g.parents_of(pair)), None)
+    if birth is None:
+        return ()
+    groups = []
+    for parent in birth.parents_of(pair):
+        seats = [s for s in book.seats.get(parent, ()) if s and s.verified and not s.lapsed]
+        if not seats:
+            return ()
+        groups.append(tuple(seat.volume for seat in seats))
+    return tuple(groups)
+
+
+def build_epoch(book: Book, hear: Hearsay, pair: str) -> int:
+    """The epoch at which all parents' state is taken: the newest that loses no answer.
+
+    An epoch that is not delivered yet may have to be answered by the new pair itself.
+    """
+    epoch = delivered_through(book, hear)
+    birth = next(g for g in book.generations.values() if g.parents_of(pair))
+    for parent in birth.parents_of(pair):
+        seats = [s for s in book.seats.get(parent, ()) if s and s.verified and not s.lapsed]
+        epoch = min(epoch, max(committed(seat, hear) for seat in seats))
+    return epoch
+
+
+def lapses(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Replicas that a full lane no longer waits for; those of a generation to come first.
+
+    Never if the twin's seat is lapsed, empty or unverified, and never the one ahead [5].
+    """
+    full = any(report.over_bound for heard in hear.splits.values() for report in heard.report.lanes)
+    if not full:
+        return
+    behind = _seats_that_hold(book, hear)
+    shadows = [found for found in behind if is_shadow(book, found[0])]
+    for pair, number, seat in shadows:
+        yield Vacated(pair, number, seat.volume, "lapsed")
+    for pair, number, seat in () if shadows else behind:
+        if may_lapse(book, hear, pair, number):
+            yield Lapsed(pair, number, seat.volume)
+
+
+def is_shadow(book: Book, pair: str) -> bool:
+    """Is a pair only of a generation to come? It can be built again, so nothing is lost with it."""
+    return all(
+        pair not in generation.names()
+        for generation in book.generations.values()
+        if generation.number <= book.generation
+    )
+
+
+def _seats_that_hold(book: Book, hear: Hearsay) -> list[tuple[str, int, Seat]]:
+    """The seats that keep the trim point where it is, if it is seats and not a sink."""
+    standing = [
+        (pair, number, seat)
+        for pair, seats in book.seats.items()
+        for number, seat in enumerate(seats)
+        if seat is not None and not seat.lapsed
+    ]
+    lowest = min((committed(seat, hear) for _, _, seat in standing), default=0)
+    if lowest >= min(book.epoch, delivered_through(book, hear)):
+        return []
+    return [found for found in standing if committed(found[2], hear) == lowest]
+
+
+def may_lapse(book: Book, hear: Hearsay, pair: str, number: int) -> bool:
+    """May trimming go on by this seat's twin alone [5]?"""
+    seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
+    if seat is None or twin is None or twin.lapsed or not twin.verified:
+        return False
+    return committed(twin, hear) > committed(seat, hear)
+
+
+def trim_point(book: Book, hear: Hearsay) -> Iterator[Entry]:
+    """Everything every seat that has not lapsed has committed, and every sink has [5].
+
+    Computed from seats that stand in the log. A pair of the current generation without any seat
+    holds it where it is: somebody will have to rebuild that pair.
+    """
+    point = min(delivered_through(book, hear), book.epoch)
+    for pair, seats in book.seats.items():
+        taken = [seat for seat in seats if seat is not None]
+        if not taken and book.generation and pair in book.pairs(book.generation):
+            return
+        for seat in taken:
+            if not seat.lapsed:
+                point = min(point, committed(seat, hear))
+    if point > book.trim:
+        yield Trimmed(point)
+
+
+def merge_choices(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """Slots whose active merge is missing, gone or silent get one that speaks."""
+    for slot in range(hear.intent.slots if hear.intent else 0):
+        active = book.merges.get(slot)
+        if active and active not in hear.gone and not hear.silent(active, now):
+            continue
+        speaking = [
+            (-heard.at, volume)
+            for volume, heard in hear.merges.items()
+            if heard.report.slot == slot
+            and volume != active
+            and volume not in hear.gone
+            and not hear.silent(volume, now)
+        ]
+        if speaking:
+            yield MergeChosen(slot, min(speaking)[1])

@@ -1,0 +1,145 @@
+"""What the lead tells each kind of peer: only what is published, and all of it that matters."""
+
+from __future__ import annotations
+
+from tandem_runtime.protocol import messages
+from tandem_runtime.protocol.book import Book, Seat
+from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Generation, Header, LaneId, Mark
+from tandem_runtime.protocol.hearsay import Hearsay, delivered_through
+from tandem_runtime.protocol.lead_lanes import releases
+from tandem_runtime.protocol.lead_seats import build_epoch, build_sources
+from tandem_runtime.protocol.messages import (
+    LaneView,
+    MergeReport,
+    MergeView,
+    ReplicaReport,
+    ReplicaView,
+    SplitReport,
+    SplitView,
+    Version,
+)
+
+
+def split_view(
+    book: Book, hear: Hearsay, version: Version, split: str, report: SplitReport
+) -> SplitView:
+    """The lead's word to a split: its lanes and copies, and what it is to read."""
+    told = {lane.lane for lane in report.lanes} | {lane for lane, _ in report.copies}
+    mine = {lane for lane in book.lanes if lane.split == split} | set(book.lane_buddies(split))
+    lanes = [
+        LaneView(lane, s.buddy, s.view, s.state, s.reach, s.last, s.trimmed)
+        for lane, s in book.lanes.items()
+        if lane in told or lane in mine
+    ]
+    owned = [
+        (partition, lane, book.marks.get(partition, Mark(0, BEGINNING_OF_TIME)))
+        for partition, lane in book.owners.items()
+        if lane.split == split
+    ]
+    release = releases(book, hear).get(split)
+    streams = hear.intent.streams if hear.intent else ()
+    return SplitView(
+        version=version,
+        lanes=tuple(lanes),
+        forgotten=tuple(lane for lane in told if lane not in book.lanes),
+        owned=tuple(owned),
+        release=(release,) if release else (),
+        opened=book.lane_numbers.get(split, 0),
+        leaving=tuple(v for v, heard in hear.splits.items() if heard.report.leaving),
+        streams=tuple((p, s.idle_timeout) for s in streams for p in s.partitions),
+        completed=book.completed,
+    )
+
+
+def replica_view(
+    book: Book, hear: Hearsay, version: Version, volume: str, report: ReplicaReport, limit: int
+) -> ReplicaView:
+    """The lead's word to a replica: its standing, where to copy from, the next headers."""
+    found = book.seat_of(volume)
+    standing = _standing(book, found[2] if found else None, report)
+    headers: tuple[Header, ...] = ()
+    source: tuple[tuple[str, ...], ...] = ()
+    epoch: int | None = None
+    if found and standing == messages.SEATED:
+        if found[2].verified or report.verified:
+            headers = _headers_after(book, report.have, limit)
+        else:
+            source, epoch = _source(book, hear, found[0], found[1])
+    return ReplicaView(
+        version=version,
+        standing=standing,
+        source=source,
+        source_epoch=epoch,
+        headers=headers,
+        generations=_named(book, headers),
+        lanes=_copies(book, headers),
+        trim=book.trim,
+        delivered=delivered_through(book, hear),
+        merges=tuple(book.merges[slot] for slot in sorted(book.merges)),
+    )
+
+
+def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> str:
+    if book.completed:
+        return messages.COMPLETED
+    if report.pair in book.retired:
+        return messages.RETIRED
+    if seat is not None:
+        return messages.DISPLACED if seat.lapsed else messages.SEATED
+    return messages.WAITING if report.fresh else messages.DISPLACED
+
+
+def _source(
+    book: Book, hear: Hearsay, pair: str, number: int
+) -> tuple[tuple[tuple[str, ...], ...], int | None]:
+    """Where a joiner's state comes from.
+
+    Its twin; else nothing at all, while every row since the beginning is still there; else the
+    pairs that owned its keys before. No source yet: (), None.
+    """
+    twin = book.seats[pair][1 - number]
+    if twin is not None and twin.verified and not twin.lapsed:
+        return ((twin.volume,),), None
+    if book.trim == 0:
+        return (), 0
+    groups = build_sources(book, pair)
+    return (groups, build_epoch(book, hear, pair)) if groups else ((), None)
+
+
+def merge_view(
+    book: Book, hear: Hearsay, version: Version, volume: str, report: MergeReport, limit: int
+) -> MergeView:
+    """The lead's word to a merge: whether it delivers, the headers, and who may answer."""
+    headers = _headers_after(book, max(report.have, book.trim), limit)
+    return MergeView(
+        version=version,
+        active=book.merges.get(report.slot) == volume,
+        delivered=delivered_through(book, hear),
+        headers=headers,
+        generations=_named(book, headers),
+        holders=tuple(
+            (pair, tuple(seat.volume for seat in seats if seat is not None))
+            for pair, seats in book.seats.items()
+        ),
+        primaries=hear.intent.primaries if hear.intent else (),
+        completed=book.completed,
+    )
+
+
+def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:
+    last = min(book.epoch, epoch + limit)
+    return tuple(book.headers[e] for e in range(epoch + 1, last + 1) if e in book.headers)
+
+
+def _named(book: Book, headers: tuple[Header, ...]) -> tuple[Generation, ...]:
+    return tuple(book.generations[number] for number in {h.generation for h in headers})
+
+
+def _copies(book: Book, headers: tuple[Header, ...]) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
+    """Who has the chunks that headers speak of."""
+    lanes = {span.lane for header in headers for span in header.spans}
+    copies = []
+    for lane in lanes:
+        buddy = book.lanes[lane].buddy
+        copies.append((lane, (lane.split, buddy) if buddy else (lane.split,)))
+    return tuple(copies)

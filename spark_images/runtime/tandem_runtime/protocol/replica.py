@@ -1,0 +1,422 @@
+"""A replica: joins its pair, runs every epoch as one micro-batch, keeps results until delivered.
+
+What happens to an epoch, in this order: its header stands on the volume, its rows are fetched,
+Spark runs it, its result is in the outbox, Spark commits it, it is acknowledged and offered. A
+process that dies anywhere in between starts at its last commit and does the same again [4].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, cast
+
+from tandem_runtime.protocol import messages
+from tandem_runtime.protocol.contact import Contact
+from tandem_runtime.protocol.data import Generation, Header, LaneId, Peer, Settings, Span
+from tandem_runtime.protocol.effects import (
+    Effect,
+    Erase,
+    Exit,
+    Finish,
+    Happened,
+    Install,
+    Key,
+    Run,
+    Send,
+    Ship,
+    Write,
+)
+from tandem_runtime.protocol.messages import (
+    Answer,
+    BatchCommitted,
+    BatchResult,
+    CopyRefused,
+    CopyState,
+    Fetch,
+    Fetched,
+    Installed,
+    Muster,
+    NotLead,
+    Offers,
+    Present,
+    ReplicaReport,
+    ReplicaView,
+    Splits,
+    StateCopied,
+    Terminate,
+    Want,
+)
+
+
+class Kept(NamedTuple):
+    """A result in the outbox: what an offer says of it. Its bytes are on the volume."""
+
+    size: int
+    digest: int
+
+
+class ReplicaMachine:
+    """One process of a replica, on one volume."""
+
+    def __init__(
+        self,
+        volume_id: str,
+        incarnation: int,
+        pair: str,
+        keys: object,
+        volume: Mapping[Key, object],
+        settings: Settings,
+        now: int,
+    ) -> None:
+        self.me = volume_id
+        self.incarnation = incarnation
+        self.pair = pair
+        self.keys = keys
+        self.settings = settings
+        self.contact = Contact(settings.silence, now)
+        self.checkpoints = sorted(cast("int", key[1]) for key in volume if key[0] == "checkpoint")
+        self.headers = {
+            cast("int", key[1]): cast("Header", value)
+            for key, value in volume.items()
+            if key[0] == "header"
+        }
+        self.generations = {
+            cast("int", key[1]): cast("Generation", value)
+            for key, value in volume.items()
+            if key[0] == "generation"
+        }
+        self.outbox = {
+            cast("int", key[1]): cast("Kept", value)
+            for key, value in volume.items()
+            if key[0] == "kept"
+        }
+        self.verified = ("verified",) in volume
+        self.committed = self.checkpoints[-1] if self.verified else 0
+        self.lanes: dict[LaneId, tuple[str, ...]] = {}
+        self.merges: tuple[str, ...] = ()
+        self.delivered = 0
+        self.trim = 0
+        self.source: tuple[tuple[str, ...], ...] = ()
+        self.source_epoch: int | None = None
+        """Where state comes from, as the lead said; () and 0 is the empty beginning."""
+        self.parts: dict[int, StateCopied] = {}
+        """State that was copied, by group of the source."""
+        self.installing: int | None = None
+        self.asks = 0
+        """How often rows or state were asked for without an answer: the next one is tried."""
+        self.running: int | None = None
+        self.rows: dict[Span, object] = {}
+        self.asked_for = 0
+        """The epoch whose rows were last asked for."""
+        self.asked_at = now
+        self.stopping = False
+        self.resumed = self.verified
+
+    def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
+        """Take a message in."""
+        if sender is not None and self.contact.stale(sender):
+            return [Happened("StaleRefused", sender.volume, type(message).__name__)]
+        return _HANDLERS[type(message)](self, now, sender, message)
+
+    def tick(self, now: int) -> list[Effect]:
+        """Time passed: report, ask again for what is missing, offer what is not delivered."""
+        effects: list[Effect] = []
+        if self.resumed:
+            self.resumed = False
+            effects.append(Happened("Resumed", self.me, f"at epoch {self.committed}"))
+        effects += self._report(now)
+        if self.verified:
+            effects += self._work(now)
+            effects += self._offer()
+        elif now - self.asked_at >= self.settings.interval:
+            effects += self._copy_state(now)
+        return effects
+
+    def _report(self, now: int) -> list[Effect]:
+        lead = self.contact.target(now)
+        if not lead:
+            return []
+        report = ReplicaReport(
+            sequence=self.contact.next_sequence(),
+            pair=self.pair,
+            committed=self.committed,
+            verified=self.verified,
+            fresh=not self.verified,
+            have=max(self.headers, default=self.committed),
+        )
+        return [Send(lead, report)]
+
+    # --- the lead's view ----------------------------------------------------------------------
+
+    def _view(self, now: int, sender: Peer, view: ReplicaView) -> list[Effect]:
+        if not self.contact.takes(sender, view.version, now):
+            return []
+        if view.standing in (messages.COMPLETED, messages.RETIRED):
+            return [Exit(view.standing)]
+        if view.standing == messages.DISPLACED:
+            return [Happened("Displaced", self.me, self.pair), Exit("displaced", wipe=True)]
+        self.delivered = max(self.delivered, view.delivered)
+        self.trim = max(self.trim, view.trim)
+        self.merges = view.merges
+        self.lanes.update(view.lanes)
+        effects = self._forget()
+        if view.standing != messages.SEATED:
+            return effects
+        if not self.verified:
+            return effects + self._told_source(view, now)
+        for generation in view.generations:
+            if generation.number not in self.generations:
+                self.generations[generation.number] = generation
+                effects.append(Write(("generation", generation.number), generation))
+        for header in view.headers:
+            if header.epoch > self.committed and header.epoch not in self.headers:
+                self.headers[header.epoch] = header
+        return effects + self._work(now)
+
+    def _forget(self) -> list[Effect]:
+        """Drop what nobody can ask for any more: delivered results, trimmed state [12]."""
+        effects: list[Effect] = []
+        for epoch in [e for e in self.outbox if e <= self.delivered]:
+            del self.outbox[epoch]
+            effects += [Erase(("kept", epoch)), Erase(("outbox", epoch))]
+        old = [e for e in self.checkpoints if e < min(self.trim, self.committed)]
+        for epoch in old:
+            self.checkpoints.remove(epoch)
+            effects.append(Erase(("checkpoint", epoch)))
+        for epoch in [e for e in self.headers if e <= min(self.trim, self.committed)]:
+            del self.headers[epoch]
+            effects.append(Erase(("header", epoch)))
+        named = {header.generation for header in self.headers.values()}
+        newest = max(self.generations, default=0)
+        for number in [n for n in self.generations if n < newest and n not in named]:
+            del self.generations[number]
+            effects.append(Erase(("generation", number)))
+        for lane in [lane for lane in self.lanes if len(self.lanes) > _LANES_KNOWN]:
+            if all(span.lane != lane for h in self.headers.values() for span in h.spans):
+                del self.lanes[lane]
+        return effects
+
+    # --- joining ------------------------------------------------------------------------------
+
+    def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
+        """The lead says where state comes from: a twin, parents, or the empty beginning."""
+        if self.installing is not None or (not view.source and view.source_epoch is None):
+            return []
+        if view.source == self.source and self.asks < _TRIES and self.source_epoch is not None:
+            # Parents' state at an earlier epoch serves as well, as long as it is there.
+            return []
+        if (view.source, view.source_epoch) == (self.source, self.source_epoch):
+            return []
+        self.source, self.source_epoch = view.source, view.source_epoch
+        self.parts = {}
+        self.asks = 0
+        return self._copy_state(now)
+
+    def _copy_state(self, now: int) -> list[Effect]:
+        """Ask a holder of each group for the state; the next one when none answered."""
+        self.asked_at = now
+        if self.installing is not None:
+            return []
+        if not self.source and self.source_epoch == 0:
+            self.installing = 0
+            return [Install(0, ())]
+        effects: list[Effect] = []
+        for number, group in enumerate(self.source):
+            if number not in self.parts:
+                holder = group[self.asks % len(group)]
+                keys = None if self.source_epoch is None else self.keys
+                effects.append(Send(holder, CopyState(self.pair, keys, self.source_epoch)))
+        self.asks += 1
+        return effects
+
+    def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
+        """A holder's state came; once every group has answered it becomes the own."""
+        group = next((n for n, g in enumerate(self.source) if sender.volume in g), None)
+        right_epoch = self.source_epoch is None or message.epoch == self.source_epoch
+        if group is None or self.verified or self.installing is not None or not right_epoch:
+            return []
+        self.parts[group] = message
+        if len(self.parts) < len(self.source):
+            return []
+        self.installing = message.epoch
+        effects = self._keep_outbox(message) if self.source_epoch is None else []
+        parts = tuple(self.parts[number].payload for number in range(len(self.source)))
+        return [*effects, Install(message.epoch, parts)]
+
+    def _keep_outbox(self, message: StateCopied) -> list[Effect]:
+        """A twin's results come with its state: once it dies nobody else has them [8]."""
+        effects: list[Effect] = []
+        values = cast("tuple[object, ...]", message.payload)[1:]
+        for (epoch, size, digest), value in zip(message.outbox, values, strict=True):
+            self.outbox[epoch] = Kept(size, digest)
+            effects.append(Write(("outbox", epoch), value))
+            effects.append(Write(("kept", epoch), self.outbox[epoch]))
+        return effects
+
+    def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
+        """The copy is verified: a full, late member from now on."""
+        stale = [Erase(("checkpoint", e)) for e in self.checkpoints if e != message.epoch]
+        self.committed = message.epoch
+        self.checkpoints = [message.epoch]
+        self.verified = True
+        self.installing = None
+        self.parts = {}
+        self.asks = 0
+        return [*stale, Write(("verified",), True), *self._report(now)]
+
+    def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
+        """A joiner wants state: the last committed, with the outbox, or that of an epoch."""
+        epoch = self.committed if message.epoch is None else message.epoch
+        if not self.verified or epoch not in self.checkpoints:
+            return [Send(sender.volume, CopyRefused(message.pair))]
+        kept = sorted(e for e in self.outbox if e <= epoch) if message.epoch is None else []
+        outbox = tuple((e, self.outbox[e].size, self.outbox[e].digest) for e in kept)
+        files = (("checkpoint", epoch), *(("outbox", e) for e in kept))
+        reply = StateCopied(message.pair, epoch, outbox)
+        return [Ship(sender.volume, reply, files, message.keys)]
+
+    # --- epochs -------------------------------------------------------------------------------
+
+    def _work(self, now: int) -> list[Effect]:
+        """Start the next epoch, or ask for those of its rows that have not come."""
+        if self.running is not None or self.stopping:
+            return []
+        header = self.headers.get(self.committed + 1)
+        if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
+            return []
+        missing = [span for span in header.spans if span not in self.rows]
+        if not missing:
+            return self._run(header)
+        if self.asked_for == header.epoch:
+            if now - self.asked_at < self.settings.interval:
+                return []
+            self.asks += 1
+        self.asked_for = header.epoch
+        self.asked_at = now
+        return [self._fetch_from(span) for span in missing]
+
+    def _fetch_from(self, span: Span) -> Effect:
+        copies = self.lanes.get(span.lane, (span.lane.split,))
+        return Send(copies[self.asks % len(copies)], Fetch(span, self.keys))
+
+    def _fetched(self, _: int, __: Peer, message: Fetched) -> list[Effect]:
+        header = self.headers.get(self.committed + 1)
+        if header is None or message.span not in header.spans or self.running is not None:
+            return []
+        if message.answer == messages.GONE:
+            return [Happened("Displaced", self.me, "rows gone"), Exit("displaced", wipe=True)]
+        if message.answer in (messages.NOT_HERE, messages.NOT_YET):
+            self.asks += 1
+            return []
+        self.rows[message.span] = message.payload if message.answer == messages.ROWS else ()
+        return self._run(header) if len(self.rows) == len(header.spans) else []
+
+    def _run(self, header: Header) -> list[Effect]:
+        """All rows are here: lanes in fixed order, chunks in order, rows in chunk order [4]."""
+        self.running = header.epoch
+        rows = tuple(self.rows[span] for span in header.spans)
+        self.rows = {}
+        return [Write(("header", header.epoch), header), Run(header, rows)]
+
+    def _result(self, _: int, __: None, message: BatchResult) -> list[Effect]:
+        """Spark has a result: on the volume before the batch function returns."""
+        if message.epoch != self.running:
+            return []
+        header = self.headers[message.epoch]
+        effects: list[Effect] = []
+        if self.pair in self.generations[header.generation].names():
+            effects += self._keep_result(message)
+        return [*effects, Finish(message.epoch)]
+
+    def _keep_result(self, message: BatchResult) -> list[Effect]:
+        """Only a pair that the header's generation lists answers; others run muted."""
+        kept = Kept(message.size, message.digest)
+        self.outbox[message.epoch] = kept
+        return [
+            Write(("outbox", message.epoch), message.payload),
+            Write(("kept", message.epoch), kept),
+        ]
+
+    def _batch_committed(self, now: int, _: None, message: BatchCommitted) -> list[Effect]:
+        """Spark has committed: acknowledge, offer, go on."""
+        self.committed = message.epoch
+        self.checkpoints.append(message.epoch)
+        self.running = None
+        if self.stopping:
+            return [*self._report(now), *self._offer(), Exit("stopped")]
+        return [*self._report(now), *self._offer(), *self._work(now)]
+
+    # --- results ------------------------------------------------------------------------------
+
+    def _offer(self) -> list[Effect]:
+        """Offer the lowest results that are not delivered."""
+        ready = sorted(e for e in self.outbox if self.delivered < e <= self.committed)
+        offers = tuple((e, *self.outbox[e]) for e in ready[: self.settings.window])
+        return [Send(merge, Offers(self.pair, offers)) for merge in self.merges if offers]
+
+    def _want(self, _: int, sender: Peer, message: Want) -> list[Effect]:
+        """A merge says what is delivered and what it wants."""
+        effects: list[Effect] = []
+        for epoch in message.epochs:
+            if epoch in self.outbox and epoch <= self.committed:
+                answer = Answer(self.pair, epoch, self.outbox[epoch].digest)
+                effects.append(Ship(sender.volume, answer, (("outbox", epoch),)))
+        return effects
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
+        """The header log is rebuilt (i): say what is here, refuse lower terms from now on."""
+        if not self.contact.muster(sender, message.term, now):
+            return []
+        reply = Present(
+            term=message.term,
+            kind="replica",
+            pair=self.pair,
+            committed=self.committed,
+            verified=self.verified,
+            slot=-1,
+            delivered=0,
+            headers=tuple(self.headers[e] for e in sorted(self.headers)),
+            generations=tuple(self.generations.values()),
+        )
+        return [Send(sender.volume, reply)]
+
+    def _refused(self, _: int, __: Peer, ___: CopyRefused) -> list[Effect]:
+        return []
+
+    def _splits(self, _: int, __: None, message: Splits) -> list[Effect]:
+        self.contact.discovered(message.members)
+        return []
+
+    def _not_lead(self, _: int, __: Peer, message: NotLead) -> list[Effect]:
+        self.contact.not_lead(message)
+        return []
+
+    def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
+        """Stop after the batch that runs."""
+        self.stopping = True
+        return [] if self.running is not None else [Exit("stopped")]
+
+
+_TRIES = 4
+"""How often state is asked for at one epoch before a later one is taken."""
+
+_LANES_KNOWN = 32
+"""Where to find lanes is remembered for at most about so many."""
+
+_HANDLERS: dict[type, Callable[..., list[Effect]]] = {
+    ReplicaView: ReplicaMachine._view,
+    NotLead: ReplicaMachine._not_lead,
+    Splits: ReplicaMachine._splits,
+    Fetched: ReplicaMachine._fetched,
+    BatchResult: ReplicaMachine._result,
+    BatchCommitted: ReplicaMachine._batch_committed,
+    Installed: ReplicaMachine._installed,
+    CopyState: ReplicaMachine._copy_request,
+    StateCopied: ReplicaMachine._state_copied,
+    CopyRefused: ReplicaMachine._refused,
+    Want: ReplicaMachine._want,
+    Muster: ReplicaMachine._muster,
+    Terminate: ReplicaMachine._terminate,
+}

@@ -1,0 +1,62 @@
+"""A sink's position: what makes delivery happen once [2].
+
+The position is the last epoch delivered, kept by the sink itself. A transactional sink moves it
+together with the rows; an idempotent one takes a row only if its stored epoch is lower, and moves
+the position last. `SinkTracker` is the merge's side: it never delivers without knowing the
+position, and after an unknown outcome it reads first.
+"""
+
+from __future__ import annotations
+
+from tandem_runtime.protocol.effects import Deliver, Effect, ReadPosition
+
+
+def may_deliver(position: int, epoch: int) -> bool:
+    """Is this epoch the next one of a sink that stands at `position`?"""
+    return epoch == position + 1
+
+
+def may_replace(stored_epoch: int, epoch: int) -> bool:
+    """May an idempotent sink's row of an epoch be replaced by one of another?"""
+    return epoch > stored_epoch
+
+
+class SinkTracker:
+    """What a merge knows of one of its sinks."""
+
+    __slots__ = ("asked_at", "name", "position", "rewound")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.position: int | None = None
+        """None until the sink has told."""
+        self.asked_at: int | None = None
+        """When the question or delivery under way was sent."""
+        self.rewound = False
+
+    def read(self, now: int) -> list[Effect]:
+        """Ask for the position."""
+        self.asked_at = now
+        return [ReadPosition(self.name)]
+
+    def told(self, position: int, delivered: int) -> bool:
+        """The sink told its position; true if it is below what it had (a restored backup)."""
+        self.asked_at = None
+        if position < max(delivered, self.position or 0):
+            fresh = not self.rewound
+            self.rewound = True
+            return fresh
+        self.rewound = False
+        self.position = position
+        return False
+
+    def deliver(
+        self, epoch: int, answers: tuple[tuple[str, object], ...], now: int
+    ) -> list[Effect]:
+        """Deliver an epoch if it is this sink's next and nothing is under way."""
+        if self.asked_at is not None or self.rewound or self.position is None:
+            return []
+        if not may_deliver(self.position, epoch):
+            return []
+        self.asked_at = now
+        return [Deliver(self.name, epoch, answers)]

@@ -1,0 +1,88 @@
+"""The pipeline in one value, for whoever watches it: the operator, `tandem status`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.hearsay import committed, delivered_through
+from tandem_runtime.protocol.lead import Lead
+from tandem_runtime.protocol.log import Bond
+
+
+class SeatSummary(NamedTuple):
+    """A replica as the lead knows it."""
+
+    volume: str
+    verified: bool
+    lapsed: bool
+    committed: int
+    synced: bool
+
+
+class PairSummary(NamedTuple):
+    """A pair and its replicas."""
+
+    name: str
+    generation_known: bool
+    seats: tuple[SeatSummary, ...]
+
+
+class Summary(NamedTuple):
+    """What the lead knows."""
+
+    term: int
+    epoch: int
+    delivered: int
+    trim: int
+    generation: int
+    pairs: tuple[PairSummary, ...]
+    lost: tuple[str, ...]
+    vulnerable: tuple[str, ...]
+    """What has only one copy now [8]."""
+    completed: bool
+
+
+def summarise(lead: Lead, now: int) -> Summary:
+    """The state of the pipeline, from published entries and what was reported."""
+    book, hear = lead.book, lead.hear
+    pairs = []
+    for name in book.living_pairs():
+        seats = []
+        for seat in book.seats[name]:
+            if seat is not None:
+                through = committed(seat, hear)
+                synced = (
+                    seat.verified
+                    and not hear.silent(seat.volume, now)
+                    and book.epoch - through <= lead.settings.synced_within
+                )
+                seats.append(SeatSummary(seat.volume, seat.verified, seat.lapsed, through, synced))
+        pairs.append(PairSummary(name, generation_known=True, seats=tuple(seats)))
+    return Summary(
+        term=lead.term,
+        epoch=book.epoch,
+        delivered=delivered_through(book, hear),
+        trim=book.trim,
+        generation=book.generation,
+        pairs=tuple(pairs),
+        lost=tuple(book.lost),
+        vulnerable=tuple(_vulnerable(book, lead)),
+        completed=book.completed,
+    )
+
+
+def _vulnerable(book: Book, lead: Lead) -> list[str]:
+    single = [] if lead.log.bond is Bond.PAIRED else ["header log"]
+    gone = lead.hear.gone
+    single.extend(
+        f"lane {lane.split}/{lane.number}"
+        for lane, state in book.lanes.items()
+        if state.buddy is None or state.buddy in gone or lane.split in gone
+    )
+    for pair in book.living_pairs():
+        if sum(1 for s in book.seats[pair] if s and s.verified and not s.lapsed) < len(
+            book.seats[pair]
+        ):
+            single.append(pair)
+    return single
