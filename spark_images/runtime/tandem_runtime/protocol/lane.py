@@ -63,6 +63,8 @@ class OwnLane:
         """Partitions whose mark the next chunk has to carry."""
         self.rows_since = now
         self.full_since: int | None = None
+        self.lost: set[str] = set()
+        """Partitions whose source has forgotten rows that are needed."""
         self.ending = False
 
     # --- rows -----------------------------------------------------------------------------------
@@ -114,6 +116,9 @@ class OwnLane:
             or reading.state not in (ACTIVE, IDLE)
             or self.ending
         ):
+            return
+        if message.forgotten:
+            self.lost.add(message.partition)
             return
         state = ENDED if message.ended else ACTIVE
         row_at = now if message.end > message.position else reading.row_at

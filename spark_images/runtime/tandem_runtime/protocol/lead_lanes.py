@@ -182,8 +182,15 @@ def releases(book: Book, hear: Hearsay) -> dict[str, str]:
 
 
 def lost_partitions(book: Book, hear: Hearsay) -> Iterator[Entry]:
-    """Sources that can no longer give rows that are needed: said aloud, once."""
-    for heard in hear.splits.values():
+    """Sources that can no longer give rows that are needed: said aloud, once.
+
+    Only the present owner's word counts: a former one asks for rows that others have long taken.
+    """
+    for split, heard in hear.splits.items():
         for partition in heard.report.lost:
-            if partition not in book.lost:
+            owner = book.owners.get(partition)
+            if owner is None or owner.split != split or partition in book.lost:
+                continue
+            lane = owner_report(hear, owner)
+            if lane is not None and lane.live:
                 yield DataLost(partition, "the source has forgotten rows that are needed")

@@ -8,7 +8,7 @@ epoch when every pair that the epoch's generation lists has answered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tandem_runtime.protocol.contact import Contact
 from tandem_runtime.protocol.data import Generation, Header, Peer, Settings
@@ -228,7 +228,8 @@ class MergeMachine:
             return [Happened("StaleRefused", sender.volume, "no seat")]
         if slot in self.answers:
             return [Happened("DuplicateDropped", f"{message.pair} epoch {message.epoch}")]
-        self.answers[slot] = Taken(sender.volume, message.digest, message.payload)
+        (result,) = cast("tuple[object]", message.payload)
+        self.answers[slot] = Taken(sender.volume, message.digest, result)
         self.offers.setdefault(slot, {})[sender.volume] = message.digest
         return self._compare(slot) + self._deliver(now)
 

@@ -74,7 +74,6 @@ class SplitMachine:
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
         self.leaving = False
-        self.lost: set[str] = set()
         self.seen: dict[str, int] = {}
         """Newest incarnation seen of each volume; older ones are zombies."""
 
@@ -139,7 +138,7 @@ class SplitMachine:
             sealed=self.copies.sealed(self.reaches),
             copies=tuple((lane, kept.copy.through) for lane, kept in self.copies.lanes.items()),
             leaving=self.leaving,
-            lost=tuple(sorted(self.lost)),
+            lost=tuple(sorted(self.lane.lost)) if self.lane is not None else (),
         )
         effects.append(Send(lead, report))
         return effects
@@ -264,9 +263,6 @@ class SplitMachine:
         return lane.acknowledge() + self._report(now)
 
     def _source_rows(self, now: int, _: None, message: SourceRows) -> list[Effect]:
-        if message.forgotten:
-            self.lost.add(message.partition)
-            return self._report(now)
         if self.lane is None:
             return []
         self.lane.rows_came(message, now)
