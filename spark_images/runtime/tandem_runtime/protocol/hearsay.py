@@ -84,6 +84,11 @@ def newer(heard: Heard[R] | None, sender: Peer, report: R) -> bool:
     return (sender.incarnation, report.sequence) > (heard.incarnation, heard.report.sequence)
 
 
+def brings_news(heard: Heard[R] | None, report: R) -> bool:
+    """Does a report say anything else than the one before it?"""
+    return heard is None or heard.report[1:] != report[1:]
+
+
 def committed(book_seat: Seat, hear: Hearsay) -> int:
     """How far the holder of a seat has committed, for certain.
 

@@ -7,13 +7,14 @@ points and headers, so a trim point counts every seat that stands in the log bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tandem_runtime.protocol import lead_epochs, lead_generations, lead_lanes, lead_seats
+from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Header, Intent, Peer, Settings
 from tandem_runtime.protocol.effects import Effect, Happened, Send
 from tandem_runtime.protocol.header_log import HeaderLog
-from tandem_runtime.protocol.hearsay import Heard, Hearsay, newer
+from tandem_runtime.protocol.hearsay import Heard, Hearsay, brings_news, newer
 from tandem_runtime.protocol.lead_views import merge_view, replica_view, split_view
 from tandem_runtime.protocol.log import Bond, OwnedLog
 from tandem_runtime.protocol.messages import (
@@ -45,6 +46,26 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+
+_RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
+    lead_generations.intent_changes,
+    lead_seats.vacancies,
+    lead_seats.lost_pairs,
+    lead_seats.sinks_ahead,
+    lead_lanes.lost_partitions,
+    lead_seats.seatings,
+    lead_seats.verifications,
+    lead_lanes.openings,
+    lead_lanes.settlements,
+    lead_lanes.closings,
+    lead_lanes.buddy_changes,
+    lead_lanes.ownerships,
+    lead_seats.merge_choices,
+    lead_seats.lapses,
+    lead_generations.retirements,
+    lead_epochs.completion,
+)
+"""All decisions that lead to records, the most urgent first."""
 
 COPIES_AT_ONCE = 8
 """Entries sent again to a buddy in one go."""
@@ -85,7 +106,8 @@ class Lead:
 
     def hear_split(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
         """A split's report."""
-        if not newer(self.hear.splits.get(sender.volume), sender, report):
+        heard = self.hear.splits.get(sender.volume)
+        if not newer(heard, sender, report):
             return []
         self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
         for lane in report.lanes:
@@ -93,27 +115,29 @@ class Lead:
             if known is not None:
                 notes = self.hear.notes.setdefault(lane.lane, {})
                 notes.update(note for note in lane.notes if note[0] > known.reach)
-        effects = self.advance(now)
+        effects = self.advance(now) if brings_news(heard, report) else []
         effects.append(self._to_split(sender.volume))
         return effects
 
     def hear_replica(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
         """A replica's report: registers it and acknowledges what it has committed."""
-        if not newer(self.hear.replicas.get(sender.volume), sender, report):
+        heard = self.hear.replicas.get(sender.volume)
+        if not newer(heard, sender, report):
             return []
         self.hear.replicas[sender.volume] = Heard(sender.incarnation, now, report)
-        effects = self.advance(now)
+        effects = self.advance(now) if brings_news(heard, report) else []
         effects.append(self._to_replica(sender.volume))
         return effects
 
     def hear_merge(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
         """A merge's report: how far its sinks are."""
-        if not newer(self.hear.merges.get(sender.volume), sender, report):
+        heard = self.hear.merges.get(sender.volume)
+        if not newer(heard, sender, report):
             return []
         self.hear.merges[sender.volume] = Heard(sender.incarnation, now, report)
         delivered = self.hear.delivered
         delivered[report.slot] = max(delivered.get(report.slot, 0), report.delivered)
-        effects = self.advance(now)
+        effects = self.advance(now) if brings_news(heard, report) else []
         effects.append(self._to_merge(sender.volume))
         return effects
 
@@ -127,7 +151,8 @@ class Lead:
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
         """The buddy, or one being filled, has the log through an entry."""
-        self.log.copied(sender.volume, message.fence, message.through, now)
+        if not self.log.copied(sender.volume, message.fence, message.through, now):
+            return []
         return self.advance(now)
 
     def tick(self, now: int) -> list[Effect]:
@@ -152,34 +177,13 @@ class Lead:
     def _decide(self, now: int) -> list[Entry]:
         """The next entries: records of one kind, or else a trim point and a header."""
         book, hear = self.book, self.hear
-        for decide in self._records(now):
-            if batch := list(decide):
+        for decide in _RECORDS:
+            if batch := list(decide(book, hear, now)):
                 return batch
-        since = now - self.cut_at
         return [
             *lead_seats.trim_point(book, hear),
-            *lead_epochs.cut(book, hear, self.settings, since),
+            *lead_epochs.cut(book, hear, self.settings, now - self.cut_at),
         ]
-
-    def _records(self, now: int) -> Iterator[Iterator[Entry]]:
-        """All decisions that lead to records, the most urgent first."""
-        book, hear = self.book, self.hear
-        yield lead_generations.intent_changes(book, hear)
-        yield lead_seats.vacancies(book, hear)
-        yield lead_seats.lost_pairs(book)
-        yield lead_seats.sinks_ahead(book, hear)
-        yield lead_lanes.lost_partitions(book, hear)
-        yield lead_seats.seatings(book, hear, now)
-        yield lead_seats.verifications(book, hear)
-        yield lead_lanes.openings(book, hear)
-        yield lead_lanes.settlements(book, hear, now)
-        yield lead_lanes.closings(book, hear, now)
-        yield lead_lanes.buddy_changes(book, hear)
-        yield lead_lanes.ownerships(book, hear)
-        yield lead_seats.merge_choices(book, hear, now)
-        yield lead_seats.lapses(book, hear)
-        yield lead_generations.retirements(book, hear)
-        yield lead_epochs.completion(book, hear)
 
     def _write(self, batch: list[Entry], now: int) -> list[Effect]:
         """Put a batch on the own volume and on its way to the follower."""

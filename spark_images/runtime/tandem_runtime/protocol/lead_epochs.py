@@ -142,7 +142,7 @@ def _at_the_end(book: Book) -> bool:
     return bool(book.watermarks) and all(m == END_OF_TIME for m in book.watermarks.values())
 
 
-def completion(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def completion(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Once the final epoch is delivered everybody may stop."""
     if book.final and not book.completed and delivered_through(book, hear) >= book.epoch:
         yield Completed()

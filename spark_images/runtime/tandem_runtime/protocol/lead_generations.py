@@ -15,7 +15,7 @@ from tandem_runtime.protocol.records import (
 )
 
 
-def intent_changes(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def intent_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Generations that the intent brings or gives up.
 
     An intent older than one that was acted on says nothing: this lead may be new and its watch
@@ -51,7 +51,7 @@ def generation_to_name(book: Book, hear: Hearsay, settings: Settings) -> int:
     return target if ready or book.generation == 0 else book.generation
 
 
-def retirements(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def retirements(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Pairs that only an older generation has, once the new ones stand on their own feet."""
     if book.generation == 0 or delivered_through(book, hear) < book.first_of_generation:
         return

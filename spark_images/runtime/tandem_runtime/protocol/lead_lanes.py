@@ -24,7 +24,7 @@ from tandem_runtime.protocol.records import (
 )
 
 
-def openings(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def openings(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Lanes that splits ask for. A lane takes no row before this is published."""
     for split, heard in hear.splits.items():
         asked = heard.report.opening
@@ -35,7 +35,7 @@ def openings(book: Book, hear: Hearsay) -> Iterator[Entry]:
             yield LaneOpened(lane, None if buddy in hear.gone else buddy)
 
 
-def buddy_changes(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Changes of second copies that owners ask for; refused while a lane is closing."""
     for lane, state in book.lanes.items():
         report = owner_report(hear, lane)
@@ -122,7 +122,7 @@ def owner_report(hear: Hearsay, lane: LaneId) -> LaneReport | None:
     return next((report for report in heard.report.lanes if report.lane == lane), None)
 
 
-def ownerships(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def ownerships(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Source partitions that need an owner, given to the lanes with the fewest [9]."""
     load = open_lanes(book, hear)
     if not load or hear.intent is None:
@@ -181,7 +181,7 @@ def releases(book: Book, hear: Hearsay) -> dict[str, str]:
     return {most.split: active[-1]} if active else {}
 
 
-def lost_partitions(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def lost_partitions(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Sources that can no longer give rows that are needed: said aloud, once.
 
     Only the present owner's word counts: a former one asks for rows that others have long taken.

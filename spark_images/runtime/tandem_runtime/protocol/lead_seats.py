@@ -62,7 +62,7 @@ def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool
     return behind and hear.silent(seat.volume, now) and not hear.silent(twin.volume, now)
 
 
-def verifications(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def verifications(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Joiners whose copy is verified: full, late members from now on."""
     for pair, seats in book.seats.items():
         for number, seat in enumerate(seats):
@@ -73,7 +73,7 @@ def verifications(book: Book, hear: Hearsay) -> Iterator[Entry]:
                 yield Verified(pair, number, seat.volume, heard.report.committed)
 
 
-def vacancies(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def vacancies(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Seats whose volume is gone for good, or whose holder gave another answer than its twin."""
     struck = {volume for heard in hear.merges.values() for _, _, volume in heard.report.differing}
     for pair, seats in book.seats.items():
@@ -90,13 +90,13 @@ def _can_go_on_with(twin: Seat | None, struck: set[str]) -> bool:
     return twin is not None and twin.verified and not twin.lapsed and twin.volume not in struck
 
 
-def sinks_ahead(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def sinks_ahead(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """A sink has an epoch that no header here knows: the header log was lost and rebuilt."""
     if "sinks" not in book.lost and any(d > book.epoch for d in hear.delivered.values()):
         yield DataLost("sinks", f"ahead of header {book.epoch}")
 
 
-def lost_pairs(book: Book) -> Iterator[Entry]:
+def lost_pairs(book: Book, _hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
     if book.generation == 0 or book.trim == 0:
         return
@@ -138,7 +138,7 @@ def build_epoch(book: Book, hear: Hearsay, pair: str) -> int:
     return epoch
 
 
-def lapses(book: Book, hear: Hearsay) -> Iterator[Entry]:
+def lapses(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Replicas that a full lane no longer waits for; those of a generation to come first.
 
     Never if the twin's seat is lapsed, empty or unverified, and never the one ahead [5].
