@@ -1,0 +1,175 @@
+"""What a schedule consists of before anything fails: sizes, settings, rows, changes."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from tandem.simulator.randomness import stream
+from tandem_runtime.protocol.data import Settings, Stream
+
+Row = tuple[int, int, int, int]
+"""Partition index, sequence within the partition, key, event time."""
+
+ROW_BYTES = 10
+"""What a row counts for in every bound."""
+
+
+class Partition(NamedTuple):
+    """A source partition: its rows and when each one comes into being."""
+
+    name: str
+    index: int
+    stream: int
+    rows: tuple[Row, ...]
+    available: tuple[int, ...]
+    ends: int
+    """When it becomes known that no row follows."""
+    forgets: bool
+    """Rows that were acknowledged are gone, as with a client that pushes."""
+
+
+class Noise(NamedTuple):
+    """How badly the network behaves, as shares of all messages."""
+
+    loss: float
+    repeat: float
+    late: float
+    spread: int
+    """Delays are up to this many milliseconds."""
+
+
+class Configuration(NamedTuple):
+    """One schedule's world."""
+
+    seed: int
+    number: int
+    settings: Settings
+    nodes: tuple[str, ...]
+    splits: int
+    buckets: int
+    pairs: tuple[tuple[str, frozenset[int]], ...]
+    slots: int
+    sinks: tuple[tuple[str, bool], ...]
+    """Names of the sinks, and whether each one is transactional."""
+    streams: tuple[Stream, ...]
+    partitions: tuple[Partition, ...]
+    keys: int
+    faults_end: int
+    beyond: bool
+    """Faults may destroy more than the design survives."""
+    noise: Noise
+    changes: tuple[int, ...]
+    """When the operator starts to build a new generation."""
+    skews: tuple[tuple[int, int], ...]
+    """Offset and rate (per mille) of clocks, dealt to processes in turn."""
+
+
+def configure(seed: int, number: int) -> Configuration:
+    """Draw the configuration of a schedule."""
+    rng = stream(seed, number, "configuration")
+    faults_end = rng.randint(5000, 8500)
+    buckets = rng.choice((8, 8, 12, 16))
+    streams, partitions = _sources(rng, faults_end, keys := rng.randint(4, 14))
+    slots = rng.choice((1, 1, 1, 2))
+    sinks = tuple(
+        (f"sink-{i}", rng.random() < 0.55)  # noqa: PLR2004
+        for i in range(max(slots, rng.choice((1, 1, 2))))
+    )
+    return Configuration(
+        seed=seed,
+        number=number,
+        settings=_settings(rng),
+        nodes=tuple(f"node-{i}" for i in range(rng.choice((1, 2, 2, 3, 3, 3)))),
+        splits=rng.choice((2, 2, 3, 3, 3, 4)),
+        buckets=buckets,
+        pairs=_pairs(rng, buckets),
+        slots=slots,
+        sinks=sinks,
+        streams=streams,
+        partitions=partitions,
+        keys=keys,
+        faults_end=faults_end,
+        beyond=rng.random() < 0.05,  # noqa: PLR2004
+        noise=_noise(rng),
+        changes=_changes(rng, faults_end),
+        skews=tuple((rng.randint(0, 5000), rng.choice((0, 0, 0, -3, 5))) for _ in range(7)),
+    )
+
+
+def _settings(rng: Random) -> Settings:
+    lane = rng.choice((120, 200, 300, 600))
+    return Settings(
+        interval=500,
+        silence=1500,
+        max_epoch_bytes=rng.choice((40, 80, 160)),
+        max_uncommitted=rng.choice((2, 3, 4, 4)),
+        max_undelivered=rng.choice((3, 4, 6, 8)),
+        window=rng.choice((3, 4, 6, 8)),
+        max_lane_bytes=lane,
+        max_chunk_bytes=rng.choice((30, 50, 100)),
+        entries_before_snapshot=rng.choice((6, 12, 24)),
+        headers_per_view=rng.choice((2, 4, 8)),
+        patience=4000,
+    )
+
+
+def _noise(rng: Random) -> Noise:
+    if rng.random() < 0.25:  # noqa: PLR2004
+        return Noise(0.0, 0.0, 0.0, rng.choice((5, 20)))
+    return Noise(
+        loss=rng.choice((0.0, 0.005, 0.02)),
+        repeat=rng.choice((0.0, 0.01, 0.02)),
+        late=rng.choice((0.0, 0.005, 0.02)),
+        spread=rng.choice((5, 15, 40, 80)),
+    )
+
+
+def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
+    count = rng.choice((0, 0, 1, 1, 2))
+    return tuple(sorted(rng.randint(700, faults_end * 2 // 3) for _ in range(count)))
+
+
+def _pairs(rng: Random, buckets: int) -> tuple[tuple[str, frozenset[int]], ...]:
+    count = rng.choice((1, 1, 1, 2, 2, 2, 2, 3, 4))
+    owners = [b % count for b in range(buckets)]
+    rng.shuffle(owners)
+    return tuple(
+        (f"pair-{i}", frozenset(b for b in range(buckets) if owners[b] == i)) for i in range(count)
+    )
+
+
+def _sources(
+    rng: Random, faults_end: int, keys: int
+) -> tuple[tuple[Stream, ...], tuple[Partition, ...]]:
+    """The streams, and their partitions with all rows that will ever come."""
+    streams: list[Stream] = []
+    partitions: list[Partition] = []
+    forgets = rng.random() < 0.75  # noqa: PLR2004
+    for s in range(rng.choice((1, 1, 1, 2))):
+        names = []
+        for p in range(rng.choice((1, 1, 2, 2, 3)) if s == 0 else 1):
+            names.append(f"stream-{s}/{p}")
+            partitions.append(
+                _partition(rng, names[-1], len(partitions), s, faults_end, keys, forgets)
+            )
+        idle = rng.choice((None, None, 1500, 3000))
+        streams.append(Stream(f"stream-{s}", tuple(names), rng.choice((0, 300, 1500)), idle))
+    return tuple(streams), tuple(partitions)
+
+
+def _partition(
+    rng: Random, name: str, index: int, s: int, faults_end: int, keys: int, forgets: bool
+) -> Partition:
+    count = rng.choice((0, 12, 25, 40)) if rng.random() < 0.3 else rng.randint(20, 50)  # noqa: PLR2004
+    until = rng.randint(faults_end * 2 // 3, faults_end + 600)
+    available = sorted(rng.randint(0, until) for _ in range(count))
+    if count and rng.random() < 0.3:  # noqa: PLR2004
+        # A burst: bounds are reached, many chunks wait for a header.
+        burst = rng.randint(0, until)
+        available = sorted(burst if rng.random() < 0.5 else at for at in available)  # noqa: PLR2004
+    rows = tuple(
+        (index, sequence, rng.randrange(keys), at + rng.randint(-1200, 200))
+        for sequence, at in enumerate(available)
+    )
+    return Partition(name, index, s, rows, tuple(available), until, forgets)

@@ -1,0 +1,70 @@
+"""Whom a fault means: roles are resolved at the moment at which it strikes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tandem.simulator.process import MERGE, REPLICA, SPLIT, Pod, Process
+
+if TYPE_CHECKING:
+    from tandem.simulator.world import World
+
+
+class Cast:
+    """Who has played in a script so far."""
+
+    __slots__ = ("first", "it", "last", "lane_buddy")
+
+    def __init__(self) -> None:
+        self.it: Process | None = None
+        """Who was at it when the present stage began."""
+        self.first: Pod | None = None
+        """Whose pod the first step struck."""
+        self.last: Pod | None = None
+        self.lane_buddy = ""
+
+    def remember(self, process: Process) -> None:
+        """A step strikes this one."""
+        if self.first is None:
+            self.first = process.pod
+            self.lane_buddy = process.copies_to
+        self.last = process.pod
+
+
+def find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
+    """The process that plays a role, if it is alive."""
+    found = _find(world, role, cast, pick)
+    return found if found is not None and not found.dead else None
+
+
+def _find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
+    place = world.place
+    match role:
+        case "it":
+            return cast.it
+        case "lead":
+            return world.by_volume.get(place.lead)
+        case "buddy":
+            return world.by_volume.get(place.buddy or "")
+        case "lane buddy":
+            return world.by_volume.get(cast.it.copies_to) if cast.it else None
+        case "lane buddy of the first":
+            return world.by_volume.get(cast.lane_buddy)
+        case "first":
+            return cast.first.process if cast.first else None
+        case "twin":
+            return _twin(world, cast.it.pod if cast.it else None)
+        case "twin of the first":
+            return _twin(world, cast.first)
+        case "twin of that":
+            return _twin(world, cast.last)
+    kind = {"split": SPLIT, "replica": REPLICA, "merge": MERGE}.get(role, "")
+    running = world.cluster.running(kind)
+    return running[pick % len(running)] if running else None
+
+
+def _twin(world: World, pod: Pod | None) -> Process | None:
+    """The other replica of a pair."""
+    if pod is None or pod.kind != REPLICA:
+        return None
+    return next((p.process for p in world.cluster.replicas(pod.group) if p is not pod), None)
