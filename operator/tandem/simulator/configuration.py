@@ -39,6 +39,10 @@ class Noise(NamedTuple):
     """Delays are up to this many milliseconds."""
 
 
+QUIET = Noise(0.0, 0.0, 0.0, 10)
+"""A network that loses, delays and repeats nothing."""
+
+
 class Configuration(NamedTuple):
     """One schedule's world."""
 

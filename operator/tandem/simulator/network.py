@@ -7,7 +7,7 @@ from heapq import heappush
 from random import Random
 from typing import TYPE_CHECKING
 
-from tandem.simulator.configuration import Noise
+from tandem.simulator.configuration import QUIET, Noise
 
 if TYPE_CHECKING:
     from tandem.simulator.process import Process
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 LATE = 3500
 """A late message comes up to this many milliseconds after its time."""
-
-QUIET = Noise(0.0, 0.0, 0.0, 10)
 
 
 class Network:

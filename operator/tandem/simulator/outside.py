@@ -213,6 +213,11 @@ def happened(world: World, process: Process, effect: Happened) -> None:
         world.trace.note(world.now, process.volume, text, weight)
     if event == "DataLost":
         _data_lost(world, process, effect)
+    elif event == "MergeChosen":
+        slot = effect.subject.split()[0]
+        if world.chosen.setdefault(slot, effect.subject) != effect.subject:
+            world.chosen[slot] = effect.subject
+            world.coverage["merges changed"] += 1
     elif event == "Rebuilt":
         world.ledger.holders.forgiving = True
     elif event == "Completed":

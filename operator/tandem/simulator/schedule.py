@@ -16,6 +16,7 @@ from tandem.simulator.randomness import stream
 from tandem.simulator.trace import Trace
 from tandem.simulator.violation import Violation, broken
 from tandem.simulator.waiting import who_waits
+from tandem.simulator.watchdog import watchdog
 from tandem.simulator.world import World
 
 TIME_TO_FINISH = 60_000
@@ -49,7 +50,7 @@ def run_with(
     skip: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Run a configuration, leaving some steps of its fault scripts out."""
-    with plants.PLANTS[plant].apply() if plant else nullcontext():
+    with plants.PLANTS[plant].apply() if plant else nullcontext(), watchdog():
         world = prepare(configuration, trace, skip)
         world.run()
     return Outcome(

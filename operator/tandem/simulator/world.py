@@ -78,6 +78,8 @@ class World:
         """Volumes whose next answer from the register is lost."""
         self.went_beyond = False
         """A fault has destroyed more than the design survives."""
+        self.chosen: dict[str, str] = {}
+        """The merge that was last chosen, by slot."""
         self.violation: Violation | None = None
         self.stop = False
 
