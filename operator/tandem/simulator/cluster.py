@@ -180,7 +180,9 @@ class Cluster:
         self.announce()
         for process in self.running(SPLIT):
             for volume in self.gone[-4:]:
-                world.after(world.rng.randint(5, 400), world.tell, process, None, VolumeGone(volume))
+                world.after(
+                    world.rng.randint(5, 400), world.tell, process, None, VolumeGone(volume)
+                )
         world.after(4000, self.repeat_announcements)
 
     def _volume_gone(self, volume: str) -> None:

@@ -19,7 +19,7 @@ class Partition(NamedTuple):
     """A source partition: its rows and when each one comes into being."""
 
     name: str
-    index: int
+    number: int
     stream: int
     rows: tuple[Row, ...]
     available: tuple[int, ...]

@@ -56,7 +56,11 @@ def _cut_groups(injector: Injector, step: Step, cast: Cast) -> bool:
     here = [p.volume for p in injector.world.cluster.running() if p.pod.node == process.pod.node]
     there = [p.volume for p in injector.world.cluster.running() if p.volume not in here]
     injector.world.cluster.note_fault(f"{process.pod.node} is CUT OFF for {step.duration} ms")
-    _cut(injector.world, [(a, b) for x in here for y in there for a, b in ((x, y), (y, x))], step.duration)
+    _cut(
+        injector.world,
+        [(a, b) for x in here for y in there for a, b in ((x, y), (y, x))],
+        step.duration,
+    )
     return bool(there)
 
 
@@ -169,7 +173,7 @@ def _lost_reply(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-# --- operator and query ----------------------------------------------------------------------------
+# --- operator and query --------------------------------------------------------------------------
 
 
 def _operator_away(injector: Injector, step: Step, _: Cast) -> bool:

@@ -168,14 +168,14 @@ class Expectation:
     def _check_marks(self, header: Header, where: str) -> None:
         """What a header says of a partition is what its rows say."""
         for partition, mark in header.marks:
-            index = self.partitions[partition].index
+            index = self.partitions[partition].number
             told = (mark.position, mark.event_time)
             counted = (self.next[index], self.latest[index])
             if told != counted:
                 broken(
                     1,
                     "wrong-mark",
-                    f"epoch {header.epoch} says {partition} stands at {told}, its rows at {counted}",
+                    f"epoch {header.epoch} says {partition} is at {told}, its rows are at {counted}",
                     where,
                     header.epoch,
                     partition,
@@ -218,7 +218,7 @@ class Expectation:
         if all(state == ENDED for state in states.values()):
             return END_OF_TIME
         speaking = [p for p, state in states.items() if state not in (ENDED, IDLE)]
-        latest = [self.latest[self.partitions[p].index] for p in speaking]
+        latest = [self.latest[self.partitions[p].number] for p in speaking]
         return min((at - stream.delay for at in latest), default=before)
 
     def _output(self, rows: list[Row], watermarks: list[int]) -> tuple[Output, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tandem.simulator import plan, story
+from tandem.simulator import story
 from tandem.simulator.configuration import QUIET, Configuration, configure
+from tandem.simulator.drawing import draw
+from tandem.simulator.plan import steps_of
 from tandem.simulator.schedule import Outcome, run_with
 from tandem.simulator.shrink import shrink
 from tandem.simulator.trace import Trace
@@ -27,7 +29,7 @@ class Failure(NamedTuple):
 def explain(seed: int, number: int, violation: Violation, plant: str | None) -> Failure:
     """Shrink a failing schedule and tell what is left of it."""
     configuration = configure(seed, number)
-    steps = [step.number for step in plan.steps_of(plan.draw(configuration))]
+    steps = [step.number for step in steps_of(draw(configuration))]
 
     def fails(kept: frozenset[int]) -> bool:
         found = _run(configuration, kept, steps, plant, None).violation
@@ -62,9 +64,7 @@ def _run(
     trace: Trace | None,
 ) -> Outcome:
     noise = configuration.noise if NOISE in kept else QUIET
-    return run_with(
-        configuration._replace(noise=noise), plant, trace, frozenset(steps) - kept
-    )
+    return run_with(configuration._replace(noise=noise), plant, trace, frozenset(steps) - kept)
 
 
 def _same(one: Violation, other: Violation) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RETRIES = 4
 """How often a fault that would go beyond the survivable is tried again, a little later."""
 
-STRIKES: dict[str, Callable[["Injector", Step, Cast], bool]] = {
+STRIKES: dict[str, Callable[[Injector, Step, Cast], bool]] = {
     **destruction.KINDS,
     **disturbance.KINDS,
 }

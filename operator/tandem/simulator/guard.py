@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from tandem.simulator.process import REPLICA, SPLIT, Disk, Pod
-from tandem_runtime.protocol.book import CLOSED, Book
+from tandem_runtime.protocol.book import CLOSED, Book, Seat
 from tandem_runtime.protocol.records import Entry
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Guard:
                 continue
             if self.differed.get(pair, -UNSETTLED) + UNSETTLED > self.world.now:
                 return False
-            if not any(s and s.verified and not s.lapsed and s.volume in left for s in seats):
+            if not any(_full_member(seat) and seat.volume in left for seat in seats if seat):
                 return False
         return True
 
@@ -128,6 +128,11 @@ class Guard:
             if not any(("checkpoint", e) in p.disk for p in pods for e in _epochs(p.disk)):
                 return False
         return True
+
+
+def _full_member(seat: Seat) -> bool:
+    """Is a seat's holder a second copy, as status has it? One called to lapse may be none soon."""
+    return seat.verified and not seat.lapsed and not seat.called
 
 
 def _epochs(disk: Disk) -> list[int]:

@@ -237,7 +237,7 @@ class Ledger:
                 f"{self.positions}",
             )
         for partition in self.configuration.partitions:
-            due = self.expected.next[partition.index]
+            due = self.expected.next[partition.number]
             if due != len(partition.rows):
                 broken(
                     1,

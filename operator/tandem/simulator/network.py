@@ -20,7 +20,18 @@ LATE = 3500
 class Network:
     """Links between volumes."""
 
-    __slots__ = ("coverage", "cuts", "deaf", "lags", "mute", "noise", "odd", "random", "rng", "world")
+    __slots__ = (
+        "coverage",
+        "cuts",
+        "deaf",
+        "lags",
+        "mute",
+        "noise",
+        "odd",
+        "random",
+        "rng",
+        "world",
+    )
 
     def __init__(self, world: World, noise: Noise, rng: Random, coverage: Counter[str]) -> None:
         self.world = world

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tandem.simulator.process import MERGE, REPLICA, SPLIT, Pod, Process
@@ -38,26 +39,10 @@ def find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
 
 
 def _find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
-    place = world.place
-    match role:
-        case "it":
-            return cast.it
-        case "lead":
-            return world.by_volume.get(place.lead)
-        case "buddy":
-            return world.by_volume.get(place.buddy or "")
-        case "lane buddy":
-            return world.by_volume.get(cast.it.copies_to) if cast.it else None
-        case "lane buddy of the first":
-            return world.by_volume.get(cast.lane_buddy)
-        case "first":
-            return cast.first.process if cast.first else None
-        case "twin":
-            return _twin(world, cast.it.pod if cast.it else None)
-        case "twin of the first":
-            return _twin(world, cast.first)
-        case "twin of that":
-            return _twin(world, cast.last)
+    if role in _VOLUMES:
+        return world.by_volume.get(_VOLUMES[role](world, cast) or "")
+    if role in _PROCESSES:
+        return _PROCESSES[role](world, cast)
     kind = {"split": SPLIT, "replica": REPLICA, "merge": MERGE}.get(role, "")
     running = world.cluster.running(kind)
     return running[pick % len(running)] if running else None
@@ -68,3 +53,18 @@ def _twin(world: World, pod: Pod | None) -> Process | None:
     if pod is None or pod.kind != REPLICA:
         return None
     return next((p.process for p in world.cluster.replicas(pod.group) if p is not pod), None)
+
+
+_VOLUMES: dict[str, Callable[[World, Cast], str | None]] = {
+    "lead": lambda world, _: world.place.lead,
+    "buddy": lambda world, _: world.place.buddy,
+    "lane buddy": lambda _, cast: cast.it.copies_to if cast.it else None,
+    "lane buddy of the first": lambda _, cast: cast.lane_buddy,
+}
+_PROCESSES: dict[str, Callable[[World, Cast], Process | None]] = {
+    "it": lambda _, cast: cast.it,
+    "first": lambda _, cast: cast.first.process if cast.first else None,
+    "twin": lambda world, cast: _twin(world, cast.it.pod if cast.it else None),
+    "twin of the first": lambda world, cast: _twin(world, cast.first),
+    "twin of that": lambda world, cast: _twin(world, cast.last),
+}

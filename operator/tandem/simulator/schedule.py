@@ -6,10 +6,11 @@ from collections import Counter
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from tandem.simulator import plan, plants
+from tandem.simulator import plants
 from tandem.simulator.bounds import Bounds
 from tandem.simulator.cluster import Cluster
 from tandem.simulator.configuration import Configuration, configure
+from tandem.simulator.drawing import draw
 from tandem.simulator.faults import Injector
 from tandem.simulator.operator import ROUND, Operator
 from tandem.simulator.randomness import stream
@@ -73,7 +74,7 @@ def prepare(
     rng = stream(configuration.seed, configuration.number, "operator")
     operator = Operator(world, rng)
     world.cluster = Cluster(world, operator)
-    injector = Injector(world, plan.draw(configuration), skip)
+    injector = Injector(world, draw(configuration), skip)
     world.cluster.start_all()
     world.after(ROUND, operator.round)
     world.after(4000, world.cluster.repeat_announcements)

@@ -137,7 +137,7 @@ def _pull(world: World, process: Process, effect: Pull) -> None:
 def _acknowledge(world: World, process: Process, effect: Acknowledge) -> None:
     source = world.sources[effect.partition]
     source.acknowledge(effect.position)
-    world.ledger.acknowledge(source.plan.index, effect.position)
+    world.ledger.acknowledge(source.plan.number, effect.position)
     if world.trace is not None:
         text = f"acknowledges {effect.partition} through row {effect.position - 1}"
         world.trace.note(world.now, process.volume, text, ROUTINE)
@@ -158,9 +158,7 @@ def _run(world: World, process: Process, effect: Run) -> None:
     if process.batch is not None:
         broken(0, "two-batches", f"{process.volume} runs {effect.header.epoch} during another")
     header = effect.header
-    rows = [
-        row for payload in effect.rows for value in cast("Any", payload) or () for row in value
-    ]
+    rows = [row for payload in effect.rows for value in cast("Any", payload) or () for row in value]
     before = cast("State", process.disk["checkpoint", header.epoch - 1])
     after, output = spark.run(before, header, rows, world.stream_of)
     process.batch = (header.epoch, after)

@@ -87,9 +87,7 @@ class Watch:
         due = []
         for trigger in waiting:
             moment = trigger.moment
-            if moment.before is before and (
-                not moment.role or trigger.suits(process, moment.role)
-            ):
+            if moment.before is before and (not moment.role or trigger.suits(process, moment.role)):
                 trigger.left -= 1
                 if trigger.left <= 0:
                     due.append(trigger)

@@ -21,11 +21,11 @@ def who_waits(world: World) -> str:
         f"sinks at {world.ledger.positions}, recorded trim point {world.ledger.holders.trim}",
         f"register: {world.place}",
     ]
-    for partition in world.configuration.partitions:
-        lines.append(
-            f"{partition.name}: {expected.next[partition.index]} of {len(partition.rows)} rows in "
-            f"epochs, acknowledged {world.ledger.acknowledged[partition.index]}"
-        )
+    lines.extend(
+        f"{partition.name}: {expected.next[partition.number]} of {len(partition.rows)} rows in "
+        f"epochs, acknowledged {world.ledger.acknowledged[partition.number]}"
+        for partition in world.configuration.partitions
+    )
     lines.extend(_pod(pod) for pod in world.cluster.pods.values())
     lead = world.by_volume.get(world.place.lead)
     if lead is not None and isinstance(lead.machine, SplitMachine):

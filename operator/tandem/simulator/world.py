@@ -107,7 +107,7 @@ class World:
                 event[2](event[3], event[4], event[5])
         except BrokenError as error:
             self.violation = error.violation._replace(time=self.now)
-        except Exception as error:  # noqa: BLE001 (whatever a machine raises is a finding)
+        except Exception as error:  # whatever a machine raises is a finding
             last = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{last.filename.rpartition('/')[2]}:{last.lineno} in {last.name}"
             self.violation = Violation(

@@ -1,0 +1,326 @@
+"""Every check of the ledger can fail: each is fed what must not be."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tandem.simulator.configuration import QUIET, Configuration, Partition
+from tandem.simulator.ledger import Ledger
+from tandem.simulator.violation import BrokenError
+from tandem_runtime.protocol.data import (
+    ACTIVE,
+    BEGINNING_OF_TIME,
+    ENDED,
+    Chunk,
+    Generation,
+    Header,
+    LaneId,
+    Mark,
+    Note,
+    Settings,
+    Span,
+    Stream,
+)
+from tandem_runtime.protocol.records import Lapsed, Seated, Trimmed, Vacated, Verified
+
+LANE = LaneId("split-0.1", 1)
+KEYS = frozenset(range(8))
+ROWS = ((0, 0, 3, 1000), (0, 1, 5, 1500), (0, 2, 3, 2500))
+
+
+def configuration() -> Configuration:
+    return Configuration(
+        seed=0,
+        number=0,
+        settings=Settings(),
+        nodes=("node-0",),
+        splits=2,
+        buckets=8,
+        pairs=(("pair-0", KEYS),),
+        slots=1,
+        sinks=(("sink-0", True), ("sink-1", False)),
+        streams=(Stream("stream-0", ("stream-0/0",)),),
+        partitions=(Partition("stream-0/0", 0, 0, ROWS, (0, 0, 0), 0, forgets=True),),
+        keys=8,
+        faults_end=1000,
+        beyond=False,
+        noise=QUIET,
+        changes=(),
+        skews=((0, 0),),
+    )
+
+
+def ledger() -> Ledger:
+    book = Ledger(configuration())
+    book.generation_made(Generation(1, (("pair-0", KEYS),)))
+    return book
+
+
+def write_chunks(book: Ledger) -> None:
+    """Three chunks of one row each."""
+    for number, row in enumerate(ROWS, 1):
+        mark = Mark(row[1] + 1, row[3])
+        chunk = Chunk(Note(10, (("stream-0/0", mark),)), ((row,),))
+        book.chunk_written(LANE, number, chunk)
+
+
+def header(epoch: int, *, generation: int = 1, first: int | None = None) -> Header:
+    """The header of an epoch that takes in the chunk of the same number."""
+    chunk = epoch if first is None else first
+    at = ROWS[chunk - 1][3] if chunk <= len(ROWS) else BEGINNING_OF_TIME
+    marks = (("stream-0/0", Mark(chunk, at, ACTIVE)),)
+    return Header(epoch, generation, (Span(LANE, chunk, chunk),), marks, (("stream-0", at),), 0)
+
+
+FIRST = ((0, 3, 1, ((0, 0),)),)
+"""The right output of epoch 1."""
+
+
+@contextmanager
+def breaks(invariant: int, kind: str) -> Iterator[None]:
+    with pytest.raises(BrokenError) as caught:
+        yield
+    violation = caught.value.violation
+    assert (violation.invariant, violation.kind) == (invariant, kind)
+    assert violation.accounts
+
+
+@pytest.fixture
+def book() -> Ledger:
+    fresh = ledger()
+    write_chunks(fresh)
+    return fresh
+
+
+def test_the_right_account_breaks_nothing(book: Ledger) -> None:
+    book.header_seen(header(1), "somebody")
+    book.result("pair-0", header(1), FIRST, "pair-0a.1")
+    book.delivered("sink-0", 1, (("pair-0", FIRST),))
+    book.upserted("sink-1", 1, "pair-0", FIRST[0])
+    book.advanced("sink-1", 1, (("pair-0", FIRST),))
+    assert book.everywhere() == 1
+
+
+def test_two_headers_for_an_epoch(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(6, "two-headers"):
+        book.header_seen(header(1)._replace(delivered=7), "another")
+
+
+def test_a_generation_that_falls(book: Ledger) -> None:
+    book.header_seen(header(1, generation=2), "one")
+    with breaks(7, "generation-fell"):
+        book.header_seen(header(2, generation=1), "one")
+
+
+def test_a_header_after_the_final_one(book: Ledger) -> None:
+    book.header_seen(header(1)._replace(final=True), "one")
+    with breaks(6, "after-the-end"):
+        book.header_seen(header(2), "one")
+
+
+def test_a_chunk_left_out(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(1, "span-gap"):
+        book.header_seen(header(2, first=3), "one")
+
+
+def test_a_chunk_that_nobody_wrote(book: Ledger) -> None:
+    for epoch in (1, 2, 3):
+        book.header_seen(header(epoch), "one")
+    with breaks(3, "no-such-chunk"):
+        book.header_seen(header(4), "one")
+
+
+def test_a_chunk_that_changes_after_its_header(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(3, "chunk-changed"):
+        book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)))
+
+
+def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
+    book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)))
+    with breaks(3, "no-such-chunk"):
+        book.header_seen(header(1), "one")
+
+
+@pytest.mark.parametrize(
+    ("row", "invariant", "kind"), [(1, 1, "rows-missing"), (0, 2, "rows-twice")]
+)
+def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
+    book = ledger()
+    rows = (ROWS[row],) if row else (ROWS[0], ROWS[0])
+    book.chunk_written(LANE, 1, Chunk(Note(10, ()), (rows,)))
+    with breaks(invariant, kind):
+        book.header_seen(header(1), "one")
+
+
+def test_a_mark_that_is_not_what_the_rows_say(book: Ledger) -> None:
+    wrong = (("stream-0/0", Mark(2, 1000)),)
+    with breaks(1, "wrong-mark"):
+        book.header_seen(header(1)._replace(marks=wrong), "one")
+
+
+def test_a_partition_that_ends_before_its_last_row(book: Ledger) -> None:
+    wrong = (("stream-0/0", Mark(1, 1000, ENDED)),)
+    with breaks(1, "ended-early"):
+        book.header_seen(header(1)._replace(marks=wrong), "one")
+
+
+@pytest.mark.parametrize("watermark", [999, 1001])
+def test_a_watermark_that_is_not_the_minimum(book: Ledger, watermark: int) -> None:
+    with breaks(7, "watermark"):
+        book.header_seen(header(1)._replace(watermarks=(("stream-0", watermark),)), "one")
+
+
+def test_a_result_made_on_lost_state(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(4, "wrong-result"):
+        book.result("pair-0", header(1), ((0, 3, 2, ((0, 0),)),), "pair-0a.1")
+
+
+@pytest.mark.parametrize(("rows", "invariant"), [((), 1), (FIRST + FIRST, 2)])
+def test_a_wrong_delivery(
+    book: Ledger, rows: tuple[tuple[object, ...], ...], invariant: int
+) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(invariant, "wrong-delivery"):
+        book.delivered("sink-0", 1, (("pair-0", rows),))
+
+
+def test_a_corrupted_answer_may_be_delivered(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    spoilt = ((0, 3, -1, ((0, 0),)),)
+    book.corrupted["pair-0", 1] = spoilt
+    book.delivered("sink-0", 1, (("pair-0", spoilt),))
+
+
+def test_an_epoch_delivered_twice(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    book.delivered("sink-0", 1, (("pair-0", FIRST),))
+    with breaks(2, "delivered-twice"):
+        book.delivered("sink-0", 1, (("pair-0", FIRST),))
+
+
+def test_an_epoch_left_out(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    book.header_seen(header(2), "one")
+    with breaks(1, "epoch-skipped"):
+        book.delivered("sink-0", 2, (("pair-0", ()),))
+
+
+def test_an_epoch_without_a_header(book: Ledger) -> None:
+    with breaks(6, "no-header"):
+        book.delivered("sink-0", 1, (("pair-0", FIRST),))
+
+
+def test_answers_of_other_pairs_than_the_generation_lists(book: Ledger) -> None:
+    book.generation_made(Generation(2, (("pair-1", KEYS),)))
+    book.header_seen(header(1), "one")
+    with breaks(2, "wrong-pairs"):
+        book.delivered("sink-0", 1, (("pair-1", FIRST),))
+
+
+def test_a_row_upserted_after_its_epoch_was_done(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    book.upserted("sink-1", 1, "pair-0", FIRST[0])
+    book.advanced("sink-1", 1, (("pair-0", FIRST),))
+    with breaks(2, "delivered-twice"):
+        book.upserted("sink-1", 1, "pair-0", FIRST[0])
+
+
+def test_a_wrong_row_upserted(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(2, "wrong-delivery"):
+        book.upserted("sink-1", 1, "pair-0", (0, 3, 9, ((0, 0),)))
+
+
+def test_an_idempotent_sink_that_advances_without_its_rows(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    with breaks(1, "wrong-delivery"):
+        book.advanced("sink-1", 1, (("pair-0", FIRST),))
+
+
+def test_the_last_copy_of_a_needed_chunk_erased(book: Ledger) -> None:
+    book.header_seen(header(1), "one")
+    book.chunk_erased(LANE, 1, "split-0.1", [{("chunk", LANE, 1): None}])
+    with breaks(5, "erased-untrimmed"):
+        book.chunk_erased(LANE, 1, "split-0.1", [{}])
+
+
+def test_the_last_copy_of_acknowledged_rows_erased(book: Ledger) -> None:
+    book.chunk_erased(LANE, 1, "split-0.1", [{}])
+    book.acknowledge(0, 1)
+    with breaks(1, "erased-uncut"):
+        book.chunk_erased(LANE, 1, "split-0.1", [{}])
+
+
+def test_completion_without_every_row(book: Ledger) -> None:
+    with breaks(1, "completed-early"):
+        book.finish()
+    book.header_seen(header(1)._replace(final=True), "one")
+    book.positions = {"sink-0": 1, "sink-1": 1}
+    with breaks(1, "rows-missing"):
+        book.finish()
+
+
+def test_completion_with_open_windows(book: Ledger) -> None:
+    for epoch in (1, 2, 3):
+        book.header_seen(header(epoch)._replace(final=epoch == 3), "one")
+    book.positions = {"sink-0": 3, "sink-1": 3}
+    with breaks(7, "windows-open"):
+        book.finish()
+
+
+def record(book: Ledger, *entries: object, term: int = 1, first: int = 1, sinks: int = 9) -> None:
+    for number, entry in enumerate(entries, first):
+        book.holders.wrote(term, number, entry, sinks)
+
+
+def test_a_trim_point_past_a_seated_joiner(book: Ledger) -> None:
+    book.committed("a", 5)
+    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b"))
+    with breaks(5, "trim-past-holder"):
+        record(book, Trimmed(3), first=4)
+
+
+def test_a_trim_point_past_what_a_volume_really_holds(book: Ledger) -> None:
+    book.committed("a", 2)
+    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Trimmed(2))
+    with breaks(5, "trim-past-holder"):
+        record(book, Trimmed(3), first=4)
+
+
+def test_a_trim_point_past_a_sink(book: Ledger) -> None:
+    with breaks(5, "trim-undelivered"):
+        record(book, Trimmed(3), sinks=2)
+
+
+def test_a_lapse_without_a_full_twin(book: Ledger) -> None:
+    both = (Seated("pair-0", 0, "a"), Seated("pair-0", 1, "b"))
+    with breaks(5, "lapse-without-twin"):
+        record(book, *both, Lapsed("pair-0", 0, "a"))
+
+
+def test_a_lapsed_or_vacated_seat_holds_nothing(book: Ledger) -> None:
+    book.committed("a", 5)
+    record(
+        book,
+        Seated("pair-0", 0, "a"),
+        Verified("pair-0", 0, "a", 0),
+        Seated("pair-0", 1, "b"),
+        Lapsed("pair-0", 1, "b"),
+        Trimmed(4),
+        Vacated("pair-0", 1, "b", "gone"),
+        Trimmed(5),
+    )
+    assert book.holders.trim == 5
+
+
+def test_entries_that_a_higher_term_replaces_do_not_count(book: Ledger) -> None:
+    book.committed("a", 5)
+    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b"))
+    book.holders.snapshot(2, 2)
+    record(book, Trimmed(4), term=2, first=3)
+    assert book.holders.trim == 4
