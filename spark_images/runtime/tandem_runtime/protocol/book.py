@@ -30,6 +30,8 @@ from tandem_runtime.protocol.records import (
     LaneClosing,
     LaneOpened,
     LaneResumed,
+    LapseCalled,
+    LapseDropped,
     Lapsed,
     MergeChosen,
     PairsRetired,
@@ -71,12 +73,15 @@ class Seat(NamedTuple):
     """The epoch it holds the trim point at until it acknowledges a higher one."""
     verified: bool = False
     lapsed: bool = False
+    called: int = 0
+    """Number of the call to lapse that its twin has not answered yet."""
 
 
 class Book:
     """The state that the header log's entries add up to."""
 
     __slots__ = (
+        "calls",
         "completed",
         "delivered",
         "epoch",
@@ -120,6 +125,8 @@ class Book:
         self.owners: dict[str, LaneId] = {}
         self.seats: dict[str, list[Seat | None]] = {}
         self.trim = 0
+        self.calls = 0
+        """How many calls to lapse there were."""
         self.merges: dict[int, str] = {}
         self.generations: dict[int, Generation] = {}
         self.intent_version = 0
@@ -226,12 +233,26 @@ class Book:
         seats[record.seat] = Seat(record.volume, record.epoch, verified=True)
 
     def _vacated(self, record: Vacated) -> None:
-        self.seats[record.pair][record.seat] = None
+        seats = self.seats[record.pair]
+        seats[record.seat] = None
+        twin = seats[1 - record.seat]
+        if twin is not None and twin.called:
+            seats[1 - record.seat] = twin._replace(called=0)
+
+    def _lapse_called(self, record: LapseCalled) -> None:
+        self.calls += 1
+        self._change(record, called=self.calls)
+
+    def _lapse_dropped(self, record: LapseDropped) -> None:
+        self._change(record, called=0)
+
+    def _change(self, record: LapseCalled | LapseDropped | Lapsed, **changes: int) -> None:
+        seat = self.seats[record.pair][record.seat]
+        if seat is not None and seat.volume == record.volume:
+            self.seats[record.pair][record.seat] = seat._replace(**changes)  # type: ignore[arg-type]
 
     def _lapsed(self, record: Lapsed) -> None:
-        seat = self.seats[record.pair][record.seat]
-        if seat is not None:
-            self.seats[record.pair][record.seat] = seat._replace(lapsed=True)
+        self._change(record, lapsed=True, called=0)
 
     def _trimmed(self, record: Trimmed) -> None:
         for epoch in range(self.trim + 1, record.epoch + 1):
@@ -299,6 +320,8 @@ _APPLY: dict[type, Callable[..., None]] = {
     Seated: Book._seated,
     Verified: Book._verified,
     Vacated: Book._vacated,
+    LapseCalled: Book._lapse_called,
+    LapseDropped: Book._lapse_dropped,
     Lapsed: Book._lapsed,
     Trimmed: Book._trimmed,
     MergeChosen: Book._merge_chosen,

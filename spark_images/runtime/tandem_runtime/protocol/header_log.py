@@ -75,6 +75,13 @@ class HeaderLog:
         self.void = True
         return [Write(VOID, True)]
 
+    def redeem(self) -> list[Effect]:
+        """The register names this member buddy: its log counts."""
+        if not self.void:
+            return []
+        self.void = False
+        return [Erase(VOID)]
+
     def add(self, number: int, entry: Entry) -> list[Effect]:
         """Keep the next entry; nothing if it is here already or another has to come first."""
         if not self.copy.accept(number):

@@ -37,6 +37,8 @@ from tandem_runtime.protocol.records import (
     LaneClosing,
     LaneOpened,
     LaneResumed,
+    LapseCalled,
+    LapseDropped,
     Lapsed,
     MergeChosen,
     PairsRetired,
@@ -61,7 +63,8 @@ _RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
     lead_lanes.buddy_changes,
     lead_lanes.ownerships,
     lead_seats.merge_choices,
-    lead_seats.lapses,
+    lead_seats.answered_calls,
+    lead_seats.calls_to_lapse,
     lead_generations.retirements,
     lead_epochs.completion,
 )
@@ -71,7 +74,7 @@ COPIES_AT_ONCE = 8
 """Entries sent again to a buddy in one go."""
 
 _SPLIT_NEWS = (LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed, PartitionOwned)
-_SEAT_NEWS = (Seated, Verified, Vacated, Lapsed)
+_SEAT_NEWS = (Seated, Verified, Vacated, LapseCalled, Lapsed)
 
 
 class Lead:
@@ -298,7 +301,7 @@ def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
     return f"{entry.lane.split}/{entry.lane.number}"
 
 
-def _seat(entry: Seated | Verified | Vacated | Lapsed) -> str:
+def _seat(entry: Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed) -> str:
     return f"{entry.pair}/{entry.seat} {entry.volume}"
 
 
@@ -310,6 +313,8 @@ _DESCRIBED: dict[type, Callable[..., str]] = {
     Seated: _seat,
     Verified: _seat,
     Vacated: _seat,
+    LapseCalled: _seat,
+    LapseDropped: _seat,
     Lapsed: _seat,
     MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
     GenerationKnown: lambda entry: str(entry.generation.number),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tandem_runtime.protocol.book import Book, Seat
-from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through
+from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through, faster
 from tandem_runtime.protocol.records import (
     DataLost,
     Entry,
+    LapseCalled,
+    LapseDropped,
     Lapsed,
     MergeChosen,
     Seated,
@@ -19,11 +21,17 @@ from tandem_runtime.protocol.records import (
 
 
 def seatings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
-    """Joiners that get a seat. Only a volume without state joins; it will copy."""
+    """Joiners that get a seat. Only a volume without state joins; it will copy.
+
+    One of a generation to come waits while a lane is full: it would hold the trim point.
+    """
     taken: set[tuple[str, int]] = set()
+    full = a_lane_is_full(hear)
     for volume, heard in hear.replicas.items():
         pair = heard.report.pair
         if not heard.report.fresh or pair not in book.seats or volume in hear.gone:
+            continue
+        if full and is_shadow(book, pair):
             continue
         if hear.silent(volume, now) or book.seat_of(volume) is not None:
             continue
@@ -54,7 +62,7 @@ def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool
     """May a seat's holder be displaced? Not if the pair's state or its lead might go with it."""
     if not seat.verified and not seat.lapsed:
         return hear.silent(seat.volume, now)
-    if twin is None or not twin.verified or twin.lapsed:
+    if twin is None or not twin.verified or twin.lapsed or twin.called:
         return False
     if seat.lapsed:
         return True
@@ -125,34 +133,55 @@ def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:
     return tuple(groups)
 
 
-def build_epoch(book: Book, hear: Hearsay, pair: str) -> int:
-    """The epoch at which all parents' state is taken: the newest that loses no answer.
+def build_epoch(book: Book, hear: Hearsay, pair: str) -> int | None:
+    """The epoch at which all parents' state is taken: the last one delivered.
 
-    An epoch that is not delivered yet may have to be answered by the new pair itself.
+    Later ones the new pair may have to answer for itself, and holders keep no earlier state.
+    None while some parent has not come that far.
     """
     epoch = delivered_through(book, hear)
     birth = next(g for g in book.generations.values() if g.parents_of(pair))
-    for parent in birth.parents_of(pair):
-        seats = [s for s in book.seats.get(parent, ()) if s and s.verified and not s.lapsed]
-        epoch = min(epoch, max(committed(seat, hear) for seat in seats))
-    return epoch
+    behind = any(faster(book, hear, parent) < epoch for parent in birth.parents_of(pair))
+    return None if behind else epoch
 
 
-def lapses(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def calls_to_lapse(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Replicas that a full lane no longer waits for; those of a generation to come first.
 
     Never if the twin's seat is lapsed, empty or unverified, and never the one ahead [5].
     """
-    full = any(report.over_bound for heard in hear.splits.values() for report in heard.report.lanes)
-    if not full:
+    if not a_lane_is_full(hear):
         return
     behind = _seats_that_hold(book, hear)
     shadows = [found for found in behind if is_shadow(book, found[0])]
     for pair, number, seat in shadows:
         yield Vacated(pair, number, seat.volume, "lapsed")
     for pair, number, seat in () if shadows else behind:
-        if may_lapse(book, hear, pair, number):
-            yield Lapsed(pair, number, seat.volume)
+        if not seat.called and may_lapse(book, hear, pair, number):
+            yield LapseCalled(pair, number, seat.volume)
+
+
+def answered_calls(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+    """Calls to lapse that the twin has answered, or that are no longer needed.
+
+    The twin's answer shows that it lived when the log already said that it is alone: had it died
+    before, the one behind would still be the pair's second copy.
+    """
+    for pair, seats in book.seats.items():
+        for number, seat in enumerate(seats):
+            if seat is None or not seat.called:
+                continue
+            twin = seats[1 - number]
+            heard = hear.replicas.get(twin.volume) if twin is not None else None
+            if not a_lane_is_full(hear) or not may_lapse(book, hear, pair, number):
+                yield LapseDropped(pair, number, seat.volume)
+            elif heard is not None and heard.report.alone == seat.called:
+                yield Lapsed(pair, number, seat.volume)
+
+
+def a_lane_is_full(hear: Hearsay) -> bool:
+    """Does some lane wait for room?"""
+    return any(report.over_bound for heard in hear.splits.values() for report in heard.report.lanes)
 
 
 def is_shadow(book: Book, pair: str) -> bool:

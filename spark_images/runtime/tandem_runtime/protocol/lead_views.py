@@ -76,7 +76,13 @@ def replica_view(
         trim=book.trim,
         delivered=delivered_through(book, hear),
         merges=tuple(book.merges[slot] for slot in sorted(book.merges)),
+        alone=_twin_called(book, found),
     )
+
+
+def _twin_called(book: Book, found: tuple[str, int, Seat] | None) -> int:
+    twin = book.seats[found[0]][1 - found[1]] if found else None
+    return twin.called if twin else 0
 
 
 def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> str:
@@ -103,7 +109,8 @@ def _source(
     if book.trim == 0:
         return (), 0
     groups = build_sources(book, pair)
-    return (groups, build_epoch(book, hear, pair)) if groups else ((), None)
+    epoch = build_epoch(book, hear, pair) if groups else None
+    return ((), None) if epoch is None else (groups, epoch)
 
 
 def merge_view(

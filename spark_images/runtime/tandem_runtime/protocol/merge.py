@@ -98,10 +98,14 @@ class MergeMachine:
             sequence=self.contact.next_sequence(),
             slot=self.slot,
             delivered=self.delivered,
-            have=max(self.headers, default=self.delivered),
+            have=self._last_header(),
             differing=tuple((p, e, v) for v, (p, e) in self.differing.items()),
         )
         return [Send(lead, report)]
+
+    def _last_header(self) -> int:
+        """Headers are known without a gap through this epoch."""
+        return max(self.headers, default=self.delivered)
 
     # --- the lead's view ----------------------------------------------------------------------
 
@@ -120,12 +124,14 @@ class MergeMachine:
         self.differing = {v: at for v, at in self.differing.items() if v in seated}
         self.generations.update({g.number: g for g in view.generations})
         for header in view.headers:
-            if header.epoch > self.delivered:
-                self.headers.setdefault(header.epoch, header)
+            if header.epoch == self._last_header() + 1:
+                self.headers[header.epoch] = header
         effects: list[Effect] = []
-        if view.active and not self.active:
+        if view.active and (not self.active or view.delivered > self.delivered):
+            # Another merge may have delivered meanwhile, even unnoticed by this one.
             for sink in self.sinks.values():
-                effects += sink.read(now)
+                if not self.active or sink.asked_at is None:
+                    effects += sink.read(now)
         self.active = view.active
         if not self.active:
             self._forget_answers()

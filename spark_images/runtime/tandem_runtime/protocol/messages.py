@@ -172,6 +172,8 @@ class ReplicaReport(NamedTuple):
     """The volume holds no state yet, so it may take a seat."""
     have: int
     """The highest header it knows."""
+    alone: int
+    """Number of the last call to lapse of its twin that it was told of."""
 
 
 class ReplicaView(NamedTuple):
@@ -189,6 +191,8 @@ class ReplicaView(NamedTuple):
     trim: int
     delivered: int
     merges: tuple[str, ...]
+    alone: int
+    """Number of the call to lapse of its twin, to be told back; 0 if there is none."""
 
 
 WAITING, SEATED, DISPLACED, RETIRED, COMPLETED = (

@@ -75,6 +75,25 @@ class Vacated(NamedTuple):
     why: str
 
 
+class LapseCalled(NamedTuple):
+    """A lane is full and this seat is behind: it lapses once its twin knows that it is alone.
+
+    Without this step a twin that died unnoticed would take the pair's state with it.
+    """
+
+    pair: str
+    seat: int
+    volume: str
+
+
+class LapseDropped(NamedTuple):
+    """There is room again before the twin has answered: everything stays as it was."""
+
+    pair: str
+    seat: int
+    volume: str
+
+
 class Lapsed(NamedTuple):
     """Trimming no longer waits for this seat; its holder has to join again."""
 
@@ -138,6 +157,8 @@ Entry = (
     | Seated
     | Verified
     | Vacated
+    | LapseCalled
+    | LapseDropped
     | Lapsed
     | Trimmed
     | MergeChosen

@@ -96,6 +96,8 @@ class ReplicaMachine:
         self.merges: tuple[str, ...] = ()
         self.delivered = 0
         self.trim = 0
+        self.alone = 0
+        """Number of the call to lapse of the twin: from then on the state here is the only one."""
         self.source: tuple[tuple[str, ...], ...] = ()
         self.source_epoch: int | None = None
         """Where state comes from, as the lead said; () and 0 is the empty beginning."""
@@ -142,9 +144,14 @@ class ReplicaMachine:
             committed=self.committed,
             verified=self.verified,
             fresh=not self.verified,
-            have=max(self.headers, default=self.committed),
+            have=self._last_header(),
+            alone=self.alone,
         )
         return [Send(lead, report)]
+
+    def _last_header(self) -> int:
+        """Headers are known without a gap through this epoch."""
+        return max(self.committed, max(self.headers, default=0))
 
     # --- the lead's view ----------------------------------------------------------------------
 
@@ -158,6 +165,8 @@ class ReplicaMachine:
         self.delivered = max(self.delivered, view.delivered)
         self.trim = max(self.trim, view.trim)
         self.merges = view.merges
+        if self.verified:
+            self.alone = view.alone
         self.lanes.update(view.lanes)
         effects = self._forget()
         if view.standing != messages.SEATED:
@@ -169,17 +178,17 @@ class ReplicaMachine:
                 self.generations[generation.number] = generation
                 effects.append(Write(("generation", generation.number), generation))
         for header in view.headers:
-            if header.epoch > self.committed and header.epoch not in self.headers:
+            if header.epoch == self._last_header() + 1:
                 self.headers[header.epoch] = header
         return effects + self._work(now)
 
     def _forget(self) -> list[Effect]:
-        """Drop what nobody can ask for any more: delivered results, trimmed state [12]."""
+        """Drop what nobody can ask for any more: delivered results, older state [12]."""
         effects: list[Effect] = []
         for epoch in [e for e in self.outbox if e <= self.delivered]:
             del self.outbox[epoch]
             effects += [Erase(("kept", epoch)), Erase(("outbox", epoch))]
-        old = [e for e in self.checkpoints if e < min(self.trim, self.committed)]
+        old = [e for e in self.checkpoints if e < min(self.delivered, self.committed)]
         for epoch in old:
             self.checkpoints.remove(epoch)
             effects.append(Erase(("checkpoint", epoch)))

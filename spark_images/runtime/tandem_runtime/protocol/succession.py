@@ -89,9 +89,17 @@ class Succession:
         place = self.register.known
         if self.register.busy or not self._may_lead(place, now):
             return []
+        return self._swap_in(place, now)
+
+    def _swap_in(self, place: Place, now: int) -> list[Effect]:
+        """Refuse lower terms, then ask the register: lead:=self, buddy:=none, term+1 (a)."""
         self.promised = place.term + 1
-        lost = place.term > 0 and self.me not in (place.lead, place.buddy)
-        effects = self.log.declare_void() if lost else []
+        effects: list[Effect] = []
+        if place.buddy == self.me:
+            # The log here is the one to go on with, whatever was tried on older knowledge.
+            effects = self.log.redeem()
+        elif place.term > 0 and place.lead != self.me:
+            effects = self.log.declare_void()
         return effects + self.register.propose(Place(0, place.term + 1, self.me, None), now)
 
     def _may_lead(self, place: Place, now: int) -> bool:
@@ -258,6 +266,4 @@ class Succession:
         asked_rightly = message.term == self.log.copy.fence[0] and sender.volume == place.lead
         if self.lead or self.register.busy or place.buddy != self.me or not asked_rightly:
             return []
-        self.promised = place.term + 1
-        effects: list[Effect] = [Happened("HandedOver", self.me, sender.volume)]
-        return effects + self.register.propose(Place(0, place.term + 1, self.me, None), now)
+        return [Happened("HandedOver", self.me, sender.volume), *self._swap_in(place, now)]
