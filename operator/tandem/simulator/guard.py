@@ -113,21 +113,20 @@ class Guard:
     def new_pair_may_go(self, pair: str) -> bool:
         """May a pair that is new in the current generation be lost wholly?
 
-        Yes while no epoch of its generation is delivered: the old pairs have to run on until
-        then, and they are the second chance.
+        Yes while one of its replicas has not committed an epoch of its generation: the old pairs
+        have to run on until both have, and they are the second chance.
         """
         world = self.world
         published, _ = self._books()
         generation = published.generations.get(published.generation)
         if generation is None or not generation.parents_of(pair):
             return False
-        if world.ledger.everywhere() >= published.first_of_generation:
+        first = published.first_of_generation
+        own = world.cluster.replicas(pair)
+        if all(max(_epochs(pod.disk), default=0) >= first for pod in own):
             return False
-        for parent in generation.parents_of(pair):
-            pods = world.cluster.replicas(parent)
-            if not any(("checkpoint", e) in p.disk for p in pods for e in _epochs(p.disk)):
-                return False
-        return True
+        parents = generation.parents_of(pair)
+        return all(any(_epochs(p.disk) for p in world.cluster.replicas(old)) for old in parents)
 
 
 def _full_member(seat: Seat) -> bool:
