@@ -113,17 +113,13 @@ class Guard:
     def new_pair_may_go(self, pair: str) -> bool:
         """May a pair that is new in the current generation be lost wholly?
 
-        Yes while one of its replicas has not committed an epoch of its generation: the old pairs
-        have to run on until both have, and they are the second chance.
+        Yes until the retirement of the old pairs is called: they have to run on until then, and
+        they are the second chance.
         """
         world = self.world
-        published, _ = self._books()
+        published, whole = self._books()
         generation = published.generations.get(published.generation)
-        if generation is None or not generation.parents_of(pair):
-            return False
-        first = published.first_of_generation
-        own = world.cluster.replicas(pair)
-        if all(max(_epochs(pod.disk), default=0) >= first for pod in own):
+        if generation is None or not generation.parents_of(pair) or whole.retiring:
             return False
         parents = generation.parents_of(pair)
         return all(any(_epochs(p.disk) for p in world.cluster.replicas(old)) for old in parents)

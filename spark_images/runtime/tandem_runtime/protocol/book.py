@@ -36,6 +36,7 @@ from tandem_runtime.protocol.records import (
     MergeChosen,
     PairsRetired,
     PartitionOwned,
+    RetirementCalled,
     Seated,
     Trimmed,
     Vacated,
@@ -100,7 +101,9 @@ class Book:
         "owners",
         "raised",
         "retired",
+        "retiring",
         "seats",
+        "tenures",
         "trim",
         "watermarks",
     )
@@ -123,10 +126,14 @@ class Book:
         self.lane_numbers: dict[str, int] = {}
         """Highest lane number of each split ever recorded."""
         self.owners: dict[str, LaneId] = {}
+        self.tenures: dict[str, int] = {}
+        """How often each partition was given to a lane: the same lane may get it back."""
         self.seats: dict[str, list[Seat | None]] = {}
         self.trim = 0
         self.calls = 0
-        """How many calls to lapse there were."""
+        """How many calls there were: to lapse, to retire."""
+        self.retiring = 0
+        """Number of the call to retire the pairs that only older generations have."""
         self.merges: dict[int, str] = {}
         self.generations: dict[int, Generation] = {}
         self.intent_version = 0
@@ -191,6 +198,7 @@ class Book:
         if header.generation != self.generation:
             self.generation = header.generation
             self.first_of_generation = header.epoch
+            self.retiring = 0
             self.given_up = tuple(n for n in self.given_up if n > header.generation)
         for lane, _, last in header.spans:
             self.lanes[lane] = self.lanes[lane]._replace(reach=last)
@@ -219,6 +227,7 @@ class Book:
 
     def _partition_owned(self, record: PartitionOwned) -> None:
         self.owners[record.partition] = record.lane
+        self.tenures[record.partition] = self.tenures.get(record.partition, 0) + 1
         mark = self.marks.get(record.partition)
         if mark is not None and mark.state == RELEASED:
             self.marks[record.partition] = mark._replace(state=ACTIVE)
@@ -294,7 +303,12 @@ class Book:
         alive = {name for g in self.generations.values() for name in g.names()}
         self._let_go(tuple(name for name in dead.names() if name not in alive))
 
+    def _retirement_called(self, _: RetirementCalled) -> None:
+        self.calls += 1
+        self.retiring = self.calls
+
     def _pairs_retired(self, record: PairsRetired) -> None:
+        self.retiring = 0
         self._let_go(record.pairs)
 
     def _let_go(self, pairs: tuple[str, ...]) -> None:
@@ -327,6 +341,7 @@ _APPLY: dict[type, Callable[..., None]] = {
     MergeChosen: Book._merge_chosen,
     GenerationKnown: Book._generation_known,
     GenerationGivenUp: Book._generation_given_up,
+    RetirementCalled: Book._retirement_called,
     PairsRetired: Book._pairs_retired,
     DataLost: Book._data_lost,
     Completed: Book._completed,

@@ -21,7 +21,7 @@ from tandem_runtime.protocol.data import (
 )
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
 from tandem_runtime.protocol.log import OwnedLog
-from tandem_runtime.protocol.messages import CopyChunk, LaneReport, SourceRows, Version
+from tandem_runtime.protocol.messages import CopyChunk, LaneReport, Owned, SourceRows, Version
 
 COPIES_AT_ONCE = 4
 """Chunks sent again to a buddy in one go."""
@@ -40,6 +40,8 @@ class Reading(NamedTuple):
     """When the answer that is waited for was asked for."""
     row_at: int
     """When a row last came."""
+    tenure: int
+    """For the how-manieth time this partition was given to a lane."""
 
 
 class OwnLane:
@@ -69,10 +71,13 @@ class OwnLane:
 
     # --- rows -----------------------------------------------------------------------------------
 
-    def own(self, partition: str, mark: Mark, now: int) -> None:
-        """Read a partition from where the last header says."""
-        if partition not in self.readings:
-            self.readings[partition] = Reading(mark.position, mark.event_time, ACTIVE, None, now)
+    def own(self, owned: Owned, now: int) -> None:
+        """Read a partition from where the last header says; also one that was let go before."""
+        reading = self.readings.get(owned.partition)
+        if reading is None or owned.tenure > reading.tenure:
+            self.readings[owned.partition] = Reading(
+                owned.mark.position, owned.mark.event_time, ACTIVE, None, now, owned.tenure
+            )
 
     def release(self, partition: str) -> None:
         """Let a partition go: the next chunk says so, and no later one has rows of it."""
@@ -120,10 +125,12 @@ class OwnLane:
         if message.forgotten:
             self.lost.add(message.partition)
             return
-        state = ENDED if message.ended else ACTIVE
-        row_at = now if message.end > message.position else reading.row_at
-        self.readings[message.partition] = Reading(
-            message.end, max(reading.event_time, message.event_time), state, None, row_at
+        self.readings[message.partition] = reading._replace(
+            position=message.end,
+            event_time=max(reading.event_time, message.event_time),
+            state=ENDED if message.ended else ACTIVE,
+            pulled_at=None,
+            row_at=now if message.end > message.position else reading.row_at,
         )
         if message.end == message.position and not message.ended:
             self.readings[message.partition] = reading._replace(pulled_at=None)

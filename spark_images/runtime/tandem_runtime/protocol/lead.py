@@ -43,6 +43,7 @@ from tandem_runtime.protocol.records import (
     MergeChosen,
     PairsRetired,
     PartitionOwned,
+    RetirementCalled,
     Seated,
     Trimmed,
     Vacated,
@@ -74,7 +75,7 @@ COPIES_AT_ONCE = 8
 """Entries sent again to a buddy in one go."""
 
 _SPLIT_NEWS = (LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed, PartitionOwned)
-_SEAT_NEWS = (Seated, Verified, Vacated, LapseCalled, Lapsed)
+_SEAT_NEWS = (Seated, Verified, Vacated, LapseCalled, Lapsed, RetirementCalled)
 
 
 class Lead:
@@ -115,7 +116,8 @@ class Lead:
         self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
         for lane in report.lanes:
             known = self.book.lanes.get(lane.lane)
-            if known is not None:
+            if known is not None and lane.live:
+                # Of a past lane the owner may hold a chunk that its buddy never had.
                 notes = self.hear.notes.setdefault(lane.lane, {})
                 notes.update(note for note in lane.notes if note[0] > known.reach)
         effects = self.advance(now) if brings_news(heard, report) else []
@@ -319,6 +321,7 @@ _DESCRIBED: dict[type, Callable[..., str]] = {
     MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
     GenerationKnown: lambda entry: str(entry.generation.number),
     GenerationGivenUp: lambda entry: str(entry.number),
+    RetirementCalled: lambda _: "",
     PairsRetired: lambda entry: " ".join(entry.pairs),
     DataLost: lambda entry: f"{entry.subject}: {entry.why}",
     Completed: lambda _: "",

@@ -12,6 +12,7 @@ from tandem_runtime.protocol.records import (
     GenerationGivenUp,
     GenerationKnown,
     PairsRetired,
+    RetirementCalled,
 )
 
 
@@ -52,12 +53,20 @@ def generation_to_name(book: Book, hear: Hearsay, settings: Settings) -> int:
 
 
 def retirements(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """Pairs that only an older generation has, once the new ones stand on their own feet."""
+    """Pairs that only an older generation has, once the new ones stand on their own feet.
+
+    In two steps: a new pair that died unnoticed, after its last word had made the old ones
+    dispensable, must still find them.
+    """
     if book.generation == 0 or delivered_through(book, hear) < book.first_of_generation:
         return
     kept = {name for n in book.generations if n >= book.generation for name in book.pairs(n)}
     old = tuple(pair for pair in book.living_pairs() if pair not in kept)
-    if old and settled(book, hear):
+    if not old or not settled(book, hear):
+        return
+    if not book.retiring:
+        yield RetirementCalled()
+    elif all(_lives_since(volume, book.retiring, hear) for volume in _current(book)):
         yield PairsRetired(old)
 
 
@@ -72,3 +81,15 @@ def settled(book: Book, hear: Hearsay) -> bool:
         for pair in book.pairs(book.generation)
         for seat in book.seats[pair][:replicas]
     )
+
+
+def _current(book: Book) -> list[str]:
+    """Volumes of the replicas of the current generation."""
+    pairs = book.pairs(book.generation)
+    return [seat.volume for pair in pairs for seat in book.seats[pair] if seat is not None]
+
+
+def _lives_since(volume: str, call: int, hear: Hearsay) -> bool:
+    """Has a replica spoken since it was told of a call?"""
+    heard = hear.replicas.get(volume)
+    return heard is not None and heard.report.calls >= call

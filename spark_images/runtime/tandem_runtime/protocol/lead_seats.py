@@ -175,7 +175,7 @@ def answered_calls(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
             heard = hear.replicas.get(twin.volume) if twin is not None else None
             if not a_lane_is_full(hear) or not may_lapse(book, hear, pair, number):
                 yield LapseDropped(pair, number, seat.volume)
-            elif heard is not None and heard.report.alone == seat.called:
+            elif heard is not None and heard.report.calls >= seat.called:
                 yield Lapsed(pair, number, seat.volume)
 
 

@@ -12,6 +12,7 @@ from tandem_runtime.protocol.messages import (
     LaneView,
     MergeReport,
     MergeView,
+    Owned,
     ReplicaReport,
     ReplicaView,
     SplitReport,
@@ -32,7 +33,12 @@ def split_view(
         if lane in told or lane in mine
     ]
     owned = [
-        (partition, lane, book.marks.get(partition, Mark(0, BEGINNING_OF_TIME)))
+        Owned(
+            partition,
+            lane,
+            book.marks.get(partition, Mark(0, BEGINNING_OF_TIME)),
+            book.tenures[partition],
+        )
         for partition, lane in book.owners.items()
         if lane.split == split
     ]
@@ -76,13 +82,8 @@ def replica_view(
         trim=book.trim,
         delivered=delivered_through(book, hear),
         merges=tuple(book.merges[slot] for slot in sorted(book.merges)),
-        alone=_twin_called(book, found),
+        calls=book.calls,
     )
-
-
-def _twin_called(book: Book, found: tuple[str, int, Seat] | None) -> int:
-    twin = book.seats[found[0]][1 - found[1]] if found else None
-    return twin.called if twin else 0
 
 
 def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> str:

@@ -144,6 +144,15 @@ class LaneView(NamedTuple):
     trimmed: int
 
 
+class Owned(NamedTuple):
+    """A source partition, the lane it is read into, from where, and for the how-manieth time."""
+
+    partition: str
+    lane: LaneId
+    mark: Mark
+    tenure: int
+
+
 class SplitView(NamedTuple):
     """The lead to a split."""
 
@@ -151,7 +160,7 @@ class SplitView(NamedTuple):
     lanes: tuple[LaneView, ...]
     forgotten: tuple[LaneId, ...]
     """Lanes the split reported that are over: no reader will ever ask for them."""
-    owned: tuple[tuple[str, LaneId, Mark], ...]
+    owned: tuple[Owned, ...]
     release: tuple[str, ...]
     opened: int
     """Highest number of a lane of this split that was ever recorded."""
@@ -172,8 +181,8 @@ class ReplicaReport(NamedTuple):
     """The volume holds no state yet, so it may take a seat."""
     have: int
     """The highest header it knows."""
-    alone: int
-    """Number of the last call to lapse of its twin that it was told of."""
+    calls: int
+    """Calls it was told of: it lived when the log already held them."""
 
 
 class ReplicaView(NamedTuple):
@@ -191,8 +200,8 @@ class ReplicaView(NamedTuple):
     trim: int
     delivered: int
     merges: tuple[str, ...]
-    alone: int
-    """Number of the call to lapse of its twin, to be told back; 0 if there is none."""
+    calls: int
+    """How many calls the log holds, to be told back."""
 
 
 WAITING, SEATED, DISPLACED, RETIRED, COMPLETED = (

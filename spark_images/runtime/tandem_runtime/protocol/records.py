@@ -129,6 +129,10 @@ class GenerationGivenUp(NamedTuple):
     intent_version: int
 
 
+class RetirementCalled(NamedTuple):
+    """Older pairs retire once every current replica has shown that it lives after this."""
+
+
 class PairsRetired(NamedTuple):
     """Pairs of an older generation are no longer needed; they let go."""
 
@@ -164,6 +168,7 @@ Entry = (
     | MergeChosen
     | GenerationKnown
     | GenerationGivenUp
+    | RetirementCalled
     | PairsRetired
     | DataLost
     | Completed

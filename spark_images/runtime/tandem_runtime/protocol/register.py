@@ -26,11 +26,14 @@ class RegisterClient:
     author must have known that it could.
     """
 
-    __slots__ = ("known", "_asked_at", "_op", "_swap", "_patience")
+    __slots__ = ("consulted", "known", "_asked_at", "_op", "_swap", "_patience")
 
     def __init__(self, patience: int) -> None:
         self.known: Place = NOBODY
         """The newest content seen."""
+        self.consulted = False
+        """Has this process read the register? Before that it may take the outcome of a former
+        process's swap for its own."""
         self._op = 0
         self._asked_at: int | None = None
         self._swap: Swap | None = None
@@ -58,6 +61,7 @@ class RegisterClient:
 
     def answered(self, answer: RegisterAnswer, now: int) -> tuple[bool | None, list[Effect]]:
         """Take an answer: the outcome of the swap if that is known now, and what to do."""
+        self.consulted = True
         if answer.place.version > self.known.version:
             self.known = answer.place
         pending = self._swap

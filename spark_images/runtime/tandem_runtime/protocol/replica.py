@@ -96,8 +96,8 @@ class ReplicaMachine:
         self.merges: tuple[str, ...] = ()
         self.delivered = 0
         self.trim = 0
-        self.alone = 0
-        """Number of the call to lapse of the twin: from then on the state here is the only one."""
+        self.calls = 0
+        """Calls the lead told of: others may give up what the state here makes dispensable."""
         self.source: tuple[tuple[str, ...], ...] = ()
         self.source_epoch: int | None = None
         """Where state comes from, as the lead said; () and 0 is the empty beginning."""
@@ -145,7 +145,7 @@ class ReplicaMachine:
             verified=self.verified,
             fresh=not self.verified,
             have=self._last_header(),
-            alone=self.alone,
+            calls=self.calls,
         )
         return [Send(lead, report)]
 
@@ -166,7 +166,7 @@ class ReplicaMachine:
         self.trim = max(self.trim, view.trim)
         self.merges = view.merges
         if self.verified:
-            self.alone = view.alone
+            self.calls = view.calls
         self.lanes.update(view.lanes)
         effects = self._forget()
         if view.standing != messages.SEATED:

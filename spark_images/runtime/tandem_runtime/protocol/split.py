@@ -213,10 +213,10 @@ class SplitMachine:
 
     def _partitions(self, lane: OwnLane, view: SplitView, now: int) -> list[Effect]:
         """Read what is owned, let go what is to be released."""
-        mine = {p: mark for p, owner, mark in view.owned if owner == lane.lane}
-        for partition, mark in mine.items():
-            lane.own(partition, mark, now)
-        lane.disown(set(mine))
+        mine = [owned for owned in view.owned if owned.lane == lane.lane]
+        for owned in mine:
+            lane.own(owned, now)
+        lane.disown({owned.partition for owned in mine})
         for partition in view.release:
             lane.release(partition)
         return lane.pulls(now)

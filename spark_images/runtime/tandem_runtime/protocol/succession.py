@@ -87,7 +87,7 @@ class Succession:
     def _consider(self, now: int) -> list[Effect]:
         """Try to lead, if a rule allows it."""
         place = self.register.known
-        if self.register.busy or not self._may_lead(place, now):
+        if not self.register.consulted or self.register.busy or not self._may_lead(place, now):
             return []
         return self._swap_in(place, now)
 
