@@ -10,7 +10,7 @@ from tandem.simulator.trace import DETAIL, ROUTINE, TURN
 from tandem.simulator.violation import broken
 from tandem_runtime.protocol import register
 from tandem_runtime.protocol.data import Place
-from tandem_runtime.protocol.effects import Deliver, Happened, Swap
+from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition, Swap
 from tandem_runtime.protocol.messages import RegisterAnswer, SinkPosition
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 def swap(world: World, process: Process, effect: Swap) -> None:
     """Send a compare-and-set on its way; it may be lost, come twice, or land much later."""
+    if process.zombie:
+        # Its pod is deleted, and with it the credentials that the register accepts.
+        world.coverage["register refused a zombie"] += 1
+        return
     if process.volume in world.register_cut:
         world.coverage["register out of reach"] += 1
         return
@@ -116,16 +120,17 @@ def _sink_delay(world: World, sink: Sink) -> int:
     return delay
 
 
-def read_position(world: World, process: Process, name: str) -> None:
+def read_position(world: World, process: Process, effect: ReadPosition) -> None:
     """Read how far a sink has been delivered to."""
-    world.after(_sink_delay(world, world.sinks[name]), _say_position, world, process, name)
+    sink = world.sinks[effect.sink]
+    world.after(_sink_delay(world, sink), _say_position, world, process, effect)
 
 
-def _say_position(world: World, process: Process, name: str) -> None:
+def _say_position(world: World, process: Process, effect: ReadPosition | Deliver) -> None:
     if world.trouble and world.rng.random() < 0.02 * world.trouble:
         world.coverage["sink answer lost"] += 1
         return
-    answer = SinkPosition(name, world.sinks[name].position)
+    answer = SinkPosition(effect.sink, world.sinks[effect.sink].position, effect.op)
     world.after(world.rng.randint(1, 15), world.tell, process, None, answer)
 
 
@@ -143,7 +148,7 @@ def _transact(world: World, process: Process, effect: Deliver) -> None:
     sink = world.sinks[effect.sink]
     done = sink.deliver(effect.epoch, cast("Answers", effect.answers))
     _note_delivery(world, process, effect, done=done)
-    _say_position(world, process, effect.sink)
+    _say_position(world, process, effect)
 
 
 def _upsert_first(world: World, process: Process, effect: Deliver) -> None:
@@ -151,7 +156,7 @@ def _upsert_first(world: World, process: Process, effect: Deliver) -> None:
     sink = world.sinks[effect.sink]
     if not sink.admits(effect.epoch):
         _note_delivery(world, process, effect, done=False)
-        _say_position(world, process, effect.sink)
+        _say_position(world, process, effect)
         return
     for pair, rows in cast("Answers", effect.answers):
         sink.upsert(effect.epoch, pair, rows[: world.rng.randint(0, len(rows))])
@@ -166,7 +171,7 @@ def _upsert_rest(world: World, process: Process, effect: Deliver) -> None:
         sink.upsert(effect.epoch, pair, rows)
     done = sink.advance(effect.epoch, answers)
     _note_delivery(world, process, effect, done=done)
-    _say_position(world, process, effect.sink)
+    _say_position(world, process, effect)
 
 
 def _note_delivery(world: World, process: Process, effect: Deliver, *, done: bool) -> None:

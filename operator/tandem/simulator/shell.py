@@ -144,7 +144,7 @@ def _acknowledge(world: World, process: Process, effect: Acknowledge) -> None:
 
 
 def _read_position(world: World, process: Process, effect: ReadPosition) -> None:
-    outside.read_position(world, process, effect.sink)
+    outside.read_position(world, process, effect)
 
 
 def _deliver(world: World, process: Process, effect: Deliver) -> None:

@@ -109,20 +109,22 @@ class Install(NamedTuple):
 
 
 class ReadPosition(NamedTuple):
-    """Read how far a sink has been delivered to. Answered by `SinkPosition`."""
+    """Read how far a sink has been delivered to. Answered by `SinkPosition` with the same `op`."""
 
     sink: str
+    op: int
 
 
 class Deliver(NamedTuple):
     """Put one epoch into a sink, conditional on its position being `epoch - 1`.
 
-    `answers` are (pair, payload), sorted by pair. Answered by `SinkPosition`.
+    `answers` are (pair, payload), sorted by pair. Answered by `SinkPosition` with the same `op`.
     """
 
     sink: str
     epoch: int
     answers: tuple[tuple[str, object], ...]
+    op: int
 
 
 class Happened(NamedTuple):

@@ -39,7 +39,9 @@ def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Changes of second copies that owners ask for; refused while a lane is closing."""
     for lane, state in book.lanes.items():
         report = owner_report(hear, lane)
-        if state.state == OPEN and report is not None and report.live and report.ask is not None:
+        if state.state != OPEN or report is None or not report.live or lane.split in hear.gone:
+            continue
+        if report.ask is not None:
             view, buddy = report.ask
             if view > state.view:
                 yield BuddyChanged(lane, view, buddy)

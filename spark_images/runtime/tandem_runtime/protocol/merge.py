@@ -261,7 +261,7 @@ class MergeMachine:
     def _position(self, now: int, _: None, message: SinkPosition) -> list[Effect]:
         """A sink told how far it is."""
         sink = self.sinks[message.sink]
-        if sink.told(message.position, self.delivered):
+        if sink.told(message.position, message.op, self.delivered):
             return [Happened("SinkRewound", sink.name, f"at {message.position}")]
         positions = [s.position for s in self.sinks.values() if s.position is not None]
         if len(positions) < len(self.sinks):

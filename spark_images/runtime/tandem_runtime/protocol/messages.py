@@ -275,10 +275,15 @@ class CopyState(NamedTuple):
 
 
 class StateCopied(NamedTuple):
-    """A holder to a joiner. The payload is the checkpoint, then the outbox of `outbox`."""
+    """A holder to a joiner. The payload is the checkpoint, then the outbox of `outbox`.
+
+    The epoch's header and generation come along: they stand in Spark's offset.
+    """
 
     pair: str
     epoch: int
+    header: Header | None
+    generation: Generation | None
     outbox: tuple[tuple[int, int, int], ...]
     payload: object = None
 
@@ -384,10 +389,11 @@ class Installed(NamedTuple):
 
 
 class SinkPosition(NamedTuple):
-    """Answer to `ReadPosition` and `Deliver`: the sink's position now."""
+    """Answer to `ReadPosition` and `Deliver`: the sink's position when it answered."""
 
     sink: str
     position: int
+    op: int
 
 
 class Splits(NamedTuple):

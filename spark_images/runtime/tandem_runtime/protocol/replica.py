@@ -192,7 +192,7 @@ class ReplicaMachine:
         for epoch in old:
             self.checkpoints.remove(epoch)
             effects.append(Erase(("checkpoint", epoch)))
-        for epoch in [e for e in self.headers if e <= min(self.trim, self.committed)]:
+        for epoch in [e for e in self.headers if e <= self.trim and e < self.committed]:
             del self.headers[epoch]
             effects.append(Erase(("header", epoch)))
         named = {header.generation for header in self.headers.values()}
@@ -249,8 +249,20 @@ class ReplicaMachine:
             return []
         self.installing = message.epoch
         effects = self._keep_outbox(message) if self.source_epoch is None else []
+        effects += self._keep_header(message)
         parts = tuple(self.parts[number].payload for number in range(len(self.source)))
         return [*effects, Install(message.epoch, parts)]
+
+    def _keep_header(self, message: StateCopied) -> list[Effect]:
+        """The header of the epoch that the state is of: rule (i) may need it."""
+        if message.header is None or message.generation is None:
+            return []
+        self.headers[message.epoch] = message.header
+        self.generations[message.generation.number] = message.generation
+        return [
+            Write(("header", message.epoch), message.header),
+            Write(("generation", message.generation.number), message.generation),
+        ]
 
     def _keep_outbox(self, message: StateCopied) -> list[Effect]:
         """A twin's results come with its state: once it dies nobody else has them [8]."""
@@ -281,7 +293,9 @@ class ReplicaMachine:
         kept = sorted(e for e in self.outbox if e <= epoch) if message.epoch is None else []
         outbox = tuple((e, self.outbox[e].size, self.outbox[e].digest) for e in kept)
         files = (("checkpoint", epoch), *(("outbox", e) for e in kept))
-        reply = StateCopied(message.pair, epoch, outbox)
+        header = self.headers.get(epoch)
+        generation = self.generations.get(header.generation) if header else None
+        reply = StateCopied(message.pair, epoch, header, generation, outbox)
         return [Ship(sender.volume, reply, files, message.keys)]
 
     # --- epochs -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def may_replace(stored_epoch: int, epoch: int) -> bool:
 class SinkTracker:
     """What a merge knows of one of its sinks."""
 
-    __slots__ = ("asked_at", "name", "position", "rewound")
+    __slots__ = ("asked_at", "name", "op", "position", "rewound")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -32,17 +32,27 @@ class SinkTracker:
         """None until the sink has told."""
         self.asked_at: int | None = None
         """When the question or delivery under way was sent."""
+        self.op = 0
+        """Its number; the answer to an earlier one may come later."""
         self.rewound = False
 
     def read(self, now: int) -> list[Effect]:
         """Ask for the position."""
         self.asked_at = now
-        return [ReadPosition(self.name)]
+        self.op += 1
+        return [ReadPosition(self.name, self.op)]
 
-    def told(self, position: int, delivered: int) -> bool:
-        """The sink told its position; true if it is below what it had (a restored backup)."""
+    def told(self, position: int, op: int, delivered: int) -> bool:
+        """The sink told its position; true if it is below what it had (a restored backup).
+
+        An answer to an earlier question tells at most that the sink has come further.
+        """
+        known = max(delivered, self.position or 0)
+        if op != self.op:
+            self.position = max(position, known) if self.position is not None else None
+            return False
         self.asked_at = None
-        if position < max(delivered, self.position or 0):
+        if position < known:
             fresh = not self.rewound
             self.rewound = True
             return fresh
@@ -59,4 +69,5 @@ class SinkTracker:
         if not may_deliver(self.position, epoch):
             return []
         self.asked_at = now
-        return [Deliver(self.name, epoch, answers)]
+        self.op += 1
+        return [Deliver(self.name, epoch, answers, self.op)]

@@ -327,6 +327,8 @@ class SplitMachine:
         return []
 
     def _volume_gone(self, now: int, _: None, message: VolumeGone) -> list[Effect]:
+        if message.volume == self.me.volume:
+            return [Exit("gone")]
         self.gone.add(message.volume)
         self.seen.pop(message.volume, None)
         lead = self.succession.lead
