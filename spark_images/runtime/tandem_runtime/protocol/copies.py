@@ -12,7 +12,7 @@ from typing import cast
 from tandem_runtime.protocol.data import Chunk, LaneId, Note
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
 from tandem_runtime.protocol.log import Fence, LogCopy
-from tandem_runtime.protocol.messages import CopyChunk, LaneReport, SealedCopy
+from tandem_runtime.protocol.messages import CopyChunk, LaneReport, SealedCopy, Version
 
 
 class KeptLane:
@@ -39,6 +39,8 @@ class Copies:
         self.lanes: dict[LaneId, KeptLane] = {}
         self.highest = cast("int", volume.get(("lanes",), 0))
         """Highest number of an own lane ever used."""
+        self.forgot = cast("Version", volume.get(("forgot",), (0, 0)))
+        """Version of the last view by which a lane was forgotten here."""
         for key, value in volume.items():
             if key[0] == "copy":
                 fence, base, sealed, view = cast("tuple[Fence, int, bool, int]", value)
@@ -66,10 +68,13 @@ class Copies:
         """A chunk of another split's lane: what to do, and through where it is held now.
 
         None if the copy is sealed or this owner's fill is outdated: then it gets no answer, and
-        goes on without this buddy.
+        goes on without this buddy. The same if the lane is not known and its owner may not have
+        heard yet that it was closed: a seal is forgotten together with its lane.
         """
         kept = self.lanes.get(message.lane)
         effects: list[Effect] = []
+        if kept is None and message.version < self.forgot:
+            return [], None
         if kept is None:
             kept = KeptLane(LogCopy(message.fence, message.base, message.base))
             self.lanes[message.lane] = kept
@@ -125,12 +130,14 @@ class Copies:
         )
         return effects
 
-    def forget(self, lane: LaneId) -> list[Effect]:
+    def forget(self, lane: LaneId, version: Version) -> list[Effect]:
         """The lane is over: remove whatever is here of it."""
         kept = self.lanes.pop(lane, None)
         if kept is None:
             return []
-        effects: list[Effect] = [Erase(("chunk", lane, number)) for number in kept.notes]
+        self.forgot = max(self.forgot, version)
+        effects: list[Effect] = [Write(("forgot",), self.forgot)]
+        effects.extend(Erase(("chunk", lane, number)) for number in kept.notes)
         effects.append(Erase(("lane" if lane.split == self.me else "copy", lane)))
         return effects
 

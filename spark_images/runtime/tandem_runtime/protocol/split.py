@@ -69,6 +69,8 @@ class SplitMachine:
         self.opening: tuple[LaneId, str | None] | None = None
         self.version = (0, 0)
         """Of the newest view taken in."""
+        self.floor = (0, 0)
+        """An older view than this is of a deposed lead."""
         self.reaches: dict[LaneId, int] = {}
         """How far headers cover the lanes kept here."""
         self.timeouts: dict[str, int | None] = {}
@@ -167,7 +169,7 @@ class SplitMachine:
     # --- the lead's view ----------------------------------------------------------------------
 
     def _view(self, now: int, _: Peer, view: SplitView) -> list[Effect]:
-        if view.version < self.version:
+        if view.version < max(self.version, self.floor):
             return []
         self.version = view.version
         self.neighbours.leaving = set(view.leaving)
@@ -180,7 +182,7 @@ class SplitMachine:
         for forgotten in view.forgotten:
             if self.lane is not None and forgotten == self.lane.lane:
                 self._end_lane()
-            effects += self.copies.forget(forgotten)
+            effects += self.copies.forget(forgotten, view.version)
         if self.lane is not None:
             effects += self._partitions(self.lane, view, now)
         if view.completed:
@@ -248,7 +250,7 @@ class SplitMachine:
     # --- chunks -------------------------------------------------------------------------------
 
     def _copy_chunk(self, _: int, sender: Peer, message: CopyChunk) -> list[Effect]:
-        self.version = max(self.version, message.version)
+        self.floor = max(self.floor, message.version)
         effects, through = self.copies.take(message)
         if through is None:
             return [Happened("StaleRefused", sender.volume, "sealed or older fill")]
