@@ -272,13 +272,18 @@ class Cluster:
             self.zombies.remove(zombie)
         self.kept.pop(zombie.volume, None)
 
-    def end_zombies(self) -> None:
-        """Their node is back: the kubelet ends what should not run."""
-        for zombie in list(self.zombies):
+    def end_zombie(self, zombie: Process, _b: object = None, _c: object = None) -> None:
+        """Its node is back: the kubelet ends what should not run."""
+        if zombie in self.zombies:
             if self.world.trace is not None:
                 self.world.trace.note(self.world.now, zombie.volume, "the zombie ends", DETAIL)
             self.end(zombie)
             self._bury(zombie)
+
+    def end_zombies(self) -> None:
+        """All nodes are back."""
+        for zombie in list(self.zombies):
+            self.end_zombie(zombie)
 
     def remove(self, pod: Pod) -> None:
         """A pod that is not wanted any more goes, with its volume."""

@@ -72,10 +72,10 @@ class Configuration(NamedTuple):
 def configure(seed: int, number: int) -> Configuration:
     """Draw the configuration of a schedule."""
     rng = stream(seed, number, "configuration")
-    faults_end = rng.randint(5000, 8500)
+    faults_end = rng.randint(4000, 6800)
     buckets = rng.choice((8, 8, 12, 16))
     streams, partitions = _sources(rng, faults_end, keys := rng.randint(4, 14))
-    slots = rng.choice((1, 1, 1, 2))
+    slots = rng.choice((1, 1, 1, 1, 2))
     sinks = tuple(
         (f"sink-{i}", rng.random() < 0.55)  # noqa: PLR2004
         for i in range(max(slots, rng.choice((1, 1, 2))))
@@ -104,9 +104,9 @@ def configure(seed: int, number: int) -> Configuration:
 def _settings(rng: Random) -> Settings:
     lane = rng.choice((120, 200, 300, 600))
     return Settings(
-        interval=500,
+        interval=rng.choice((500, 500, 600)),
         silence=1500,
-        max_epoch_bytes=rng.choice((40, 80, 160)),
+        max_epoch_bytes=rng.choice((70, 120, 240)),
         max_uncommitted=rng.choice((2, 3, 4, 4)),
         max_undelivered=rng.choice((3, 4, 6, 8)),
         window=rng.choice((3, 4, 6, 8)),
@@ -130,12 +130,12 @@ def _noise(rng: Random) -> Noise:
 
 
 def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
-    count = rng.choice((0, 0, 1, 1, 2))
+    count = rng.choice((0, 0, 1, 1, 1, 2))
     return tuple(sorted(rng.randint(700, faults_end * 2 // 3) for _ in range(count)))
 
 
 def _pairs(rng: Random, buckets: int) -> tuple[tuple[str, frozenset[int]], ...]:
-    count = rng.choice((1, 1, 1, 2, 2, 2, 2, 3, 4))
+    count = rng.choice((1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4))
     owners = [b % count for b in range(buckets)]
     rng.shuffle(owners)
     return tuple(
@@ -165,7 +165,7 @@ def _sources(
 def _partition(
     rng: Random, name: str, index: int, s: int, faults_end: int, keys: int, forgets: bool
 ) -> Partition:
-    count = rng.choice((0, 12, 25, 40)) if rng.random() < 0.3 else rng.randint(20, 50)  # noqa: PLR2004
+    count = rng.choice((0, 8, 20, 40)) if rng.random() < 0.3 else rng.randint(12, 36)  # noqa: PLR2004
     until = rng.randint(faults_end * 2 // 3, faults_end + 600)
     available = sorted(rng.randint(0, until) for _ in range(count))
     if count and rng.random() < 0.3:  # noqa: PLR2004

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
 """Faults that are tried again when they would go beyond the survivable."""
 
+SPLIT_ZOMBIE = 900
+"""Milliseconds that a split runs on after its pod was given up."""
+
 
 def _crash(injector: Injector, step: Step, cast: Cast) -> bool:
     process = injector.target(step, cast)
@@ -78,11 +81,22 @@ def _thaw(injector: Injector, process: Process, _c: object) -> None:
 
 
 def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
+    """A pod is given up while its process runs on.
+
+    A split's zombie soon ends and has a buddy that answers: one that goes on alone, after it was
+    given up, has the only copy of what it takes in, and nobody could survive that.
+    """
     process = injector.target(step, cast)
     if process is None or process.zombie or not injector.guard.allows([process.pod]):
         return False
+    world = injector.world
+    if process.kind == SPLIT:
+        buddy = world.by_volume.get(process.copies_to)
+        if process.copies_to and (buddy is None or buddy.halted):
+            return False
+        world.after(SPLIT_ZOMBIE, world.cluster.end_zombie, process)
     injector.note(process, "its pod is given up and REPLACED WHILE IT STILL RUNS")
-    injector.world.cluster.abandon(process.pod, step.duration)
+    world.cluster.abandon(process.pod, step.duration)
     return True
 
 

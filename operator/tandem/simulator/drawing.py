@@ -68,8 +68,8 @@ _TARGETS = ("any", "any", "split", "replica", "replica", "merge", "lead", "buddy
 def draw(configuration: Configuration) -> tuple[Script, ...]:
     """The scripts of a schedule: some that aim at a weak spot, and some at random."""
     rng = stream(configuration.seed, configuration.number, "faults")
-    scripts = [templates.choose(rng, configuration) for _ in range(rng.choice((1, 1, 2)))]
-    scripts += [at_random(rng, configuration) for _ in range(rng.randint(2, 6))]
+    scripts = [templates.choose(rng, configuration) for _ in range(rng.choice((1, 1, 2, 2)))]
+    scripts += [at_random(rng, configuration) for _ in range(rng.randint(3, 8))]
     if configuration.beyond:
         scripts.append(templates.beyond(rng, configuration))
     return _numbered(scripts)

@@ -96,6 +96,7 @@ class Process:
         "rate",
         "report",
         "slowness",
+        "steady",
         "volume",
         "zombie",
     )
@@ -118,6 +119,8 @@ class Process:
         self.offset = offset
         self.rate = rate
         """How much faster its clock runs, per mille."""
+        self.steady = rate == 0
+        """Its clock only is some way off: the fast path looks at this."""
         self.clock: tuple[int, int] | None = None
         """True and local time when the rate last changed."""
         self.batch: tuple[int, State | None] | None = None
@@ -139,3 +142,4 @@ class Process:
         """Let the clock run at another rate from now on, after a jump forward."""
         self.clock = (now, self.local(now) + jump)
         self.rate = rate
+        self.steady = False

@@ -20,7 +20,7 @@ from tandem.simulator.waiting import who_waits
 from tandem.simulator.watchdog import watchdog
 from tandem.simulator.world import World
 
-TIME_TO_FINISH = 60_000
+TIME_TO_FINISH = 30_000
 """Milliseconds after the last fault within which the pipeline has to complete."""
 
 

@@ -122,8 +122,16 @@ class World:
     def deliver(self, volume: str, sender: Peer | None, message: object) -> None:
         """A message arrives at a volume: its present process takes it."""
         process = self.by_volume.get(volume)
-        if process is not None:
+        if process is None:
+            return
+        if process.halted:
             self.tell(process, sender, message)
+            return
+        self.messages += 1
+        now = self.now + process.offset if process.steady else process.local(self.now)
+        effects = process.machine.handle(now, sender, message)
+        if effects:
+            self.apply(process, effects)
 
     def tell(self, process: Process, sender: Peer | None, message: object) -> None:
         """A message arrives at a process."""
