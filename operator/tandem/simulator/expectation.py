@@ -175,7 +175,7 @@ class Expectation:
                 broken(
                     1,
                     "wrong-mark",
-                    f"epoch {header.epoch} says {partition} is at {told}, its rows are at {counted}",
+                    f"epoch {header.epoch} says {partition} is at {told}, its rows say {counted}",
                     where,
                     header.epoch,
                     partition,

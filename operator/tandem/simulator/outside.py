@@ -223,6 +223,14 @@ def happened(world: World, process: Process, effect: Happened) -> None:
         if world.chosen.setdefault(slot, effect.subject) != effect.subject:
             world.chosen[slot] = effect.subject
             world.coverage["merges changed"] += 1
+    elif event == "SinkRewound":
+        broken(
+            2,
+            "rewound-said",
+            f"{process.volume} says SinkRewound {effect.subject} {effect.detail}, but no sink "
+            f"ever goes back: they stand at {world.ledger.positions}",
+            process.volume,
+        )
     elif event == "Rebuilt":
         world.ledger.holders.forgiving = True
     elif event == "Completed":
