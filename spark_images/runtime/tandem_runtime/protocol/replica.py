@@ -19,13 +19,13 @@ from tandem_runtime.protocol.effects import (
     Exit,
     Finish,
     Happened,
-    Install,
     Key,
     Run,
     Send,
     Ship,
     Write,
 )
+from tandem_runtime.protocol.joining import Joining
 from tandem_runtime.protocol.messages import (
     Answer,
     BatchCommitted,
@@ -98,14 +98,9 @@ class ReplicaMachine:
         self.trim = 0
         self.calls = 0
         """Calls the lead told of: others may give up what the state here makes dispensable."""
-        self.source: tuple[tuple[str, ...], ...] = ()
-        self.source_epoch: int | None = None
-        """Where state comes from, as the lead said; () and 0 is the empty beginning."""
-        self.parts: dict[int, StateCopied] = {}
-        """State that was copied, by group of the source."""
-        self.installing: int | None = None
+        self.joining = Joining(pair, keys, now)
         self.asks = 0
-        """How often rows or state were asked for without an answer: the next one is tried."""
+        """How often rows were asked for without an answer: the other copy is tried next."""
         self.running: int | None = None
         self.rows: dict[Span, object] = {}
         self.asked_for = 0
@@ -130,8 +125,8 @@ class ReplicaMachine:
         if self.verified:
             effects += self._work(now)
             effects += self._offer()
-        elif now - self.asked_at >= self.settings.interval:
-            effects += self._copy_state(now)
+        elif now - self.joining.asked_at >= self.settings.interval:
+            effects += self.joining.ask(now)
         return effects
 
     def _report(self, now: int) -> list[Effect]:
@@ -172,7 +167,7 @@ class ReplicaMachine:
         if view.standing != messages.SEATED:
             return effects
         if not self.verified:
-            return effects + self._told_source(view, now)
+            return effects + self.joining.told(view.source, view.source_epoch, now)
         for generation in view.generations:
             if generation.number not in self.generations:
                 self.generations[generation.number] = generation
@@ -207,51 +202,15 @@ class ReplicaMachine:
 
     # --- joining ------------------------------------------------------------------------------
 
-    def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
-        """The lead says where state comes from: a twin, parents, or the empty beginning."""
-        if self.installing is not None or (not view.source and view.source_epoch is None):
-            return []
-        if view.source == self.source and self.asks < _TRIES and self.source_epoch is not None:
-            # Parents' state at an earlier epoch serves as well, as long as it is there.
-            return []
-        if (view.source, view.source_epoch) == (self.source, self.source_epoch):
-            return []
-        self.source, self.source_epoch = view.source, view.source_epoch
-        self.parts = {}
-        self.asks = 0
-        return self._copy_state(now)
-
-    def _copy_state(self, now: int) -> list[Effect]:
-        """Ask a holder of each group for the state; the next one when none answered."""
-        self.asked_at = now
-        if self.installing is not None:
-            return []
-        if not self.source and self.source_epoch == 0:
-            self.installing = 0
-            return [Install(0, ())]
-        effects: list[Effect] = []
-        for number, group in enumerate(self.source):
-            if number not in self.parts:
-                holder = group[self.asks % len(group)]
-                keys = None if self.source_epoch is None else self.keys
-                effects.append(Send(holder, CopyState(self.pair, keys, self.source_epoch)))
-        self.asks += 1
-        return effects
-
     def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
-        """A holder's state came; once every group has answered it becomes the own."""
-        group = next((n for n, g in enumerate(self.source) if sender.volume in g), None)
-        right_epoch = self.source_epoch is None or message.epoch == self.source_epoch
-        if group is None or self.verified or self.installing is not None or not right_epoch:
+        """State came; with the last missing part everything is there to be installed."""
+        if self.verified:
             return []
-        self.parts[group] = message
-        if len(self.parts) < len(self.source):
+        install = self.joining.came(sender.volume, message)
+        if not install:
             return []
-        self.installing = message.epoch
-        effects = self._keep_outbox(message) if self.source_epoch is None else []
-        effects += self._keep_header(message)
-        parts = tuple(self.parts[number].payload for number in range(len(self.source)))
-        return [*effects, Install(message.epoch, parts)]
+        effects = self._keep_outbox(message) if self.joining.from_twin else []
+        return [*effects, *self._keep_header(message), *install]
 
     def _keep_header(self, message: StateCopied) -> list[Effect]:
         """The header of the epoch that the state is of: rule (i) may need it."""
@@ -280,9 +239,7 @@ class ReplicaMachine:
         self.committed = message.epoch
         self.checkpoints = [message.epoch]
         self.verified = True
-        self.installing = None
-        self.parts = {}
-        self.asks = 0
+        self.joining = Joining(self.pair, self.keys, now)
         return [*stale, Write(("verified",), True), *self._report(now)]
 
     def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
@@ -421,9 +378,6 @@ class ReplicaMachine:
         self.stopping = True
         return [] if self.running is not None else [Exit("stopped")]
 
-
-_TRIES = 4
-"""How often state is asked for at one epoch before a later one is taken."""
 
 _LANES_KNOWN = 32
 """Where to find lanes is remembered for at most about so many."""

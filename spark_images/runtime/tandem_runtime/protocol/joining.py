@@ -1,0 +1,84 @@
+"""How a replica without state comes by it: from its twin, from its parents, or from nothing.
+
+The lead says where from (`ReplicaView.source`): one group of volumes for each pair to copy from,
+and any volume of a group will do. A twin is copied as it stands, with its outbox; parents are all
+copied at one epoch, each reduced to the keys of the new pair.
+"""
+
+from __future__ import annotations
+
+from tandem_runtime.protocol.effects import Effect, Install, Send
+from tandem_runtime.protocol.messages import CopyState, StateCopied
+
+TRIES = 4
+"""How often parents are asked for one epoch before a later one is taken."""
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+class Joining:
+    """What is known of the state that is being copied."""
+
+    __slots__ = ("asked_at", "asks", "epoch", "groups", "installing", "keys", "pair", "parts")
+
+    def __init__(self, pair: str, keys: object, now: int) -> None:
+        self.pair = pair
+        self.keys = keys
+        self.groups: Groups = ()
+        self.epoch: int | None = None
+        """The epoch to copy at; None for a twin's last one. () and 0: the empty beginning."""
+        self.parts: dict[int, StateCopied] = {}
+        """What has come, by group."""
+        self.installing: int | None = None
+        """The epoch whose state is complete and is being verified."""
+        self.asks = 0
+        self.asked_at = now
+
+    def told(self, groups: Groups, epoch: int | None, now: int) -> list[Effect]:
+        """The lead says where state comes from."""
+        if self.installing is not None or (not groups and epoch is None):
+            return []
+        if groups == self.groups and self.epoch is not None and self.asks < TRIES:
+            # Parents' state at an earlier epoch serves as well, as long as it is there.
+            return []
+        if (groups, epoch) == (self.groups, self.epoch):
+            return []
+        self.groups, self.epoch = groups, epoch
+        self.parts = {}
+        self.asks = 0
+        return self.ask(now)
+
+    def ask(self, now: int) -> list[Effect]:
+        """Ask a holder of each group that has not answered; another one each time."""
+        self.asked_at = now
+        if self.installing is not None:
+            return []
+        if not self.groups and self.epoch == 0:
+            self.installing = 0
+            return [Install(0, ())]
+        keys = None if self.epoch is None else self.keys
+        request = CopyState(self.pair, keys, self.epoch)
+        turn, self.asks = self.asks, self.asks + 1
+        return [
+            Send(group[turn % len(group)], request)
+            for number, group in enumerate(self.groups)
+            if number not in self.parts
+        ]
+
+    def came(self, holder: str, message: StateCopied) -> list[Effect]:
+        """A holder's state came; once every group has answered it can be installed."""
+        group = next((n for n, volumes in enumerate(self.groups) if holder in volumes), None)
+        right = self.epoch is None or message.epoch == self.epoch
+        if group is None or self.installing is not None or not right:
+            return []
+        self.parts[group] = message
+        if len(self.parts) < len(self.groups):
+            return []
+        self.installing = message.epoch
+        parts = tuple(self.parts[number].payload for number in range(len(self.groups)))
+        return [Install(message.epoch, parts)]
+
+    @property
+    def from_twin(self) -> bool:
+        """Is it a twin that is copied, so that its results come along?"""
+        return self.epoch is None
