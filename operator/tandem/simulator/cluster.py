@@ -146,14 +146,13 @@ class Cluster:
             process.machine = MergeMachine(pod.volume, number, pod.slot, sinks, settings, now)
 
     def _welcome(self, process: Process) -> None:
-        """Tell a new process what everybody is told."""
+        """Tell a new process what everybody is told; first of all which volumes are gone."""
         world = self.world
-        world.after(world.rng.randint(1, 150), self._tell_splits, process)
         if process.kind == SPLIT:
-            for volume in self.gone[-12:]:
-                delay = world.rng.randint(50, 700)
-                world.after(delay, world.tell, process, None, VolumeGone(volume))
+            for volume in self.gone:
+                world.tell(process, None, VolumeGone(volume))
             self.operator.welcome(process)
+        world.after(world.rng.randint(1, 150), self._tell_splits, process)
 
     # --- telling ------------------------------------------------------------------------------
 
@@ -272,18 +271,13 @@ class Cluster:
             self.zombies.remove(zombie)
         self.kept.pop(zombie.volume, None)
 
-    def end_zombie(self, zombie: Process, _b: object = None, _c: object = None) -> None:
-        """Its node is back: the kubelet ends what should not run."""
-        if zombie in self.zombies:
+    def end_zombies(self) -> None:
+        """Their node is back: the kubelet ends what should not run."""
+        for zombie in list(self.zombies):
             if self.world.trace is not None:
                 self.world.trace.note(self.world.now, zombie.volume, "the zombie ends", DETAIL)
             self.end(zombie)
             self._bury(zombie)
-
-    def end_zombies(self) -> None:
-        """All nodes are back."""
-        for zombie in list(self.zombies):
-            self.end_zombie(zombie)
 
     def remove(self, pod: Pod) -> None:
         """A pod that is not wanted any more goes, with its volume."""

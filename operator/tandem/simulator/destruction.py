@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tandem.simulator import disturbance
 from tandem.simulator.process import SPLIT, Pod, Process
 from tandem_runtime.protocol.messages import Terminate
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
 """Faults that are tried again when they would go beyond the survivable."""
 
-SPLIT_ZOMBIE = 900
-"""Milliseconds that a split runs on after its pod was given up."""
+UNHEARD = 700
+"""Milliseconds for which nobody hears a process whose pod was given up.
+
+That happens to a node that cannot be reached. When it can be again, every split knows that the
+volume counts as gone: word of that is a matter of a few hundred milliseconds.
+"""
 
 
 def _crash(injector: Injector, step: Step, cast: Cast) -> bool:
@@ -81,22 +86,13 @@ def _thaw(injector: Injector, process: Process, _c: object) -> None:
 
 
 def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
-    """A pod is given up while its process runs on.
-
-    A split's zombie soon ends and has a buddy that answers: one that goes on alone, after it was
-    given up, has the only copy of what it takes in, and nobody could survive that.
-    """
+    """A pod is given up while its process runs on; it is heard again once all know that."""
     process = injector.target(step, cast)
     if process is None or process.zombie or not injector.guard.allows([process.pod]):
         return False
-    world = injector.world
-    if process.kind == SPLIT:
-        buddy = world.by_volume.get(process.copies_to)
-        if process.copies_to and (buddy is None or buddy.halted):
-            return False
-        world.after(SPLIT_ZOMBIE, world.cluster.end_zombie, process)
     injector.note(process, "its pod is given up and REPLACED WHILE IT STILL RUNS")
-    world.cluster.abandon(process.pod, step.duration)
+    injector.world.cluster.abandon(process.pod, step.duration)
+    disturbance.mute(injector.world, process.volume, UNHEARD)
     return True
 
 

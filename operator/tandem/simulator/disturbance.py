@@ -86,6 +86,13 @@ def _reunite(world: World, volume: str, sets: list[dict[str, int]]) -> None:
     world.network.refresh()
 
 
+def mute(world: World, volume: str, duration: int) -> None:
+    """Nobody hears it for a while."""
+    world.network.mute[volume] += 1
+    world.network.refresh()
+    world.after(duration, _reunite, world, volume, [world.network.mute])
+
+
 def _slow_member(injector: Injector, step: Step, cast: Cast) -> bool:
     process = injector.target(step, cast)
     if process is None:
