@@ -202,6 +202,9 @@ class SplitMachine:
                 return []
             self.lane.log.recorded(lane.view, lane.buddy)
             return self.lane.acknowledge() + self.lane.trim(lane.trimmed)
+        if lane.lane.split == self.me.volume and lane.lane not in self.copies.lanes:
+            # Opened after this split had given up asking for it: it never took a row.
+            self.copies.keep_own(lane.lane, lane.trimmed, lane.trimmed, {})
         effects: list[Effect] = []
         if lane.state == CLOSING and lane.buddy == self.me.volume:
             effects += self.copies.seal(lane.lane, lane.view)
