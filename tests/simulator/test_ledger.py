@@ -12,6 +12,7 @@ from tandem_runtime.protocol.data import (
     ACTIVE,
     BEGINNING_OF_TIME,
     ENDED,
+    IDLE,
     Chunk,
     Generation,
     Header,
@@ -62,7 +63,7 @@ def write_chunks(book: Ledger) -> None:
     for number, row in enumerate(ROWS, 1):
         mark = Mark(row[1] + 1, row[3])
         chunk = Chunk(Note(10, (("stream-0/0", mark),)), ((row,),))
-        book.chunk_written(LANE, number, chunk)
+        book.chunk_written(LANE, number, chunk, 0)
 
 
 def header(epoch: int, *, generation: int = 1, first: int | None = None) -> Header:
@@ -136,11 +137,11 @@ def test_a_chunk_that_nobody_wrote(book: Ledger) -> None:
 def test_a_chunk_that_changes_after_its_header(book: Ledger) -> None:
     book.header_seen(header(1), "one")
     with breaks(3, "chunk-changed"):
-        book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)))
+        book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)), 0)
 
 
 def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
-    book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)))
+    book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)), 0)
     with breaks(3, "no-such-chunk"):
         book.header_seen(header(1), "one")
 
@@ -151,7 +152,7 @@ def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
 def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
     book = ledger()
     rows = (ROWS[row],) if row else (ROWS[0], ROWS[0])
-    book.chunk_written(LANE, 1, Chunk(Note(10, ()), (rows,)))
+    book.chunk_written(LANE, 1, Chunk(Note(10, ()), (rows,)), 0)
     with breaks(invariant, kind):
         book.header_seen(header(1), "one")
 
@@ -172,6 +173,13 @@ def test_a_partition_that_ends_before_its_last_row(book: Ledger) -> None:
 def test_a_watermark_that_is_not_the_minimum(book: Ledger, watermark: int) -> None:
     with breaks(7, "watermark"):
         book.header_seen(header(1)._replace(watermarks=(("stream-0", watermark),)), "one")
+
+
+def test_a_partition_called_idle_while_its_source_has_rows() -> None:
+    idle = Note(0, (("stream-0/0", Mark(1, 1000, IDLE)),))
+    ledger().chunk_written(LANE, 1, Chunk(idle, ()), 500)
+    with breaks(7, "idle-with-rows"):
+        ledger().chunk_written(LANE, 1, Chunk(idle, ()), 5000)
 
 
 def test_a_result_made_on_lost_state(book: Ledger) -> None:

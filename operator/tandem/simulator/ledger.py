@@ -14,7 +14,10 @@ from tandem.simulator.configuration import Configuration
 from tandem.simulator.expectation import Expectation, Output, name
 from tandem.simulator.holders import Holders
 from tandem.simulator.violation import broken
-from tandem_runtime.protocol.data import Chunk, Generation, Header, LaneId
+from tandem_runtime.protocol.data import IDLE, Chunk, Generation, Header, LaneId
+
+ANSWERED_WITHIN = 1000
+"""Milliseconds within which a source's answer has reached whoever reads it."""
 
 Rows = tuple[Output, ...]
 Answers = tuple[tuple[str, Rows], ...]
@@ -53,9 +56,27 @@ class Ledger:
         """A source partition was told that rows are safe."""
         self.acknowledged[index] = max(self.acknowledged[index], position)
 
-    def chunk_written(self, lane: LaneId, number: int, chunk: Chunk) -> None:
+    def chunk_written(self, lane: LaneId, number: int, chunk: Chunk, now: int) -> None:
         """A chunk reached some volume."""
+        if (lane, number) not in self.expected.chunks:
+            self._check_idle(lane, chunk, now)
         self.expected.chunk_written(lane, number, chunk)
+
+    def _check_idle(self, lane: LaneId, chunk: Chunk, now: int) -> None:
+        """A partition is idle when its source has nothing, not when nobody reads it [7]."""
+        for partition, mark in chunk.note.marks:
+            available = self.expected.partitions[partition].available
+            if mark.state == IDLE and mark.position < len(available):
+                since = now - available[mark.position]
+                if since > ANSWERED_WITHIN:
+                    broken(
+                        7,
+                        "idle-with-rows",
+                        f"{lane.split} calls {partition} idle at row {mark.position}, which its "
+                        f"source has had for {since} ms",
+                        lane.split,
+                        subject=partition,
+                    )
 
     def chunk_erased(
         self, lane: LaneId, number: int, where: str, disks: Iterable[Mapping[Any, object]]

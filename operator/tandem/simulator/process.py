@@ -97,6 +97,7 @@ class Process:
         "report",
         "slowness",
         "steady",
+        "thawed_at",
         "volume",
         "zombie",
     )
@@ -111,6 +112,7 @@ class Process:
         self.halted = False
         self.dead = False
         self.frozen = False
+        self.thawed_at = -1
         self.zombie = False
         """Its pod has been given up while it still runs."""
         self.inbox: list[Deferred] = []

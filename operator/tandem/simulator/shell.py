@@ -97,9 +97,10 @@ def _write(world: World, process: Process, effect: Write) -> None:
     process.disk[key] = value
     kind = key[0]
     if kind == "chunk":
-        world.ledger.chunk_written(
-            cast("LaneId", key[1]), cast("int", key[2]), cast("Chunk", value)
-        )
+        lane, number, chunk = cast("tuple[LaneId, int, Chunk]", (*key[1:], value))
+        # What a process decided before it froze it carries out when it thaws.
+        decided = world.now if process.thawed_at != world.now else 0
+        world.ledger.chunk_written(lane, number, chunk, decided)
     elif kind == "entry":
         fence, entry = cast("tuple[tuple[int, int], object]", value)
         ledger = world.ledger

@@ -212,6 +212,7 @@ class World:
         if process.dead or not process.frozen:
             return
         process.frozen = process.halted = False
+        process.thawed_at = self.now
         waiting, process.inbox = process.inbox, []
         for position, (action, arguments) in enumerate(waiting):
             if process.halted:
