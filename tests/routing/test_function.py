@@ -1,0 +1,196 @@
+"""The routing function: one owner for each key, consistent under change, equal everywhere."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.routing.baselines import modulo_owner
+from tandem.routing.errors import InvalidSettingError
+from tandem.routing.function import MOST_VNODES, RoutingFunction
+from tandem.routing.keys import hash_column
+from tandem.routing.ring import BUCKETS, bucket_of
+from tandem.routing.xxh64 import U64Array, hash_words
+
+HASHES = st.integers(0, 2**64 - 1)
+NAMES = st.lists(
+    st.integers(0, 10**6).map(lambda n: f"pair-{n}"), min_size=1, max_size=12, unique=True
+)
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> RoutingFunction:
+    pairs = tuple(sorted(draw(NAMES)))
+    weights = draw(
+        st.lists(st.integers(0, 64), min_size=len(pairs), max_size=len(pairs)).filter(any)
+    )
+    hot = sorted(draw(st.sets(HASHES, max_size=30)))
+    owners = draw(st.lists(st.integers(0, len(pairs) - 1), min_size=len(hot), max_size=len(hot)))
+    return function_of(pairs, weights, dict(zip(hot, owners, strict=True)))
+
+
+def function_of(pairs: tuple[str, ...], weights: list[int], hot: dict[int, int]) -> RoutingFunction:
+    return RoutingFunction(
+        pairs,
+        tuple(weights),
+        np.array(sorted(hot), dtype=np.uint64),
+        np.array([hot[h] for h in sorted(hot)], dtype=np.uint16),
+    )
+
+
+def keys(count: int, seed: int = 1) -> U64Array:
+    return hash_words(np.arange(count, dtype=np.uint64), seed=seed)
+
+
+@given(functions(), st.lists(HASHES, max_size=50))
+def test_every_key_has_exactly_one_owner(function: RoutingFunction, more: list[int]) -> None:
+    hashes = np.concatenate([np.array(more, dtype=np.uint64), function.hot_hashes, keys(100)])
+    owners = function.owner_of(hashes)
+    assert owners.shape == hashes.shape
+    assert (owners < len(function.pairs)).all()
+    held = np.array([function.share_of(pair).holds(hashes) for pair in function.pairs])
+    assert (held.sum(axis=0) == 1).all()
+    assert np.array_equal(held.argmax(axis=0), owners)
+
+
+@given(functions())
+def test_an_explicit_entry_wins_over_the_ring(function: RoutingFunction) -> None:
+    assert np.array_equal(function.owner_of(function.hot_hashes), function.hot_owners)
+
+
+@given(functions())
+def test_without_an_entry_the_ring_decides(function: RoutingFunction) -> None:
+    hashes = np.setdiff1d(keys(500), function.hot_hashes)
+    expected = function.bucket_owners[bucket_of(hashes)]
+    assert np.array_equal(function.owner_of(hashes), expected)
+
+
+def test_entries_that_share_their_lowest_bits_are_told_apart() -> None:
+    same_slot = [(n << 20) | 7 for n in range(1, 40)]
+    hot = {h: i % 3 for i, h in enumerate(same_slot[::2])}
+    function = function_of(("a", "b", "c"), [64, 64, 64], hot)
+    owners = function.owner_of(np.array(same_slot, dtype=np.uint64))
+    for h, owner in zip(same_slot, owners.tolist(), strict=True):
+        assert owner == hot.get(h, int(function.bucket_owners[h >> 48]))
+
+
+@given(NAMES, st.integers(0, 10**6).map(lambda n: f"new-{n}"))
+def test_a_new_pair_takes_only_for_itself(names: list[str], added: str) -> None:
+    before = RoutingFunction.plain(names, 32)
+    after = RoutingFunction.plain([*names, added], 32)
+    hashes = keys(2_000)
+    old = np.array(before.pairs)[before.owner_of(hashes)]
+    new = np.array(after.pairs)[after.owner_of(hashes)]
+    assert set(new[old != new].tolist()) <= {added}
+
+
+@given(NAMES.filter(lambda names: len(names) > 1))
+def test_a_removed_pair_gives_up_only_its_own(names: list[str]) -> None:
+    before = RoutingFunction.plain(names, 32)
+    after = RoutingFunction.plain(names[1:], 32)
+    hashes = keys(2_000)
+    old = np.array(before.pairs)[before.owner_of(hashes)]
+    new = np.array(after.pairs)[after.owner_of(hashes)]
+    assert set(old[old != new].tolist()) <= {names[0]}
+
+
+@given(NAMES.filter(lambda names: len(names) > 1), st.integers(1, 31))
+def test_less_weight_takes_only_from_its_pair(names: list[str], less: int) -> None:
+    before = RoutingFunction.plain(names, 32)
+    weights = [32 - less if pair == before.pairs[0] else 32 for pair in before.pairs]
+    after = function_of(before.pairs, weights, {})
+    changed = before.bucket_owners != after.bucket_owners
+    assert (before.bucket_owners[changed] == 0).all()
+
+
+def test_shares_of_the_ring_are_even() -> None:
+    function = RoutingFunction.plain([f"pair-{n}" for n in range(10)], 1_000)
+    shares = np.bincount(function.owner_of(keys(1_000_000))) / 1_000_000
+    assert shares.max() < 0.11
+    assert shares.min() > 0.09
+
+
+def test_the_order_in_which_pairs_are_named_does_not_matter() -> None:
+    names = ["pair-2", "pair-10", "pair-1"]
+    one, other = RoutingFunction.plain(names), RoutingFunction.plain(names[::-1])
+    assert one.pairs == other.pairs
+    assert np.array_equal(one.bucket_owners, other.bucket_owners)
+
+
+def test_the_ring_is_what_its_description_says() -> None:
+    function = RoutingFunction.plain(["pair-0", "pair-1", "pair-2"], 8)
+    assert owners_from_the_description(function) == function.bucket_owners[::257].tolist()
+
+
+def owners_from_the_description(function: RoutingFunction) -> list[int]:
+    """One arc at a time, with plain integers and the reference library."""
+    points = sorted(
+        (xxhash.xxh64_intdigest(number.to_bytes(8, "little"), seed_of(pair)), index)
+        for index, pair in enumerate(function.pairs)
+        for number in range(function.vnodes[index])
+    )
+    found = []
+    for start in range(0, BUCKETS, 257):
+        following = [pair for point, pair in points if point >= start << 48]
+        found.append(following[0] if following else points[0][1])
+    return found
+
+
+def seed_of(pair: str) -> int:
+    return xxhash.xxh64_intdigest(pair.encode(), 42)
+
+
+def test_rows_are_routed_by_their_key_columns() -> None:
+    batch = pa.record_batch({"user": ["a", "b", None, "a"], "amount": [1, 2, 3, 4]})
+    function = RoutingFunction.plain(["p", "q", "r"])
+    expected = function.owner_of(hash_column(batch.column("user"), "user"))
+    assert np.array_equal(function.owner_of_rows(batch, ["user"]), expected)
+    assert len(function.owner_of_rows(batch.slice(0, 0), ["user"])) == 0
+
+
+def test_many_rows_are_routed_like_few() -> None:
+    hashes = keys(100_000)
+    function = function_of(("a", "b"), [16, 16], {int(h): 1 for h in hashes[:3_000]})
+    parts = [function.owner_of(hashes[i : i + 7_001]) for i in range(0, 100_000, 7_001)]
+    assert np.array_equal(function.owner_of(hashes), np.concatenate(parts))
+
+
+def test_modulo_is_uniform_and_moves_nearly_everything() -> None:
+    hashes = keys(100_000)
+    nine, ten = modulo_owner(hashes, 9), modulo_owner(hashes, 10)
+    assert np.bincount(ten).min() > 9_500
+    assert 0.88 < np.mean(nine != ten) < 0.92
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": ()}, "0 pairs"),
+        ({"pairs": ("b", "a")}, "not sorted"),
+        ({"pairs": ("a", "a")}, "not sorted"),
+        ({"pairs": ("a", "x" * 64)}, "64 bytes"),
+        ({"vnodes": (1,)}, "1 vnode counts for 2 pairs"),
+        ({"vnodes": (0, 0)}, "one above 0"),
+        ({"vnodes": (1, MOST_VNODES + 1)}, "within 0"),
+        ({"hot_hashes": np.array([5, 5], dtype=np.uint64)}, "ascend"),
+        ({"hot_owners": np.array([0], dtype=np.uint16)}, "differ in number"),
+        ({"hot_owners": np.array([0, 2], dtype=np.uint16)}, "pair number 2 of 2"),
+    ],
+)
+def test_what_is_not_canonical_is_refused(change: dict[str, object], message: str) -> None:
+    good: dict[str, object] = {
+        "pairs": ("a", "b"),
+        "vnodes": (1, 1),
+        "hot_hashes": np.array([5, 6], dtype=np.uint64),
+        "hot_owners": np.array([0, 1], dtype=np.uint16),
+    }
+    RoutingFunction(**good)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSettingError, match=message):
+        RoutingFunction(**(good | change))  # type: ignore[arg-type]
+
+
+def test_the_share_of_an_unknown_pair_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="no pair 'z'"):
+        RoutingFunction.plain(["a"]).share_of("z")
