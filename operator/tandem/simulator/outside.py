@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from tandem.simulator.process import Process
 from tandem.simulator.sinks import Answers, Sink
-from tandem.simulator.trace import DETAIL, ROUTINE, TURN
+from tandem.simulator.trace import DETAIL, TURN
 from tandem.simulator.violation import broken
 from tandem_runtime.protocol import register
 from tandem_runtime.protocol.data import Place
@@ -205,6 +205,9 @@ def spoil(
     return wrong
 
 
+_DAILY = frozenset({"HeaderPublished", "Trimmed", "DuplicateDropped", "MergeChosen"})
+"""Events of every day, which a story leaves out first."""
+
 # --- events -----------------------------------------------------------------------------------
 
 
@@ -213,7 +216,7 @@ def happened(world: World, process: Process, effect: Happened) -> None:
     event = effect.event
     world.coverage[event] += 1
     if world.trace is not None:
-        weight = ROUTINE if event == "HeaderPublished" else TURN
+        weight = DETAIL if event in _DAILY else TURN
         text = f"{event} {effect.subject} {effect.detail}".rstrip()
         world.trace.note(world.now, process.volume, text, weight)
     if event == "DataLost":

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from tandem.simulator import outside, spark
-from tandem.simulator.expectation import brief
+from tandem.simulator.expectation import brief, name
 from tandem.simulator.process import Process
 from tandem.simulator.spark import State
 from tandem.simulator.trace import DETAIL, ROUTINE, TURN
 from tandem.simulator.violation import broken
-from tandem_runtime.protocol.data import Chunk, LaneId
+from tandem_runtime.protocol.data import Chunk, Header, LaneId
 from tandem_runtime.protocol.effects import (
     Acknowledge,
     Deliver,
@@ -106,11 +106,19 @@ def _write(world: World, process: Process, effect: Write) -> None:
         ledger = world.ledger
         ledger.holders.wrote(fence[0], cast("int", key[1]), entry, ledger.everywhere())
         if world.trace is not None:
-            text = f"writes entry {key[1]}: {entry}"
+            text = f"writes entry {key[1]}: {_entry(entry)}"
             world.trace.note(world.now, process.volume, text, ROUTINE)
     elif kind == "book":
         fence, index, _ = cast("tuple[tuple[int, int], int, object]", value)
         world.ledger.holders.snapshot(fence[0], index)
+
+
+def _entry(entry: object) -> str:
+    """An entry of the header log in a few words."""
+    if isinstance(entry, Header):
+        return f"header {entry.epoch} {brief(entry)}"
+    values = (name(v) if isinstance(v, LaneId) else v for v in cast("tuple[object, ...]", entry))
+    return f"{type(entry).__name__} {' '.join(map(str, values))}"
 
 
 def _erase(world: World, process: Process, effect: Erase) -> None:

@@ -59,13 +59,13 @@ def _world(configuration: Configuration) -> list[str]:
 def select(lines: list[Line], violation: Violation) -> list[Line]:
     """The lines that matter most, in their order: faults, turns, and what is near the break."""
     told = [line for line in lines if _relevant(line, violation)]
-    if len(told) <= MOST_LINES:
-        return told
+    struck = min((line.time for line in told if line.weight == FAULT), default=0)
     ranked = sorted(
-        range(len(told)), key=lambda i: (_rank(told[i], violation), told[i].time), reverse=True
+        range(len(told)),
+        key=lambda i: (_rank(told[i], violation, struck), told[i].time),
+        reverse=True,
     )
-    kept = sorted(ranked[:MOST_LINES])
-    return [told[i] for i in kept]
+    return [told[i] for i in sorted(ranked[:MOST_LINES])]
 
 
 def _relevant(line: Line, violation: Violation) -> bool:
@@ -80,12 +80,14 @@ def _named(line: Line, violation: Violation) -> bool:
     return any(name in line.who or name in line.text for name in about)
 
 
-def _rank(line: Line, violation: Violation) -> int:
+def _rank(line: Line, violation: Violation, struck: int) -> int:
+    """How much a line tells; the start-up, before anything was struck, tells little."""
     if line.weight == FAULT:
         return 6
     rank = {TURN: 3, DETAIL: 1, ROUTINE: 0}[line.weight]
     near = violation.time - line.time < 1500  # noqa: PLR2004
-    return rank + (2 if _named(line, violation) else 0) + (1 if near else 0)
+    early = line.time < struck
+    return rank + (2 if _named(line, violation) else 0) + near - 3 * early
 
 
 def _line(line: Line) -> str:
