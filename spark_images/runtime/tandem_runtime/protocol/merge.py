@@ -60,6 +60,8 @@ class MergeMachine:
         self.sinks = {name: SinkTracker(name) for name in sinks}
         self.active = False
         self.delivered = 0
+        self.recorded = 0
+        """What the header log says is delivered."""
         self.headers: dict[int, Header] = {}
         self.generations: dict[int, Generation] = {}
         self.holders: dict[str, tuple[str, ...]] = {}
@@ -87,7 +89,7 @@ class MergeMachine:
             unknown = sink.position is None and sink.asked_at is None
             overdue = sink.asked_at is not None and now - sink.asked_at >= self.settings.silence
             if unknown or overdue:
-                effects += sink.read(now)
+                effects += sink.read(self.recorded, now)
         return effects + self._ask(now) + self._deliver(now)
 
     def _report(self, now: int) -> list[Effect]:
@@ -118,6 +120,7 @@ class MergeMachine:
         if view.version[0] > term:
             # A rebuilt header log (i) may name an epoch anew: what was known counts no more.
             self._forget_answers()
+        self.recorded = max(self.recorded, view.delivered)
         self.holders = dict(view.holders)
         self.primaries = dict(view.primaries)
         seated = {volume for volumes in self.holders.values() for volume in volumes}
@@ -131,7 +134,7 @@ class MergeMachine:
             # Another merge may have delivered meanwhile, even unnoticed by this one.
             for sink in self.sinks.values():
                 if not self.active or sink.asked_at is None:
-                    effects += sink.read(now)
+                    effects += sink.read(self.recorded, now)
         self.active = view.active
         if not self.active:
             self._forget_answers()
@@ -261,7 +264,7 @@ class MergeMachine:
     def _position(self, now: int, _: None, message: SinkPosition) -> list[Effect]:
         """A sink told how far it is."""
         sink = self.sinks[message.sink]
-        if sink.told(message.position, message.op, self.delivered):
+        if sink.told(message.position, message.op):
             return [Happened("SinkRewound", sink.name, f"at {message.position}")]
         positions = [s.position for s in self.sinks.values() if s.position is not None]
         if len(positions) < len(self.sinks):

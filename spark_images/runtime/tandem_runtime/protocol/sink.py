@@ -24,7 +24,7 @@ def may_replace(stored_epoch: int, epoch: int) -> bool:
 class SinkTracker:
     """What a merge knows of one of its sinks."""
 
-    __slots__ = ("asked_at", "name", "op", "position", "rewound")
+    __slots__ = ("asked_at", "floor", "name", "op", "position", "rewound")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,30 +34,29 @@ class SinkTracker:
         """When the question or delivery under way was sent."""
         self.op = 0
         """Its number; the answer to an earlier one may come later."""
+        self.floor = 0
+        """Where the sink was known to stand when that was sent."""
         self.rewound = False
 
-    def read(self, now: int) -> list[Effect]:
-        """Ask for the position."""
-        self.asked_at = now
-        self.op += 1
-        return [ReadPosition(self.name, self.op)]
+    def read(self, recorded: int, now: int) -> list[Effect]:
+        """Ask for the position; `recorded` is what the header log says is delivered."""
+        return [ReadPosition(self.name, self._begin(recorded, now))]
 
-    def told(self, position: int, op: int, delivered: int) -> bool:
-        """The sink told its position; true if it is below what it had (a restored backup).
+    def told(self, position: int, op: int) -> bool:
+        """The sink told its position; true if it has fallen back (a restored backup).
 
-        An answer to an earlier question tells at most that the sink has come further.
+        Only the answer to the last question counts for that, and only below what was known when
+        it was asked: a delivery of before may have landed and been told in between.
         """
-        known = max(delivered, self.position or 0)
-        if op != self.op:
-            self.position = max(position, known) if self.position is not None else None
+        if op == self.op:
+            self.asked_at = None
+            if position < self.floor:
+                fresh, self.rewound = not self.rewound, True
+                return fresh
+            self.rewound = False
+        elif self.position is None:
             return False
-        self.asked_at = None
-        if position < known:
-            fresh = not self.rewound
-            self.rewound = True
-            return fresh
-        self.rewound = False
-        self.position = position
+        self.position = max(position, self.position or 0)
         return False
 
     def deliver(
@@ -68,6 +67,10 @@ class SinkTracker:
             return []
         if not may_deliver(self.position, epoch):
             return []
+        return [Deliver(self.name, epoch, answers, self._begin(self.position, now))]
+
+    def _begin(self, recorded: int, now: int) -> int:
         self.asked_at = now
         self.op += 1
-        return [Deliver(self.name, epoch, answers, self.op)]
+        self.floor = max(recorded, self.position or 0)
+        return self.op
