@@ -1,0 +1,262 @@
+"""Small values for the tests of the protocol, and the few things that a shell does."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from hypothesis import settings
+
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import (
+    Generation,
+    Header,
+    Intent,
+    LaneId,
+    Mark,
+    Member,
+    Note,
+    Peer,
+    Settings,
+    Span,
+    Stream,
+)
+from tandem_runtime.protocol.effects import Effect, Erase, Key, Send, Ship, Write
+from tandem_runtime.protocol.hearsay import Heard, Hearsay
+from tandem_runtime.protocol.messages import (
+    LaneReport,
+    MergeReport,
+    ReplicaReport,
+    SealedCopy,
+    SplitReport,
+)
+from tandem_runtime.protocol.records import (
+    Entry,
+    GenerationKnown,
+    LaneOpened,
+    PartitionOwned,
+    Seated,
+    Verified,
+)
+
+T = TypeVar("T")
+Volume = dict[Key, object]
+
+PROPERTY = settings.get_profile("protocol")
+"""For property tests: few examples, the same in every run."""
+
+S = Settings(interval=500, silence=1500)
+"""Settings that tests change only where a bound matters."""
+
+A1, A2 = LaneId("a", 1), LaneId("a", 2)
+B1, B2 = LaneId("b", 1), LaneId("b", 2)
+C1 = LaneId("c", 1)
+
+G1 = Generation(1, (("x", "keys of x"),))
+G2 = Generation(2, (("y", "keys of y"), ("z", "keys of z")), (("y", ("x",)), ("z", ("x",))))
+
+MEMBERS = (Member("a", "a", "n1"), Member("b", "b", "n2"), Member("c", "c", "n3"))
+
+
+def peer(volume: str, incarnation: int = 1) -> Peer:
+    return Peer(volume, incarnation)
+
+
+def note(size: int = 10, **marks: Mark) -> Note:
+    return Note(size, tuple(sorted(marks.items())))
+
+
+def header(
+    epoch: int,
+    *spans: Span,
+    generation: int = 1,
+    marks: Mapping[str, Mark] | None = None,
+    watermarks: Mapping[str, int] | None = None,
+    delivered: int = 0,
+    final: bool = False,
+) -> Header:
+    return Header(
+        epoch,
+        generation,
+        spans,
+        tuple(sorted((marks or {}).items())),
+        tuple((watermarks or {}).items()),
+        delivered,
+        final,
+    )
+
+
+def intent(
+    *generations: Generation,
+    version: int = 1,
+    target: int = 1,
+    partitions: tuple[str, ...] = ("p",),
+    delay: int = 0,
+    idle: int | None = None,
+    slots: int = 1,
+    replicas: int = 2,
+    primaries: tuple[tuple[str, str], ...] = (),
+) -> Intent:
+    streams = (Stream("s", partitions, delay, idle),)
+    return Intent(version, generations or (G1,), target, streams, slots, replicas, primaries)
+
+
+# --- reports ----------------------------------------------------------------------------------
+
+
+def lane_report(
+    lane: LaneId,
+    notes: Mapping[int, Note] | None = None,
+    *,
+    through: int | None = None,
+    live: bool = True,
+    ask: tuple[int, str | None] | None = None,
+    over_bound: bool = False,
+) -> LaneReport:
+    known = dict(notes or {})
+    last = max(known, default=0) if through is None else through
+    return LaneReport(lane, last, tuple(known.items()), live, ask, over_bound)
+
+
+def split_report(
+    *lanes: LaneReport,
+    sequence: int = 1,
+    opening: tuple[LaneId, str | None] | None = None,
+    sealed: tuple[SealedCopy, ...] = (),
+    copies: tuple[tuple[LaneId, int], ...] = (),
+    leaving: bool = False,
+    lost: tuple[str, ...] = (),
+) -> SplitReport:
+    return SplitReport(sequence, lanes, opening, sealed, copies, leaving, lost)
+
+
+def replica_report(
+    committed: int = 0,
+    *,
+    pair: str = "x",
+    verified: bool = True,
+    fresh: bool = False,
+    have: int = 0,
+    calls: int = 0,
+    sequence: int = 1,
+) -> ReplicaReport:
+    return ReplicaReport(sequence, pair, committed, verified, fresh, have, calls)
+
+
+def joiner_report(pair: str = "x", *, sequence: int = 1) -> ReplicaReport:
+    return replica_report(pair=pair, verified=False, fresh=True, sequence=sequence)
+
+
+def merge_report(
+    delivered: int = 0,
+    *,
+    slot: int = 0,
+    have: int = 0,
+    differing: tuple[tuple[str, int, str], ...] = (),
+    sequence: int = 1,
+) -> MergeReport:
+    return MergeReport(sequence, slot, delivered, have, differing)
+
+
+# --- what the lead knows ------------------------------------------------------------------------
+
+
+def book_of(*entries: Entry) -> Book:
+    book = Book()
+    for entry in entries:
+        book.apply(entry)
+    return book
+
+
+def seated(pair: str = "x", *volumes: str, epoch: int = 0) -> list[Entry]:
+    """Full members on a pair's seats, in their order."""
+    entries: list[Entry] = []
+    for number, volume in enumerate(volumes):
+        entries.append(Seated(pair, number, volume))
+        entries.append(Verified(pair, number, volume, epoch))
+    return entries
+
+
+def running_book(*more: Entry) -> Book:
+    """Generation 1 with one pair of full members, a lane of `a` that owns `p`."""
+    return book_of(
+        GenerationKnown(G1, 1),
+        *seated("x", "x0", "x1"),
+        LaneOpened(A1, "b"),
+        PartitionOwned("p", A1),
+        *more,
+    )
+
+
+def hearsay(
+    *,
+    now: int = 0,
+    splits: Mapping[str, SplitReport] | None = None,
+    replicas: Mapping[str, ReplicaReport] | None = None,
+    merges: Mapping[str, MergeReport] | None = None,
+    gone: Iterable[str] = (),
+    known: Intent | None = None,
+    delivered: int | None = None,
+    notes: Mapping[LaneId, Mapping[int, Note]] | None = None,
+) -> Hearsay:
+    """What a lead has heard, all of it at the moment `now`."""
+    hear = Hearsay(now, S.silence, set(gone))
+    hear.splits = {volume: Heard(1, now, report) for volume, report in (splits or {}).items()}
+    hear.replicas = {volume: Heard(1, now, report) for volume, report in (replicas or {}).items()}
+    hear.merges = {volume: Heard(1, now, report) for volume, report in (merges or {}).items()}
+    hear.intent = known
+    hear.delivered = {} if delivered is None else {0: delivered}
+    hear.notes = {lane: dict(by_number) for lane, by_number in (notes or {}).items()}
+    return hear
+
+
+# --- what a shell does ----------------------------------------------------------------------------
+
+
+def of(kind: type[T], effects: Iterable[Effect]) -> list[T]:
+    """The effects of one kind."""
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def sent(kind: type[T], effects: Iterable[Effect]) -> list[tuple[str, T]]:
+    """The messages of one kind, with whom they go to; shipped ones without their bytes."""
+    return [
+        (effect.to, effect.message)
+        for effect in effects
+        if isinstance(effect, Send | Ship) and isinstance(effect.message, kind)
+    ]
+
+
+def only(kind: type[T], effects: Iterable[Effect]) -> T:
+    """The one message or effect of a kind."""
+    kept = list(effects)
+    found = [*of(kind, kept), *(message for _, message in sent(kind, kept))]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def carry_out(volume: Volume, effects: Iterable[Effect]) -> None:
+    """Put on a volume what effects say, in their order."""
+    for effect in effects:
+        if isinstance(effect, Write):
+            volume[effect.key] = effect.value
+        elif isinstance(effect, Erase):
+            volume.pop(effect.key, None)
+
+
+def crashes(volume: Volume, effects: list[Effect]) -> Iterator[Volume]:
+    """The volume after a crash between any two effects, before the first and after the last."""
+    for done in range(len(effects) + 1):
+        after = dict(volume)
+        carry_out(after, effects[:done])
+        yield after
+
+
+def shipped(volume: Volume, effect: Ship) -> Any:
+    """The message as it arrives, with its bytes."""
+    values = tuple(volume[key] for key in effect.keys)
+    message: Any = effect.message
+    return message._replace(payload=values)
+
+
+def told(book: Book) -> dict[str, object]:
+    """Everything a book says, to be compared."""
+    return {name: getattr(book, name) for name in Book.__slots__}

@@ -1,0 +1,377 @@
+"""The book: what each entry of the header log changes, and what is forgotten when."""
+
+from tests.protocol.builders import (
+    A1,
+    A2,
+    B1,
+    G1,
+    G2,
+    book_of,
+    header,
+    note,
+    running_book,
+    seated,
+    told,
+)
+
+from tandem_runtime.protocol.book import (
+    CLOSED,
+    CLOSING,
+    OPEN,
+    REMEMBERED,
+    Book,
+    Lane,
+    Seat,
+)
+from tandem_runtime.protocol.data import (
+    ACTIVE,
+    BEGINNING_OF_TIME,
+    ENDED,
+    RELEASED,
+    Generation,
+    LaneId,
+    Mark,
+    Span,
+)
+from tandem_runtime.protocol.records import (
+    BuddyChanged,
+    Completed,
+    DataLost,
+    Entry,
+    GenerationGivenUp,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    LapseCalled,
+    Lapsed,
+    LapseDropped,
+    MergeChosen,
+    PairsRetired,
+    PartitionOwned,
+    RetirementCalled,
+    Seated,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+
+
+def seat(book: Book, number: int, pair: str = "x") -> Seat:
+    found = book.seats[pair][number]
+    assert found is not None
+    return found
+
+
+def test_an_empty_book() -> None:  # (g) epochs start at 1
+    book = Book()
+    assert (book.epoch, book.generation, book.first_of_generation) == (0, 0, 1)
+    assert (book.trim, book.delivered, book.calls, book.retiring, book.intent_version) == (0,) * 5
+    assert not (book.final or book.raised or book.completed)
+    assert not (book.lanes or book.seats or book.headers or book.generations or book.lost)
+
+
+# --- headers ----------------------------------------------------------------------------------
+
+
+def test_a_header_moves_epoch_marks_watermarks_and_reaches() -> None:  # [3]
+    cut = header(1, Span(A1, 1, 3), marks={"p": Mark(7, 50)}, watermarks={"s": 40}, delivered=0)
+    book = running_book(cut)
+    assert (book.epoch, book.headers, book.generation) == (1, {1: cut}, 1)
+    assert (book.marks, book.watermarks) == ({"p": Mark(7, 50)}, {"s": 40})
+    assert book.lanes[A1].reach == 3
+
+
+def test_delivered_never_falls() -> None:
+    book = running_book(header(1), header(2, delivered=1), header(3, delivered=0))
+    assert book.delivered == 1
+
+
+def test_a_header_raises_only_if_some_watermark_grew() -> None:
+    book = running_book()
+    low = {"s": BEGINNING_OF_TIME, "t": BEGINNING_OF_TIME}
+    raised = []
+    for epoch, at in ((1, BEGINNING_OF_TIME), (2, 5), (3, 5), (4, 6)):
+        book.apply(header(epoch, watermarks={**low, "t": at}))
+        raised.append(book.raised)
+    assert raised == [False, True, False, True]
+
+
+def test_the_final_header_is_remembered() -> None:
+    assert running_book(header(1, final=True)).final
+    assert not running_book(header(1)).final
+
+
+def test_a_new_generation_begins_with_its_first_header() -> None:  # [7]
+    book = running_book(header(1), GenerationKnown(G2, 2), header(2), RetirementCalled())
+    assert (book.generation, book.first_of_generation, book.retiring) == (1, 1, 1)
+    book.apply(header(3, generation=2))
+    assert (book.generation, book.first_of_generation, book.retiring) == (2, 3, 0)
+    book.apply(header(4, generation=2))
+    assert book.first_of_generation == 3
+
+
+def test_given_up_generations_are_remembered_until_a_higher_one_is_named() -> None:  # [7]
+    third = Generation(3, (("w", ""),))
+    book = running_book(GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
+    remembered = []
+    for entry in (header(1), GenerationKnown(third, 4), header(2, generation=3)):
+        book.apply(entry)
+        remembered.append(book.given_up)
+    assert remembered == [(2,), (2,), ()]
+
+
+# --- lanes ------------------------------------------------------------------------------------
+
+
+def test_a_lane_is_opened_with_its_buddy_and_remembered_by_number() -> None:
+    book = book_of(LaneOpened(A1, "b"), LaneOpened(B1, None))
+    assert book.lanes == {A1: Lane("b"), B1: Lane(None)}
+    assert list(book.lanes) == [A1, B1]
+    assert book.lane_numbers == {"a": 1, "b": 1}
+    fresh = book.lanes[A1]
+    assert (fresh.view, fresh.state, fresh.reach, fresh.trimmed) == (1, OPEN, 0, 0)
+
+
+def test_lane_numbers_of_the_past_are_bounded() -> None:  # [12]
+    book = Book()
+    for number in range(REMEMBERED + 1):
+        book.apply(LaneOpened(LaneId(f"split-{number}", 1), None))
+        book.apply(LaneOpened(LaneId("split-0", number + 2), None))
+    assert len(book.lane_numbers) == REMEMBERED
+    assert book.lane_numbers["split-0"] == REMEMBERED + 2
+    assert "split-1" not in book.lane_numbers
+    assert f"split-{REMEMBERED}" in book.lane_numbers
+
+
+def test_a_buddy_change_counts_views() -> None:
+    book = book_of(LaneOpened(A1, "b"), BuddyChanged(A1, 2, None))
+    assert book.lanes[A1] == Lane(None, view=2)
+
+
+def test_closing_is_cancelled_or_ends_with_the_last_chunk() -> None:
+    book = book_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), LaneClosing(A1))
+    assert book.lanes[A1].state == CLOSING
+    book.apply(LaneResumed(A1))
+    assert book.lanes[A1].state == OPEN
+    book.apply(LaneClosing(A1))
+    notes = ((1, note(5)),)
+    book.apply(LaneClosed(A1, 1, notes))
+    lane = book.lanes[A1]
+    assert (lane.state, lane.last, lane.notes, lane.buddy) == (CLOSED, 1, notes, "b")
+
+
+def test_a_closed_lane_is_forgotten_once_trimmed_and_no_longer_waited_for() -> None:  # [12]
+    book = running_book(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
+    book.apply(PartitionOwned("p", B1))
+    assert A1 in book.lanes
+    book.apply(Trimmed(1))
+    assert A1 not in book.lanes
+
+
+def test_a_closed_and_trimmed_lane_stays_while_a_partition_waits_for_it() -> None:  # [9]
+    book = running_book(header(1, Span(A1, 1, 2)), Trimmed(1), LaneClosed(A1, 2, ()))
+    assert A1 in book.lanes
+    book.apply(PartitionOwned("p", B1))
+    assert A1 not in book.lanes
+
+
+def test_an_empty_closed_lane_is_forgotten_at_once() -> None:
+    assert book_of(LaneOpened(A1, "b"), LaneClosed(A1, 0, ())).lanes == {}
+    assert A1 in book_of(LaneOpened(A1, "b")).lanes
+
+
+def test_owning_counts_tenures_and_wakes_a_released_partition() -> None:  # [9]
+    book = running_book(header(1, marks={"p": Mark(3, 9, RELEASED), "q": Mark(1, 2, ENDED)}))
+    assert book.tenures == {"p": 1}
+    book.apply(PartitionOwned("p", B1))
+    book.apply(PartitionOwned("q", B1))
+    assert book.owners == {"p": B1, "q": B1}
+    assert book.tenures == {"p": 2, "q": 1}
+    assert book.marks == {"p": Mark(3, 9, ACTIVE), "q": Mark(1, 2, ENDED)}
+
+
+def test_lanes_of_a_buddy() -> None:
+    book = book_of(LaneOpened(A1, "b"), LaneOpened(B1, "a"), LaneOpened(A2, "b"))
+    assert book.lane_buddies("b") == [A1, A2]
+
+
+# --- seats ------------------------------------------------------------------------------------
+
+
+def test_registering_holds_the_trim_point_of_that_moment() -> None:  # [5] trim-without-joiner
+    book = running_book(header(1), header(2), Trimmed(2), Seated("x", 1, "new"))
+    assert seat(book, 1) == Seat("new", 2)
+    assert seat(book, 0).volume == "x0"
+
+
+def test_a_verified_holder_counts_from_its_epoch() -> None:
+    book = book_of(GenerationKnown(G1, 1), Seated("x", 0, "v"), Verified("x", 0, "v", 5))
+    assert seat(book, 0) == Seat("v", 5, verified=True)
+    assert book.seats["x"][1] is None
+
+
+def test_vacating_empties_a_seat_and_its_twin_need_not_lapse_any_more() -> None:  # [5]
+    book = running_book(LapseCalled("x", 1, "x1"))
+    assert seat(book, 1).called == 1
+    book.apply(Vacated("x", 0, "x0", "gone"))
+    assert book.seats["x"][0] is None
+    assert seat(book, 1).called == 0
+    book.apply(Vacated("x", 1, "x1", "gone"))
+    assert book.seats["x"] == [None, None]
+
+
+def test_calls_to_lapse_are_numbered_answered_or_dropped() -> None:  # [5]
+    book = running_book(LapseCalled("x", 0, "x0"))
+    assert (seat(book, 0).called, book.calls) == (1, 1)
+    book.apply(LapseDropped("x", 0, "x0"))
+    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, False)
+    book.apply(LapseCalled("x", 0, "x0"))
+    assert (seat(book, 0).called, book.calls) == (2, 2)
+    book.apply(Lapsed("x", 0, "x0"))
+    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, True)
+    assert not seat(book, 1).lapsed
+
+
+def test_a_lapse_of_a_volume_that_sits_there_no_more_says_nothing() -> None:  # shared-name
+    book = running_book(LapseCalled("x", 0, "other"), Lapsed("x", 0, "other"))
+    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, False)
+    empty = book_of(GenerationKnown(G1, 1), Lapsed("x", 0, "other"))
+    assert empty.seats["x"] == [None, None]
+
+
+def test_where_a_volume_sits() -> None:
+    book = running_book()
+    assert book.seat_of("x1") == ("x", 1, Seat("x1", 0, verified=True))
+    assert book.seat_of("nobody") is None
+
+
+# --- the trim point ----------------------------------------------------------------------------
+
+
+def test_trimming_forgets_headers_and_moves_lanes() -> None:  # [5] [12]
+    book = running_book(
+        header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 5)), header(3, Span(A1, 6, 6)), Trimmed(2)
+    )
+    assert (book.trim, list(book.headers), book.lanes[A1].trimmed) == (2, [3], 5)
+
+
+def test_trimming_needs_no_header_that_was_rebuilt_away() -> None:  # (i)
+    book = running_book(header(1), header(2, Span(A1, 1, 1)))
+    del book.headers[1]
+    book.apply(Trimmed(2))
+    assert (book.trim, book.lanes[A1].trimmed) == (2, 1)
+
+
+def test_an_old_generation_is_forgotten_when_unnamed_and_retired() -> None:  # [12]
+    book = running_book(GenerationKnown(G2, 2), header(1), header(2, generation=2))
+    book.apply(Trimmed(1))
+    assert set(book.generations) == {1, 2}
+    book.apply(PairsRetired(("x",)))
+    book.apply(header(3, generation=2))
+    book.apply(Trimmed(2))
+    assert set(book.generations) == {2}
+
+
+def test_a_generation_that_kept_headers_name_stays() -> None:  # [12]
+    book = running_book(
+        GenerationKnown(G2, 2), header(1), header(2), header(3, generation=2), PairsRetired(("x",))
+    )
+    book.apply(Trimmed(1))
+    assert set(book.generations) == {1, 2}
+    book.apply(Trimmed(2))
+    assert set(book.generations) == {2}
+
+
+def test_a_generation_whose_pairs_are_all_carried_over_goes_without_retirement() -> None:
+    wider = Generation(2, (("x", ""), ("y", "")))
+    book = running_book(GenerationKnown(wider, 2), header(1), header(2, generation=2), Trimmed(1))
+    assert set(book.generations) == {2}
+
+
+def test_trimming_forgets_no_generation_to_come() -> None:
+    book = running_book(GenerationKnown(G2, 2), header(1), Trimmed(1))
+    assert set(book.generations) == {1, 2}
+
+
+# --- generations --------------------------------------------------------------------------------
+
+
+def test_a_known_generation_brings_seats_and_leaves_those_taken() -> None:
+    book = running_book(GenerationKnown(G2, 4))
+    assert book.seats["y"] == book.seats["z"] == [None, None]
+    assert seat(book, 0).volume == "x0"
+    assert book.intent_version == 4
+    book.apply(GenerationKnown(Generation(3, (("x", ""),)), 2))
+    assert book.intent_version == 4
+    assert seat(book, 0).volume == "x0"
+
+
+def test_a_given_up_generation_lets_only_its_own_pairs_go() -> None:
+    wider = Generation(2, (("x", ""), ("y", "")))
+    book = running_book(GenerationKnown(wider, 2), GenerationGivenUp(2, 3))
+    assert book.generations == {1: G1}
+    assert (book.given_up, book.intent_version, book.retired) == ((2,), 3, ("y",))
+    assert set(book.seats) == {"x"}
+    book.apply(GenerationKnown(Generation(3, (("w", ""),)), 5))
+    book.apply(GenerationGivenUp(3, 4))
+    assert (book.intent_version, book.given_up) == (5, (2, 3))
+
+
+def test_retirement_is_called_then_done() -> None:  # early-retire
+    book = running_book(GenerationKnown(G2, 2), header(1, generation=2), RetirementCalled())
+    assert (book.calls, book.retiring) == (1, 1)
+    book.apply(PairsRetired(("x",)))
+    assert (book.retiring, book.retired) == (0, ("x",))
+    assert "x" not in book.seats
+    assert book.living_pairs() == ["y", "z"]
+
+
+def test_names_of_retired_pairs_are_bounded_the_newest_kept() -> None:  # [12]
+    book = Book()
+    for number in range(REMEMBERED + 3):
+        book.apply(PairsRetired((f"pair-{number}",)))
+    assert len(book.retired) == REMEMBERED
+    assert book.retired[0] == "pair-3"
+
+
+def test_living_pairs_come_once_in_the_order_of_generations() -> None:
+    book = book_of(GenerationKnown(Generation(2, (("y", ""), ("x", ""))), 1))
+    book.generations[1] = G1
+    assert book.living_pairs() == ["x", "y"]
+    assert book.pairs(2) == ("y", "x")
+
+
+# --- the rest ---------------------------------------------------------------------------------
+
+
+def test_merges_losses_and_completion() -> None:
+    book = book_of(MergeChosen(0, "m0"), MergeChosen(1, "m1"), MergeChosen(0, "m2"))
+    assert book.merges == {0: "m2", 1: "m1"}
+    book.apply(DataLost("lane a/1", "why"))
+    assert book.lost == {"lane a/1": "why"}
+    book.apply(Completed())
+    assert book.completed
+
+
+def test_a_copy_is_not_touched_by_later_entries() -> None:  # [6]
+    book = running_book(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1)}), MergeChosen(0, "m"))
+    before, copy = told(book.copy()), book.copy()
+    assert told(copy) == told(book)
+    later: list[Entry] = [
+        header(2, Span(A1, 2, 2), marks={"p": Mark(2, 2)}, watermarks={"s": 3}),
+        LaneOpened(B1, "a"),
+        PartitionOwned("p", B1),
+        Vacated("x", 0, "x0", "gone"),
+        GenerationKnown(G2, 2),
+        *seated("y", "y0"),
+        MergeChosen(0, "n"),
+        DataLost("x", "why"),
+        RetirementCalled(),
+        Trimmed(1),
+        Completed(),
+    ]
+    for entry in later:
+        book.apply(entry)
+    assert told(copy) == before
