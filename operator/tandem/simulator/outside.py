@@ -11,7 +11,7 @@ from tandem.simulator.violation import broken
 from tandem_runtime.protocol import register
 from tandem_runtime.protocol.data import Place
 from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition, Swap
-from tandem_runtime.protocol.messages import RegisterAnswer, SinkPosition
+from tandem_runtime.protocol.messages import RegisterAnswer, SinkPosition, VolumeGone
 
 if TYPE_CHECKING:
     from tandem.simulator.world import World
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def swap(world: World, process: Process, effect: Swap) -> None:
     """Send a compare-and-set on its way; it may be lost, come twice, or land much later."""
-    if process.zombie:
-        # Its pod is deleted, and with it the credentials that the register accepts.
-        world.coverage["register refused a zombie"] += 1
+    if _refused(world, process):
         return
     if process.volume in world.register_cut:
         world.coverage["register out of reach"] += 1
@@ -45,6 +43,19 @@ def swap(world: World, process: Process, effect: Swap) -> None:
         world.coverage["swap sent twice"] += 1
         _swap_after(world, delay + rng.randint(100, 2500), process, effect)
     _swap_after(world, delay, process, effect)
+
+
+def _refused(world: World, process: Process) -> bool:
+    """Turn a zombie away: with its pod went the credentials that the register accepts.
+
+    That tells its shell, unless it cannot reach the register at all, that its volume is gone.
+    """
+    if not process.zombie:
+        return False
+    world.coverage["register refused a zombie"] += 1
+    if process.volume not in world.register_cut:
+        world.after(world.rng.randint(1, 25), world.tell, process, None, VolumeGone(process.volume))
+    return True
 
 
 def _swap_after(world: World, delay: int, process: Process, effect: Swap) -> None:
@@ -87,7 +98,7 @@ def _answer(world: World, process: Process, answer: RegisterAnswer) -> None:
 
 def read_register(world: World, process: Process, op: int) -> None:
     """Read the register."""
-    if process.volume not in world.register_cut:
+    if not _refused(world, process) and process.volume not in world.register_cut:
         world.after(world.rng.randint(1, 25), _read_lands, world, process, op)
 
 

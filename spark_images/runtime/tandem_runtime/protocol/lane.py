@@ -38,8 +38,8 @@ class Reading(NamedTuple):
     state: str
     pulled_at: int | None
     """When the answer that is waited for was asked for."""
-    row_at: int
-    """When a row last came."""
+    waiting_since: int | None
+    """Since when the source has been asked for rows and has given none."""
     tenure: int
     """For the how-manieth time this partition was given to a lane."""
 
@@ -65,18 +65,20 @@ class OwnLane:
         """Partitions whose mark the next chunk has to carry."""
         self.rows_since = now
         self.full_since: int | None = None
+        self.looked_at = now
+        """When partitions were last looked at for being idle."""
         self.lost: set[str] = set()
         """Partitions whose source has forgotten rows that are needed."""
         self.ending = False
 
     # --- rows -----------------------------------------------------------------------------------
 
-    def own(self, owned: Owned, now: int) -> None:
+    def own(self, owned: Owned) -> None:
         """Read a partition from where the last header says; also one that was let go before."""
         reading = self.readings.get(owned.partition)
         if reading is None or owned.tenure > reading.tenure:
             self.readings[owned.partition] = Reading(
-                owned.mark.position, owned.mark.event_time, ACTIVE, None, now, owned.tenure
+                owned.mark.position, owned.mark.event_time, ACTIVE, None, None, owned.tenure
             )
 
     def release(self, partition: str) -> None:
@@ -102,7 +104,8 @@ class OwnLane:
                 now - reading.pulled_at >= self.settings.silence
             )
             if reading.state in (ACTIVE, IDLE) and overdue:
-                self.readings[partition] = reading._replace(pulled_at=now)
+                since = now if reading.waiting_since is None else reading.waiting_since
+                self.readings[partition] = reading._replace(pulled_at=now, waiting_since=since)
                 effects.append(Pull(partition, reading.position))
         return effects
 
@@ -130,7 +133,7 @@ class OwnLane:
             event_time=max(reading.event_time, message.event_time),
             state=ENDED if message.ended else ACTIVE,
             pulled_at=None,
-            row_at=now if message.end > message.position else reading.row_at,
+            waiting_since=None,
         )
         if message.end == message.position and not message.ended:
             self.readings[message.partition] = reading._replace(pulled_at=None)
@@ -143,10 +146,20 @@ class OwnLane:
         self.changed.add(message.partition)
 
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
-        """Say of partitions that they are idle, where the stream has a timeout for that."""
+        """Say of partitions that they are idle, where the stream has a timeout for that.
+
+        Only the source's silence counts: not the time in which a full lane did not ask, and not
+        the time in which this process did not run and rows may have come.
+        """
+        away = now - self.looked_at >= self.settings.silence
+        self.looked_at = now
         for partition, reading in self.readings.items():
             timeout = timeouts.get(partition)
-            if reading.state == ACTIVE and timeout is not None and now - reading.row_at >= timeout:
+            if reading.waiting_since is None or timeout is None or reading.state != ACTIVE:
+                continue
+            if away:
+                self.readings[partition] = reading._replace(waiting_since=now)
+            elif now - reading.waiting_since >= timeout:
                 self.readings[partition] = reading._replace(state=IDLE)
                 self.changed.add(partition)
 

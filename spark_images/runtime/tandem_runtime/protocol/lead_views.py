@@ -78,7 +78,7 @@ def replica_view(
         source_epoch=epoch,
         headers=headers,
         generations=_named(book, headers),
-        lanes=_copies(book, headers),
+        lanes=_copies(book, _headers_after(book, report.committed, limit)),
         trim=book.trim,
         delivered=delivered_through(book, hear),
         merges=tuple(book.merges[slot] for slot in sorted(book.merges)),

@@ -220,7 +220,7 @@ class SplitMachine:
         """Read what is owned, let go what is to be released."""
         mine = [owned for owned in view.owned if owned.lane == lane.lane]
         for owned in mine:
-            lane.own(owned, now)
+            lane.own(owned)
         lane.disown({owned.partition for owned in mine})
         for partition in view.release:
             lane.release(partition)

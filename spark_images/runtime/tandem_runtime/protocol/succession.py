@@ -223,7 +223,7 @@ class Succession:
 
     def filled(self, sender: Peer, message: FillLog, now: int) -> list[Effect]:
         """A lead makes this member its copy."""
-        if message.fence[0] < self.term or self.lead or self.mustering:
+        if self._refuses(sender, message.fence):
             return self._refuse(sender, message.fence, now)
         self.heard_lead = now
         copy = self.log.copy
@@ -239,7 +239,7 @@ class Succession:
 
     def entry(self, sender: Peer, message: CopyEntry, now: int) -> list[Effect]:
         """A lead appends, or only says that it lives."""
-        if message.fence[0] < self.term or self.lead or self.mustering:
+        if self._refuses(sender, message.fence):
             return self._refuse(sender, message.fence, now)
         if not self.log.copy.admits(message.fence):
             return [Send(sender.volume, NeedFill(message.fence))]
@@ -251,6 +251,11 @@ class Succession:
         effects += self.log.compact()
         reply = EntryCopied(message.fence, self.log.copy.through)
         return [*effects, Send(sender.volume, reply)]
+
+    def _refuses(self, sender: Peer, fence: tuple[int, int]) -> bool:
+        """Lower terms, and a lead whose volume is gone for good: it may run on unnoticed."""
+        lower = fence[0] < self.term
+        return lower or sender.volume in self.gone or bool(self.lead or self.mustering)
 
     def _refuse(self, sender: Peer, fence: tuple[int, int], now: int) -> list[Effect]:
         """Work of a lower term is refused; word of a higher one makes a lead look again."""
