@@ -148,10 +148,10 @@ class OwnLane:
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
         """Say of partitions that they are idle, where the stream has a timeout for that.
 
-        Only the source's silence counts: not the time in which a full lane did not ask, and not
-        the time in which this process did not run and rows may have come.
+        Only the source's silence counts: not the time in which a full or ending lane did not ask,
+        and not the time in which this process did not run and rows may have come.
         """
-        away = now - self.looked_at >= self.settings.silence
+        away = self.ending or now - self.looked_at >= self.settings.silence
         self.looked_at = now
         for partition, reading in self.readings.items():
             timeout = timeouts.get(partition)

@@ -80,9 +80,14 @@ def _vulnerable(book: Book, lead: Lead) -> list[str]:
         for lane, state in book.lanes.items()
         if state.buddy is None or state.buddy in gone or lane.split in gone
     )
-    for pair in book.living_pairs():
-        if sum(1 for s in book.seats[pair] if s and s.verified and not s.lapsed) < len(
-            book.seats[pair]
-        ):
-            single.append(pair)
+    single.extend(pair for pair in book.living_pairs() if _full_members(book, pair) < _SEATS)
     return single
+
+
+def _full_members(book: Book, pair: str) -> int:
+    seats = book.seats[pair]
+    return sum(1 for s in seats if s and s.verified and not s.lapsed and not s.called)
+
+
+_SEATS = 2
+"""A pair with fewer full members has state of which there is one copy only."""
