@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Protocol
 
-from tandem.cli import validate
+from tandem.cli import simulate, validate
 
 
 class Command(Protocol):
@@ -24,6 +24,7 @@ class Command(Protocol):
 
 
 COMMANDS: dict[str, Command] = {
+    "simulate": simulate,
     "validate": validate,
 }
 """By name as typed. A module's `add_parser` declares a parser of the same name."""

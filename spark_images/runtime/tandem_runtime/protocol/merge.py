@@ -17,15 +17,14 @@ from tandem_runtime.protocol.messages import (
     Answer,
     MergeReport,
     MergeView,
-    Muster,
     NotLead,
     Offers,
-    Present,
     SinkPosition,
     Splits,
     Terminate,
     Want,
 )
+from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.sink import SinkTracker
 
 Slot = tuple[str, int]

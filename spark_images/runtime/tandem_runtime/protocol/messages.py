@@ -317,29 +317,6 @@ class Answer(NamedTuple):
     payload: object = None
 
 
-# --- rebuilding a lost header log, rule (i) ------------------------------------------------------
-
-
-class Muster(NamedTuple):
-    """A split that starts the header log anew: what do you hold? Refuse lower terms from now."""
-
-    term: int
-
-
-class Present(NamedTuple):
-    """A replica or merge, to a muster."""
-
-    term: int
-    kind: str
-    pair: str
-    committed: int
-    verified: bool
-    slot: int
-    delivered: int
-    headers: tuple[Header, ...]
-    generations: tuple[Generation, ...]
-
-
 # --- from the shell ---------------------------------------------------------------------------
 
 

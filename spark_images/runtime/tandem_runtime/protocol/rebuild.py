@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from tandem_runtime.protocol.book import CLOSED, Book, Lane, Seat
 from tandem_runtime.protocol.data import Generation, Header, Intent, LaneId, Settings
-from tandem_runtime.protocol.messages import Present
+from tandem_runtime.protocol.muster import Present
 
 SEATS = 2
 

@@ -35,10 +35,8 @@ from tandem_runtime.protocol.messages import (
     Fetch,
     Fetched,
     Installed,
-    Muster,
     NotLead,
     Offers,
-    Present,
     ReplicaReport,
     ReplicaView,
     Splits,
@@ -46,6 +44,7 @@ from tandem_runtime.protocol.messages import (
     Terminate,
     Want,
 )
+from tandem_runtime.protocol.muster import Muster, Present
 
 
 class Kept(NamedTuple):

@@ -27,11 +27,9 @@ from tandem_runtime.protocol.messages import (
     FillLog,
     LaneView,
     MergeReport,
-    Muster,
     NeedFill,
     NewIntent,
     NotLead,
-    Present,
     RegisterAnswer,
     ReplicaReport,
     SourceRows,
@@ -42,6 +40,7 @@ from tandem_runtime.protocol.messages import (
     Terminate,
     VolumeGone,
 )
+from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.neighbours import Neighbours
 from tandem_runtime.protocol.succession import Succession
 from tandem_runtime.protocol.summary import Summary, summarise
