@@ -174,7 +174,7 @@ def _admit_anything(_position: int, _epoch: int) -> bool:
 
 
 def _last_report(hear: hearsay.Hearsay, which: LaneId, state: book.Lane) -> SealedCopy:
-    report = lead_lanes.owner_report(hear, which)
+    report = hear.lanes.get(which)
     if report is None:
         return SealedCopy(which, state.view, state.reach, ())
     notes = tuple(note for note in report.notes if note[0] > state.reach)

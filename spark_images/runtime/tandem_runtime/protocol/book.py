@@ -98,6 +98,7 @@ class Book:
         "lost",
         "marks",
         "merges",
+        "names",
         "owners",
         "raised",
         "retired",
@@ -138,6 +139,8 @@ class Book:
         self.generations: dict[int, Generation] = {}
         self.intent_version = 0
         """Version of the newest intent that an entry was made from."""
+        self.names: dict[int, tuple[str, ...]] = {}
+        """The pairs of each known generation."""
         self.given_up: tuple[int, ...] = ()
         self.retired: tuple[str, ...] = ()
         """Pairs that let go, of given-up or older generations; the last ones."""
@@ -161,14 +164,17 @@ class Book:
 
     def pairs(self, generation: int) -> tuple[str, ...]:
         """The pairs that answer for epochs of a generation."""
-        return self.generations[generation].names()
+        return self.names[generation]
 
     def living_pairs(self) -> list[str]:
         """Pairs that some known generation needs, in the order they came."""
-        names = [
-            name for number in sorted(self.generations) for name in self.generations[number].names()
-        ]
+        names = [name for number in sorted(self.names) for name in self.names[number]]
         return [name for name in dict.fromkeys(names) if name not in self.retired]
+
+    def know(self, generation: Generation) -> None:
+        """Keep a generation that headers or the intent speak of."""
+        self.generations[generation.number] = generation
+        self.names[generation.number] = generation.names()
 
     def seat_of(self, volume: str) -> tuple[str, int, Seat] | None:
         """Where a volume sits."""
@@ -274,6 +280,7 @@ class Book:
         for number in [n for n in self.generations if n < self.generation and n not in named]:
             if all(pair in self.retired for pair in self._only_of(number)):
                 del self.generations[number]
+                del self.names[number]
 
     def _only_of(self, number: int) -> list[str]:
         """Pairs of a generation that the current one does not carry on."""
@@ -291,17 +298,18 @@ class Book:
         self.merges[record.slot] = record.volume
 
     def _generation_known(self, record: GenerationKnown) -> None:
-        self.generations[record.generation.number] = record.generation
+        self.know(record.generation)
         self.intent_version = max(self.intent_version, record.intent_version)
         for pair in record.generation.names():
             self.seats.setdefault(pair, [None, None])
 
     def _generation_given_up(self, record: GenerationGivenUp) -> None:
-        dead = self.generations.pop(record.number)
+        del self.generations[record.number]
+        dead = self.names.pop(record.number)
         self.intent_version = max(self.intent_version, record.intent_version)
         self.given_up += (record.number,)
-        alive = {name for g in self.generations.values() for name in g.names()}
-        self._let_go(tuple(name for name in dead.names() if name not in alive))
+        alive = {name for names in self.names.values() for name in names}
+        self._let_go(tuple(name for name in dead if name not in alive))
 
     def _retirement_called(self, _: RetirementCalled) -> None:
         self.calls += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tandem_runtime.protocol.data import Member, Peer
 from tandem_runtime.protocol.messages import NotLead, Version
+from tandem_runtime.protocol.recent import Recent
 
 
 class Contact:
@@ -33,15 +34,15 @@ class Contact:
         self.term = 0
         """Lower terms are refused; raised by views and by a muster (i)."""
         self.sequence = 0
-        self.incarnations: dict[str, int] = {}
+        self.incarnations: Recent[int] = Recent()
         self._turn = 0
 
     def stale(self, sender: Peer) -> bool:
         """Is a message of an older process on the sender's volume?"""
-        if sender.incarnation < self.incarnations.get(sender.volume, 0):
-            return True
-        self.incarnations[sender.volume] = sender.incarnation
-        return False
+        known = self.incarnations.get(sender.volume, 0)
+        if sender.incarnation > known:
+            self.incarnations[sender.volume] = sender.incarnation
+        return sender.incarnation < known
 
     def discovered(self, members: tuple[Member, ...]) -> None:
         """Discovery speaks. What is not there any more need not be remembered."""

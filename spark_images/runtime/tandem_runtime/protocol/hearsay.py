@@ -7,11 +7,12 @@ incarnation the report with the higher number; the rest is a zombie's or came la
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Generic, NamedTuple, TypeVar
 
 from tandem_runtime.protocol.book import Book, Seat
 from tandem_runtime.protocol.data import Intent, LaneId, Note, Peer
-from tandem_runtime.protocol.messages import MergeReport, ReplicaReport, SplitReport
+from tandem_runtime.protocol.messages import LaneReport, MergeReport, ReplicaReport, SplitReport
 
 R = TypeVar("R", SplitReport, ReplicaReport, MergeReport)
 
@@ -31,6 +32,7 @@ class Hearsay:
         "delivered",
         "gone",
         "intent",
+        "lanes",
         "merges",
         "notes",
         "replicas",
@@ -39,13 +41,15 @@ class Hearsay:
         "splits",
     )
 
-    def __init__(self, now: int, silence: int, gone: set[str]) -> None:
+    def __init__(self, now: int, silence: int, gone: Container[str]) -> None:
         self.since = now
         self.silence = silence
         self.gone = gone
         self.splits: dict[str, Heard[SplitReport]] = {}
         self.replicas: dict[str, Heard[ReplicaReport]] = {}
         self.merges: dict[str, Heard[MergeReport]] = {}
+        self.lanes: dict[LaneId, LaneReport] = {}
+        """What each lane's owner last said of it."""
         self.notes: dict[LaneId, dict[int, Note]] = {}
         """Notes of chunks that no header covers yet."""
         self.delivered: dict[int, int] = {}
@@ -61,6 +65,13 @@ class Hearsay:
         heard = self.replicas.get(volume) or self.splits.get(volume) or self.merges.get(volume)
         return heard.at if heard else self.since
 
+    def hear_lanes(self, before: Heard[SplitReport] | None, report: SplitReport) -> None:
+        """Take in what an owner says of its lanes; of those it no longer names it says nothing."""
+        for lane in before.report.lanes if before else ():
+            self.lanes.pop(lane.lane, None)
+        for lane in report.lanes:
+            self.lanes[lane.lane] = lane
+
     def forget_notes(self, book: Book) -> None:
         """Drop notes that headers cover or whose lane is over [12]."""
         for lane in [lane for lane in self.notes if lane not in book.lanes]:
@@ -75,6 +86,8 @@ class Hearsay:
         for known in (self.splits, self.replicas, self.merges):
             for volume in [v for v in known if v in self.gone]:
                 del known[volume]
+        for lane in [lane for lane in self.lanes if lane.split in self.gone]:
+            del self.lanes[lane]
 
 
 def newer(heard: Heard[R] | None, sender: Peer, report: R) -> bool:
@@ -102,14 +115,17 @@ def committed(book_seat: Seat, hear: Hearsay) -> int:
 
 def delivered_through(book: Book, hear: Hearsay) -> int:
     """The last epoch that every sink has."""
-    slots = hear.intent.slots if hear.intent else 1
-    through = min(hear.delivered.get(slot, 0) for slot in range(slots))
+    delivered = hear.delivered
+    through = delivered.get(0, 0)
+    for slot in range(1, hear.intent.slots if hear.intent else 1):
+        through = min(through, delivered.get(slot, 0))
     return max(book.delivered, through)
 
 
 def faster(book: Book, hear: Hearsay, pair: str) -> int:
     """How far the replica of a pair has committed that is ahead."""
-    seats = book.seats.get(pair, ())
-    return max(
-        (committed(seat, hear) for seat in seats if seat is not None and seat.verified), default=0
-    )
+    ahead = 0
+    for seat in book.seats.get(pair, ()):
+        if seat is not None and seat.verified:
+            ahead = max(ahead, committed(seat, hear))
+    return ahead

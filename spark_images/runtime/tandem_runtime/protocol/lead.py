@@ -7,7 +7,7 @@ points and headers, so a trim point counts every seat that stands in the log bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from tandem_runtime.protocol import lead_epochs, lead_generations, lead_lanes, lead_seats
 from tandem_runtime.protocol.book import Book
@@ -82,7 +82,13 @@ class Lead:
     """One term of leading. A new term is a new object: nothing of an older one is finished (d)."""
 
     def __init__(
-        self, me: str, term: int, stored: HeaderLog, settings: Settings, gone: set[str], now: int
+        self,
+        me: str,
+        term: int,
+        stored: HeaderLog,
+        settings: Settings,
+        gone: Container[str],
+        now: int,
     ) -> None:
         self.me = me
         self.term = term
@@ -114,6 +120,7 @@ class Lead:
         if not newer(heard, sender, report):
             return []
         self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
+        self.hear.hear_lanes(heard, report)
         for lane in report.lanes:
             known = self.book.lanes.get(lane.lane)
             if known is not None and lane.live:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tandem_runtime.protocol.book import CLOSED, CLOSING, OPEN, Book, Lane
 from tandem_runtime.protocol.data import ENDED, RELEASED, LaneId, Mark
 from tandem_runtime.protocol.hearsay import Hearsay, committed, faster
-from tandem_runtime.protocol.messages import LaneReport, SealedCopy
+from tandem_runtime.protocol.messages import SealedCopy
 from tandem_runtime.protocol.records import (
     BuddyChanged,
     DataLost,
@@ -38,7 +38,7 @@ def openings(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Changes of second copies that owners ask for; refused while a lane is closing."""
     for lane, state in book.lanes.items():
-        report = owner_report(hear, lane)
+        report = hear.lanes.get(lane)
         if state.state != OPEN or report is None or not report.live or lane.split in hear.gone:
             continue
         if report.ask is not None:
@@ -52,7 +52,7 @@ def closings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     for lane, state in book.lanes.items():
         if state.state != OPEN:
             continue
-        report = owner_report(hear, lane)
+        report = hear.lanes.get(lane)
         ended = report is not None and not report.live
         if ended or lane.split in hear.gone or hear.silent(lane.split, now):
             yield LaneClosing(lane)
@@ -73,7 +73,7 @@ def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
             continue
         if state.buddy and state.buddy not in hear.gone and not hear.silent(state.buddy, now):
             continue
-        report = owner_report(hear, lane)
+        report = hear.lanes.get(lane)
         if lane.split in hear.gone:
             if state.buddy is None or state.buddy in hear.gone:
                 yield from _lost_lane(book, hear, lane, state)
@@ -114,14 +114,6 @@ def _lost_lane(book: Book, hear: Hearsay, lane: LaneId, state: Lane) -> Iterator
         for number, seat in enumerate(seats):
             if seat and not seat.lapsed and committed(seat, hear) < max(epochs):
                 yield Lapsed(pair, number, seat.volume)
-
-
-def owner_report(hear: Hearsay, lane: LaneId) -> LaneReport | None:
-    """What a lane's owner last said of it."""
-    heard = hear.splits.get(lane.split)
-    if heard is None:
-        return None
-    return next((report for report in heard.report.lanes if report.lane == lane), None)
 
 
 def ownerships(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -193,6 +185,6 @@ def lost_partitions(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
             owner = book.owners.get(partition)
             if owner is None or owner.split != split or partition in book.lost:
                 continue
-            lane = owner_report(hear, owner)
+            lane = hear.lanes.get(owner)
             if lane is not None and lane.live:
                 yield DataLost(partition, "the source has forgotten rows that are needed")

@@ -187,9 +187,7 @@ def a_lane_is_full(hear: Hearsay) -> bool:
 def is_shadow(book: Book, pair: str) -> bool:
     """Is a pair only of a generation to come? It can be built again, so nothing is lost with it."""
     return all(
-        pair not in generation.names()
-        for generation in book.generations.values()
-        if generation.number <= book.generation
+        pair not in names for number, names in book.names.items() if number <= book.generation
     )
 
 

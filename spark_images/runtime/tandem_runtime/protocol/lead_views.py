@@ -135,6 +135,8 @@ def merge_view(
 
 
 def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:
+    if epoch >= book.epoch:
+        return ()
     last = min(book.epoch, epoch + limit)
     return tuple(book.headers[e] for e in range(epoch + 1, last + 1) if e in book.headers)
 

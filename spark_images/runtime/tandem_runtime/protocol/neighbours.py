@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tandem_runtime.protocol.data import Member
 
 
@@ -10,7 +12,7 @@ class Neighbours:
 
     __slots__ = ("gone", "leaving", "me", "members", "_for_lane", "_for_log")
 
-    def __init__(self, me: Member, gone: set[str]) -> None:
+    def __init__(self, me: Member, gone: Container[str]) -> None:
         self.me = me
         self.gone = gone
         self.leaving: set[str] = set()

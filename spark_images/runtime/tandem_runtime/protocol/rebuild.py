@@ -81,7 +81,7 @@ class Mustering:
             return book, lost[:1]
         book.apply(last._replace(spans=()))
         book.first_of_generation = last.epoch
-        book.generations = {last.generation: _generation(generations, last, intent)}
+        book.know(_generation(generations, last, intent))
         if any(delivered > last.epoch for delivered in sinks):
             lost.append(("sinks", f"ahead of header {last.epoch}"))
         known = {h.epoch: h for p in self.present.values() for h in p.headers}
@@ -90,6 +90,9 @@ class Mustering:
             first -= 1
         lost.extend(self._seat_everyone(book, first))
         self._trim(book, known, sinks)
+        for header in book.headers.values():
+            if header.generation in generations:
+                book.know(generations[header.generation])
         lost.extend(self._lanes(book))
         return book, lost
 
@@ -111,13 +114,6 @@ class Mustering:
         while book.trim < book.epoch and book.trim + 1 not in known:
             book.trim += 1
         book.headers = {e: known[e] for e in range(book.trim + 1, book.epoch + 1)}
-        book.generations.update(
-            {
-                h.generation: book.generations[book.generation]
-                for h in book.headers.values()
-                if h.generation not in book.generations
-            }
-        )
         book.delivered = min(sinks, default=0)
 
     def _lanes(self, book: Book) -> Iterator[tuple[str, str]]:

@@ -42,6 +42,7 @@ from tandem_runtime.protocol.messages import (
 )
 from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.neighbours import Neighbours
+from tandem_runtime.protocol.recent import Recent
 from tandem_runtime.protocol.succession import Succession
 from tandem_runtime.protocol.summary import Summary, summarise
 
@@ -60,7 +61,8 @@ class SplitMachine:
         self.me = me
         self.incarnation = incarnation
         self.settings = settings
-        self.gone: set[str] = set()
+        self.gone: Recent[bool] = Recent()
+        """Volumes that are gone for good."""
         self.neighbours = Neighbours(me, self.gone)
         self.succession = Succession(me.volume, volume, settings, self.gone, self.neighbours, now)
         self.copies = Copies(me.volume, volume)
@@ -75,7 +77,7 @@ class SplitMachine:
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
         self.leaving = False
-        self.seen: dict[str, int] = {}
+        self.seen: Recent[int] = Recent()
         """Newest incarnation seen of each volume; older ones are zombies."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
@@ -84,7 +86,8 @@ class SplitMachine:
             known = self.seen.get(sender.volume, 0)
             if sender.incarnation < known:
                 return [Happened("StaleRefused", sender.volume, type(message).__name__)]
-            self.seen[sender.volume] = sender.incarnation
+            if sender.incarnation > known:
+                self.seen[sender.volume] = sender.incarnation
         return _HANDLERS[type(message)](self, now, sender, message)
 
     def tick(self, now: int) -> list[Effect]:
@@ -333,7 +336,7 @@ class SplitMachine:
     def _volume_gone(self, now: int, _: None, message: VolumeGone) -> list[Effect]:
         if message.volume == self.me.volume:
             return [Exit("gone")]
-        self.gone.add(message.volume)
+        self.gone[message.volume] = True
         self.seen.pop(message.volume, None)
         lead = self.succession.lead
         return lead.advance(now) if lead is not None else []

@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from tandem_runtime.protocol.data import Intent, Peer, Place, Settings
 from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
@@ -46,7 +46,7 @@ class Succession:
         me: str,
         volume: Mapping[Key, object],
         settings: Settings,
-        gone: set[str],
+        gone: Container[str],
         neighbours: Neighbours,
         now: int,
     ) -> None:

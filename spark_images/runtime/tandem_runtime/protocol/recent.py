@@ -1,0 +1,20 @@
+"""A mapping that remembers only so much: what came last [12]."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+V = TypeVar("V")
+
+REMEMBERED = 1024
+"""Volumes come and go with pods; nobody is asked about one so many pods later."""
+
+
+class Recent(dict[str, V]):
+    """Keeps the newest entries; setting a key anew makes it the newest."""
+
+    def __setitem__(self, key: str, value: V) -> None:
+        self.pop(key, None)
+        super().__setitem__(key, value)
+        if len(self) > REMEMBERED:
+            del self[next(iter(self))]
