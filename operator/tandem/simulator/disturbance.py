@@ -86,6 +86,28 @@ def _reunite(world: World, volume: str, sets: list[dict[str, int]]) -> None:
     world.network.refresh()
 
 
+def _cut_off(injector: Injector, step: Step, cast: Cast) -> bool:
+    """It reaches nobody, nobody reaches it, and the register is out of its reach as well."""
+    process = injector.target(step, cast)
+    if process is None or process.volume in injector.world.register_cut:
+        return False
+    world = injector.world
+    injector.note(process, f"is CUT OFF from all, the register too, for {step.duration} ms")
+    sets = [world.network.mute, world.network.deaf]
+    for volumes in sets:
+        volumes[process.volume] += 1
+    world.network.refresh()
+    world.register_cut.add(process.volume)
+    world.after(step.duration, _reunite, world, process.volume, sets)
+    world.after(step.duration, _reach_register, world, process)
+    return True
+
+
+def _reach_register(world: World, process: Process, _c: object) -> None:
+    if not process.zombie:
+        world.register_cut.discard(process.volume)
+
+
 def mute(world: World, volume: str, duration: int) -> None:
     """Nobody hears it for a while."""
     world.network.mute[volume] += 1
@@ -217,6 +239,7 @@ def end_all(world: World) -> None:
     """Links, clocks, sinks, register and operator are as they should be."""
     world.network.heal()
     world.trouble = 0.0
+    world.register_cut.clear()
     world.corrupt.clear()
     world.slow_swaps.clear()
     world.lost_replies.clear()
@@ -236,6 +259,7 @@ KINDS: dict[str, Callable[[Injector, Step, Cast], bool]] = {
     "cut both ways": _cut_both_ways,
     "cut groups": _cut_groups,
     "isolate": _isolate,
+    "cut off": _cut_off,
     "slow member": _slow_member,
     "slow replica": _slow_replica,
     "slow sink": _slow_sink,

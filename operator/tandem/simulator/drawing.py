@@ -44,6 +44,7 @@ _WEIGHTED = (
     ("cut one way", 2),
     ("cut both ways", 2),
     ("isolate", 2),
+    ("cut off", 1),
     ("cut groups", 1),
     ("slow member", 2),
     ("slow replica", 2),

@@ -68,15 +68,16 @@ def _buddy_changes(rng: Random) -> Script:
 
 
 def _first_lead_again(rng: Random) -> Script:
-    """A lead is cut off with an entry, deposed, becomes buddy, and then lead again."""
-    cut = Step("isolate", "it", 0, rng.randint(1800, 2800))
-    last = Step(rng.choice(("old volume", "freeze", "pod kill")), "lead", 0, _long(rng))
+    """A lead is cut off with a header, deposed, becomes buddy, and then lead again."""
+    cut = Step("cut off", "it", 0, rng.randint(1650, 2200))
+    kind = rng.choice(("old volume", "freeze", "isolate"))
+    last = Step(kind, "lead", rng.choice((0, 0, 40)), rng.randint(4000, 6000))
     return Script(
         "first lead again",
         (
-            Stage((cut,), Moment("Send:CopyEntry", rng.randint(3, 25), role="lead")),
+            Stage((cut,), Moment("Write:header", rng.randint(1, 5), role="lead")),
             Stage((), Moment("LeadChanged", 1)),
-            Stage((last,), Moment(rng.choice(("BuddyNamed", "HeaderPublished")), 1)),
+            Stage((last,), Moment("BuddyNamed", 1, role="lead")),
         ),
     )
 
@@ -293,11 +294,14 @@ ALWAYS: tuple[Callable[[Random], Script], ...] = (
     _lane_buddy_changes,
     _owner_dies_with_backlog,
     _talking_zombie,
+    _talking_zombie,
     _both_slow,
     _lead_leaves,
     _lost_word,
     _silent_buddy_while_closing,
 )
+OF_TWO = (*ALWAYS, _first_lead_again, _first_lead_again)
+"""With two splits the lead's buddy is always the other one."""
 WITH_CHANGE: tuple[Callable[[Random], Script], ...] = (
     _lead_dies_after_cut,
     _new_pair_dies,
@@ -307,9 +311,9 @@ WITH_CHANGE: tuple[Callable[[Random], Script], ...] = (
 
 def choose(rng: Random, configuration: Configuration) -> Script:
     """A script that can come about in this configuration."""
-    if configuration.changes and rng.random() < 0.4:  # noqa: PLR2004
+    if configuration.changes and rng.random() < 0.45:  # noqa: PLR2004
         return rng.choice(WITH_CHANGE)(rng)
-    return rng.choice(ALWAYS)(rng)
+    return rng.choice(OF_TWO if configuration.splits == 2 else ALWAYS)(rng)  # noqa: PLR2004
 
 
 def beyond(rng: Random, configuration: Configuration) -> Script:

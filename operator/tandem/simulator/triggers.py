@@ -1,6 +1,6 @@
 """Triggers: moments at which a fault strikes, named by what a process is doing.
 
-A moment is named after an effect (`Swap`, `Send:CopyEntry`, `Ship:Answer`, `Write:outbox`), after
+A moment is named after an effect (`Swap`, `Send:CopyEntry`, `Ship:Answer`, `Write:header`), after
 an event that a machine reports (`HeaderPublished`, `GenerationCut`), or after something a shell
 does (`CheckpointWritten`, `SwapLanded`, `TargetSet`).
 """
@@ -8,8 +8,9 @@ does (`CheckpointWritten`, `SwapLanded`, `TargetSet`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from tandem_runtime.protocol.data import Header
 from tandem_runtime.protocol.effects import Effect, Happened, Send, Ship, Write
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def label_of(effect: Effect) -> str:
     if kind is Happened:
         return effect.event  # type: ignore[union-attr]
     if kind is Write:
-        return "Write:" + str(effect.key[0])  # type: ignore[union-attr]
+        return _label_of_write(cast("Write", effect))
     inner = type(effect.message) if kind is Send or kind is Ship else kind  # type: ignore[union-attr]
     label = _LABELS.get((kind, inner))
     if label is None:
@@ -61,6 +62,13 @@ def label_of(effect: Effect) -> str:
         label = name if inner is kind else f"{name}:{inner.__name__}"
         _LABELS[kind, inner] = label
     return label
+
+
+def _label_of_write(effect: Write) -> str:
+    what = str(effect.key[0])
+    if what == "entry" and isinstance(cast("tuple[object, object]", effect.value)[1], Header):
+        what = "header"
+    return f"Write:{what}"
 
 
 class Watch:
