@@ -76,7 +76,7 @@ class Cluster:
             pod.group = pair
             pod.keys = keys
             if self.world.now:
-                self.world.after(self.world.rng.randint(50, 500), self.start, pod)
+                self.world.after(self.world.rng.randint(20, 250), self.start, pod)
 
     def replicas(self, pair: str) -> list[Pod]:
         """The pods of a pair that are there."""

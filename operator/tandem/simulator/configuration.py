@@ -72,7 +72,7 @@ class Configuration(NamedTuple):
 def configure(seed: int, number: int) -> Configuration:
     """Draw the configuration of a schedule."""
     rng = stream(seed, number, "configuration")
-    faults_end = rng.randint(4000, 6800)
+    faults_end = rng.randint(4000, 7000)
     buckets = rng.choice((8, 8, 12, 16))
     streams, partitions = _sources(rng, faults_end, keys := rng.randint(4, 14))
     slots = rng.choice((1, 1, 1, 1, 2))
@@ -130,8 +130,10 @@ def _noise(rng: Random) -> Noise:
 
 
 def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
+    """Mostly early, because a generation takes its time to be built, cut and settled."""
     count = rng.choice((0, 0, 1, 1, 1, 2))
-    return tuple(sorted(rng.randint(700, faults_end * 2 // 3) for _ in range(count)))
+    times = (rng.randint(400, rng.choice((900, 900, faults_end // 2))) for _ in range(count))
+    return tuple(sorted(times))
 
 
 def _pairs(rng: Random, buckets: int) -> tuple[tuple[str, frozenset[int]], ...]:

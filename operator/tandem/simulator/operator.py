@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Pairs = tuple[tuple[str, frozenset[int]], ...]
 
-ROUND = 500
+ROUND = 300
 """Milliseconds between two looks at the world."""
 PATIENCE = 4500
 """How long a new generation may take to be built."""
