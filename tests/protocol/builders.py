@@ -199,7 +199,9 @@ def hearsay(
 ) -> Hearsay:
     """What a lead has heard, all of it at the moment `now`."""
     hear = Hearsay(now, S.silence, set(gone))
-    hear.splits = {volume: Heard(1, now, report) for volume, report in (splits or {}).items()}
+    for volume, report in (splits or {}).items():
+        hear.hear_lanes(None, report)
+        hear.splits[volume] = Heard(1, now, report)
     hear.replicas = {volume: Heard(1, now, report) for volume, report in (replicas or {}).items()}
     hear.merges = {volume: Heard(1, now, report) for volume, report in (merges or {}).items()}
     hear.intent = known

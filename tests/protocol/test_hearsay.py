@@ -2,12 +2,14 @@
 
 from tests.protocol.builders import (
     A1,
+    A2,
     B1,
     G1,
     book_of,
     header,
     hearsay,
     intent,
+    lane_report,
     merge_report,
     note,
     peer,
@@ -122,3 +124,16 @@ def test_the_faster_replica_counts_full_members_only() -> None:
     alone.seats["x"][1] = Seat("x1", 9)
     assert faster(alone, hear, "x") == 3
     assert faster(book, hear, "no such pair") == 0
+
+
+def test_what_an_owner_last_said_of_its_lanes_counts() -> None:
+    hear = hearsay()
+    first = split_report(lane_report(A1, through=3), lane_report(A2))
+    hear.hear_lanes(None, first)
+    assert set(hear.lanes) == {A1, A2}
+    hear.hear_lanes(None, split_report(lane_report(B1)))
+    hear.hear_lanes(Heard(1, 0, first), split_report(lane_report(A1, through=4)))
+    assert {lane: report.through for lane, report in hear.lanes.items()} == {A1: 4, B1: 0}
+    hear.gone = {"b"}
+    hear.forget_gone()
+    assert set(hear.lanes) == {A1}

@@ -490,7 +490,7 @@ def test_a_silent_or_gone_merge_is_replaced_by_whoever_spoke_last() -> None:  # 
     hear.merges["m2"] = Heard(1, 20, merge_report())
     hear.merges["other"] = Heard(1, 30, merge_report(slot=1))
     assert list(merge_choices(book, hear, LATE)) == [MergeChosen(0, "m2")]
-    hear.gone.update({"m0", "m2"})
+    hear.gone = {"m0", "m2"}
     assert list(merge_choices(book, hear, 40)) == [MergeChosen(0, "m1")]
 
 

@@ -45,7 +45,7 @@ def test_on_a_single_node_the_own_one_will_do() -> None:
 
 def test_those_gone_or_leaving_are_no_candidates() -> None:
     found = around("a", *MEMBERS)
-    found.gone.add("b")
+    found.gone = {"b"}
     assert turns(found, 2) == ["c", "c"]
     found.leaving = {"c"}
     assert turns(found, 2) == [None, None]

@@ -89,7 +89,7 @@ def test_a_lane_without_a_second_copy_is_said() -> None:  # [8]
     assert vulnerable(lead) == ("lane a/1",)
     for gone in ("a", "b"):
         lead = lead_of(running_book())
-        lead.hear.gone.add(gone)
+        lead.hear.gone = {gone}
         assert vulnerable(lead) == ("lane a/1",)
 
 

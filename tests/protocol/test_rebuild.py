@@ -1,0 +1,245 @@
+"""Rule (i): the header log anew, from what holders and merges know."""
+
+import pytest
+from tests.protocol.builders import A1, B1, G1, G2, S, header, intent
+
+from tandem_runtime.protocol.book import CLOSED, Book, Lane, Seat
+from tandem_runtime.protocol.data import Generation, Header, Intent, Span
+from tandem_runtime.protocol.muster import Present
+from tandem_runtime.protocol.rebuild import Mustering
+
+TERM = 7
+PATIENCE = S.patience
+READY = 2 * S.silence
+
+
+def replica(
+    committed: int,
+    *headers: Header,
+    pair: str = "x",
+    verified: bool = True,
+    generations: tuple[Generation, ...] = (G1,),
+    term: int = TERM,
+) -> Present:
+    return Present(term, "replica", pair, committed, verified, -1, 0, headers, generations)
+
+
+def merge(delivered: int = 0, *headers: Header, slot: int = 0) -> Present:
+    return Present(TERM, "merge", "", 0, False, slot, delivered, headers, ())
+
+
+def mustering(**present: Present) -> Mustering:
+    found = Mustering(TERM, S, now=0)
+    for volume, answer in present.items():
+        found.answered(volume, answer)
+    return found
+
+
+def rebuilt(found: Mustering, known: Intent | None = None) -> tuple[Book, dict[str, str]]:
+    book, lost = found.rebuilt(known or intent())
+    assert len(dict(lost)) == len(lost)
+    return book, dict(lost)
+
+
+def seat(book: Book, number: int, pair: str = "x") -> Seat | None:
+    return book.seats[pair][number]
+
+
+# --- waiting --------------------------------------------------------------------------------
+
+
+def test_answers_to_another_muster_do_not_count() -> None:  # (i)
+    assert mustering(x0=replica(3, term=TERM - 1)).present == {}
+    assert set(mustering(x0=replica(3)).present) == {"x0"}
+
+
+def test_it_goes_on_when_every_pair_and_every_slot_has_spoken() -> None:  # (i)
+    found = mustering(x0=replica(1, header(1)), m=merge())
+    assert not found.complete(intent(), READY - 1)
+    assert found.complete(intent(), READY)
+    assert not found.complete(None, PATIENCE)
+
+
+def test_it_waits_for_a_pair_or_a_slot_that_is_silent() -> None:  # (i)
+    both = Generation(1, (("x", ""), ("v", "")))
+    found = mustering(x0=replica(1, header(1), generations=(both,)), m=merge())
+    assert not found.complete(intent(both), READY)
+    found.answered("v0", replica(1, pair="v", generations=(both,)))
+    assert found.complete(intent(both), READY)
+    assert not found.complete(intent(both, slots=2), READY)
+    found.answered("m1", merge(slot=1))
+    assert found.complete(intent(both, slots=2), READY)
+
+
+def test_a_joiner_without_state_does_not_speak_for_its_pair() -> None:  # (i)
+    found = mustering(x0=replica(0, verified=False), m=merge(0, header(1)))
+    assert not found.complete(intent(), PATIENCE - 1)
+    assert found.complete(intent(), PATIENCE)
+
+
+def test_before_the_first_header_no_pair_is_waited_for() -> None:  # (i)
+    assert mustering(m=merge()).complete(intent(), READY)
+    assert not mustering().complete(intent(), READY)
+
+
+# --- the last header --------------------------------------------------------------------------
+
+
+def test_the_highest_header_that_anybody_knows_becomes_the_last() -> None:  # (i) [6]
+    found = mustering(x0=replica(1, header(1), header(2)), m=merge(0, header(2), header(3)))
+    book, lost = rebuilt(found)
+    assert (book.epoch, book.generation, book.first_of_generation) == (3, 1, 3)
+    assert lost == {}
+
+
+def test_nobody_knows_a_header_nothing_is_rebuilt() -> None:  # (i)
+    book, lost = rebuilt(mustering(x0=replica(0), m=merge(0)))
+    assert (book.epoch, book.seats, lost) == (0, {}, {})
+
+
+def test_sinks_ahead_are_said() -> None:  # (i) DataLost
+    _, lost = rebuilt(mustering(m=merge(2), m1=merge(3, slot=1)))
+    assert set(lost) == {"sinks"}
+    _, lost = rebuilt(mustering(x0=replica(1, header(1)), m=merge(2)))
+    assert set(lost) == {"sinks"}
+    _, lost = rebuilt(mustering(x0=replica(1, header(1)), m=merge(1)))
+    assert lost == {}
+
+
+def test_marks_and_watermarks_are_the_last_header_s() -> None:  # (i) [9]
+    last = header(2, watermarks={"s": 40})
+    book, _ = rebuilt(mustering(x0=replica(1, header(1), last), m=merge()))
+    assert book.watermarks == {"s": 40}
+
+
+# --- seats ------------------------------------------------------------------------------------
+
+
+def test_full_members_get_seats_the_one_ahead_first() -> None:  # (i)
+    found = mustering(
+        x0=replica(1, header(1)),
+        x1=replica(3, header(1), header(2), header(3)),
+        x2=replica(2),
+        x3=replica(9, verified=False),
+        m=merge(),
+    )
+    book, lost = rebuilt(found)
+    assert seat(book, 0) == Seat("x1", 3, verified=True)
+    assert seat(book, 1) == Seat("x2", 2, verified=True)
+    assert lost == {}
+
+
+def test_who_does_not_answer_is_struck() -> None:  # (i)
+    book, _ = rebuilt(mustering(x0=replica(1, header(1)), m=merge()))
+    assert book.seats["x"] == [Seat("x0", 1, verified=True), None]
+
+
+def test_who_cannot_go_on_with_the_known_headers_is_struck() -> None:  # (i) DataLost
+    found = mustering(x0=replica(3, header(3)), x1=replica(1), m=merge(3))
+    book, _ = rebuilt(found)
+    assert book.seats["x"] == [Seat("x0", 3, verified=True), None]
+    found = mustering(x0=replica(2), x1=replica(1), m=merge(3, header(3)))
+    book, lost = rebuilt(found)
+    assert book.seats["x"] == [Seat("x0", 2, verified=True), None]
+    found = mustering(x1=replica(1), m=merge(3, header(3)))
+    book, lost = rebuilt(found)
+    assert (book.seats["x"], set(lost)) == ([None, None], {"x"})
+
+
+# --- trim point and headers ---------------------------------------------------------------------
+
+
+def test_headers_are_kept_that_a_seat_or_a_sink_needs() -> None:  # (i) [5]
+    known = tuple(header(epoch) for epoch in (1, 2, 3, 4))
+    book, _ = rebuilt(mustering(x0=replica(4, *known), x1=replica(3), m=merge(2)))
+    assert (book.trim, sorted(book.headers), book.delivered) == (2, [3, 4], 2)
+    book, _ = rebuilt(mustering(x0=replica(4, *known), x1=replica(1), m=merge(2)))
+    assert (book.trim, sorted(book.headers)) == (1, [2, 3, 4])
+
+
+def test_headers_that_nobody_knows_cannot_be_kept() -> None:  # (i)
+    book, _ = rebuilt(mustering(x0=replica(4, header(4)), m=merge(1)))
+    assert (book.trim, sorted(book.headers)) == (3, [4])
+
+
+def test_without_any_merge_nothing_counts_as_delivered() -> None:  # (i)
+    book, _ = rebuilt(mustering(x0=replica(1, header(1))))
+    assert (book.delivered, book.trim) == (0, 1)
+
+
+def test_generations_that_kept_headers_name_are_known() -> None:  # (i) [7]
+    known = (header(1), header(2, generation=2))
+    found = mustering(
+        y0=replica(1, *known, pair="y", generations=(G1, G2)),
+        z0=replica(2, pair="z"),
+        m=merge(0),
+    )
+    book, _ = rebuilt(found)
+    assert (set(book.generations), book.generation) == ({1, 2}, 2)
+    assert set(book.seats) == {"y", "z"}
+
+
+def test_a_generation_missing_everywhere_comes_from_the_intent() -> None:  # (i)
+    found = mustering(y0=replica(1, header(1, generation=2), pair="y", generations=()), m=merge())
+    book, _ = rebuilt(found, intent(G2, target=2))
+    assert book.generations == {2: G2}
+
+
+# --- lanes --------------------------------------------------------------------------------------
+
+
+def with_rows(committed: int, delivered: int = 0) -> Mustering:
+    known = (header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 3), Span(B1, 1, 4)))
+    found = mustering(x0=replica(committed, *known), m=merge(delivered))
+    found.copies[B1] = {"b": 4, "c": 9}
+    return found
+
+
+def test_lanes_end_where_headers_reach() -> None:  # (i)
+    found = with_rows(0)
+    found.copies[A1] = {"a": 5, "b": 3, "c": 2}
+    book, lost = rebuilt(found)
+    assert book.lanes == {
+        A1: Lane("b", state=CLOSED, reach=3, last=3, trimmed=0),
+        B1: Lane("c", state=CLOSED, reach=4, last=4, trimmed=0),
+    }
+    assert lost == {}
+
+
+def test_what_was_trimmed_of_a_lane_stays_trimmed() -> None:  # (i) [5]
+    book, _ = rebuilt(with_rows(1, delivered=1))
+    assert book.trim == 1
+    assert (book.lanes[A1].trimmed, book.lanes[B1].trimmed) == (2, 0)
+
+
+@pytest.mark.parametrize(("committed", "subjects"), [(1, {"lane a/1"}), (2, set())])
+def test_chunks_that_nobody_holds_are_lost_if_needed(committed: int, subjects: set[str]) -> None:
+    """(i) DataLost"""
+    found = with_rows(committed)
+    found.copies[A1] = {"a": 2}
+    book, lost = rebuilt(found)
+    assert set(lost) == subjects
+    assert book.lanes[A1].buddy is None
+
+
+def test_the_owner_s_copy_alone_is_enough() -> None:  # (i)
+    found = with_rows(0)
+    found.copies[A1] = {"a": 3}
+    book, lost = rebuilt(found)
+    assert (book.lanes[A1].buddy, lost) == (None, {})
+
+
+def test_the_fastest_replica_of_the_slowest_pair_decides_what_is_needed() -> None:  # (i)
+    both = Generation(1, (("x", ""), ("v", "")))
+    known = (header(1, Span(A1, 1, 1)),)
+    found = mustering(
+        x0=replica(1, *known, generations=(both,)),
+        x1=replica(0, generations=(both,)),
+        v0=replica(1, pair="v", generations=(both,)),
+        m=merge(),
+    )
+    _, lost = rebuilt(found, intent(both))
+    assert lost == {}
+    found.answered("v0", replica(0, pair="v", generations=(both,)))
+    _, lost = rebuilt(found, intent(both))
+    assert set(lost) == {"lane a/1"}
