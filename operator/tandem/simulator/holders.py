@@ -61,7 +61,7 @@ class Holders:
         stale = [n for n, known in self.terms.items() if n > index and known < term]
         for number in stale:
             del self.terms[number]
-        if any(self.entries.pop(number, None) for number in stale):
+        if any([self.entries.pop(number, None) for number in stale]):  # noqa: C419 (pop them all)
             self._fold()
 
     def wrote(self, term: int, number: int, entry: object, sinks: int) -> None:
