@@ -181,9 +181,10 @@ class SplitMachine:
         for lane in view.lanes:
             effects += self._lane_view(lane, now)
         effects += self._opened(view)
+        if self.lane is not None and self.lane.lane not in self.reaches:
+            # It was recorded once, and a view lists all own lanes: this one is over.
+            self._end_lane()
         for forgotten in view.forgotten:
-            if self.lane is not None and forgotten == self.lane.lane:
-                self._end_lane()
             effects += self.copies.forget(forgotten, view.version)
         if self.lane is not None:
             effects += self._partitions(self.lane, view, now)
