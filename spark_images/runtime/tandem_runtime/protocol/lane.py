@@ -157,6 +157,8 @@ class OwnLane:
             timeout = timeouts.get(partition)
             if reading.waiting_since is None or timeout is None or reading.state != ACTIVE:
                 continue
+            if partition in self.lost:
+                continue
             if away:
                 self.readings[partition] = reading._replace(waiting_since=now)
             elif now - reading.waiting_since >= timeout:

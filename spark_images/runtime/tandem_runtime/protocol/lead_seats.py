@@ -104,15 +104,24 @@ def sinks_ahead(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
         yield DataLost("sinks", f"ahead of header {book.epoch}")
 
 
-def lost_pairs(book: Book, _hear: Hearsay, _now: int) -> Iterator[Entry]:
+def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
     if book.generation == 0 or book.trim == 0:
         return
-    for pair in book.pairs(book.generation):
-        if pair in book.lost or any(seat and seat.verified for seat in book.seats[pair]):
+    for pair in _answering_pairs(book, hear):
+        seats = book.seats.get(pair, ())
+        if pair in book.lost or any(seat and seat.verified for seat in seats):
             continue
         if not build_sources(book, pair):
             yield DataLost(pair, "no replica holds its state")
+
+
+def _answering_pairs(book: Book, hear: Hearsay) -> list[str]:
+    """Pairs that answer for epochs to come, or for one that is cut and not delivered."""
+    delivered = delivered_through(book, hear)
+    numbers = {h.generation for e, h in book.headers.items() if e > delivered}
+    numbers.add(book.generation)
+    return list(dict.fromkeys(pair for n in sorted(numbers) for pair in book.pairs(n)))
 
 
 def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:

@@ -124,6 +124,9 @@ class MergeMachine:
         self.primaries = dict(view.primaries)
         seated = {volume for volumes in self.holders.values() for volume in volumes}
         self.differing = {v: at for v, at in self.differing.items() if v in seated}
+        for offering in self.offers.values():
+            for volume in [v for v in offering if v not in seated]:
+                del offering[volume]
         self.generations.update({g.number: g for g in view.generations})
         for header in view.headers:
             if header.epoch == self._last_header() + 1:
@@ -217,8 +220,8 @@ class MergeMachine:
         asked = self.asked.get(slot)
         if asked is not None and now - asked[1] < self.settings.interval // 2:
             return None
-        others = [volume for volume in offering if asked is None or volume != asked[0]]
-        volume = (others or offering)[0]
+        last = offering.index(asked[0]) if asked is not None and asked[0] in offering else -1
+        volume = offering[(last + 1) % len(offering)]
         self.asked[slot] = (volume, now)
         return volume
 

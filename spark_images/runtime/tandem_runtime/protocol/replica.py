@@ -303,7 +303,8 @@ class ReplicaMachine:
             return []
         header = self.headers[message.epoch]
         effects: list[Effect] = []
-        if self.pair in self.generations[header.generation].names():
+        listed = self.pair in self.generations[header.generation].names()
+        if listed and message.epoch > self.delivered:
             effects += self._keep_result(message)
         return [*effects, Finish(message.epoch)]
 
