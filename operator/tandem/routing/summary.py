@@ -41,7 +41,10 @@ class KeySummary:
         return self.amounts[:, ROWS]
 
     def at_least(self, rows: float) -> U64Array:
-        """Every key that may have had so many rows; none that had less by `unlisted` or more."""
+        """Every key that had so many rows; none that had less by more than `unlisted`.
+
+        Complete only above `unlisted` rows: keys with fewer may be missing altogether.
+        """
         return self.hashes[self.rows >= rows - self.unlisted]
 
     def amounts_of(self, hashes: U64Array) -> AmountArray:
