@@ -35,14 +35,17 @@ class Expectation:
         self.partitions = {p.name: p for p in configuration.partitions}
         self.by_index = [p.name for p in configuration.partitions]
         self.stream_of = [p.stream for p in configuration.partitions]
-        self.headers: dict[int, Header] = {}
-        self.seen_at: dict[int, str] = {}
-        self.through = 0
-        """Epochs up to here are worked out."""
         self.generations: dict[int, Generation] = {}
         self.chunks: dict[tuple[LaneId, int], tuple[Row, ...]] = {}
         self.changed: set[tuple[LaneId, int]] = set()
         """Chunks that were written twice with different rows."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.headers: dict[int, Header] = {}
+        self.seen_at: dict[int, str] = {}
+        self.through = 0
+        """Epochs up to here are worked out."""
         self.epoch_of: dict[tuple[LaneId, int], int] = {}
         self.next = [0] * len(self.by_index)
         """The sequence of each partition that has to come next."""
@@ -53,6 +56,13 @@ class Expectation:
         self.watermarks: list[int] = [BEGINNING_OF_TIME] * len(self.streams)
         self.outputs: dict[int, tuple[Output, ...]] = {0: ()}
         self.final: int | None = None
+
+    def rewind(self, epoch: int) -> None:
+        """The header log was lost and goes on after this epoch: later headers do not count."""
+        shown = [(self.headers[e], self.seen_at[e]) for e in sorted(self.headers) if e <= epoch]
+        self._begin()
+        for header, where in shown:
+            self.header_seen(header, where)
 
     def chunk_written(self, lane: LaneId, number: int, chunk: Chunk) -> None:
         """A chunk reached some volume."""

@@ -246,9 +246,22 @@ def happened(world: World, process: Process, effect: Happened) -> None:
             process.volume,
         )
     elif event == "Rebuilt":
-        world.ledger.holders.forgiving = True
+        _rebuilt(world, process, effect)
     elif event == "Completed":
         world.complete()
+
+
+def _rebuilt(world: World, process: Process, effect: Happened) -> None:
+    """The header log was made anew: only where all of its members were lost."""
+    if not world.went_beyond:
+        broken(
+            6,
+            "rebuilt-needlessly",
+            f"{process.volume} rebuilds the header log {effect.detail}, although a member of it "
+            "is left",
+            process.volume,
+        )
+    world.ledger.rebuilt(int(effect.detail.split()[-1]))
 
 
 def _data_lost(world: World, process: Process, effect: Happened) -> None:
