@@ -41,7 +41,7 @@ from tandem_runtime.protocol.data import (
     Stream,
 )
 from tandem_runtime.protocol.hearsay import Hearsay
-from tandem_runtime.protocol.lead_epochs import completion, cut, keeping_up, spans_or_part
+from tandem_runtime.protocol.lead_epochs import completion, cut, keeping_up
 from tandem_runtime.protocol.records import (
     Completed,
     Entry,
@@ -190,12 +190,6 @@ def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
     notes = {A1: {1: rows(1), 2: rows(2)}}
     (found,) = headers(running_book(), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 1),)
-
-
-def test_anything_in_the_epoch_yet() -> None:
-    assert not spans_or_part([], 4, 4)
-    assert spans_or_part([], 5, 4)
-    assert spans_or_part([Span(A1, 1, 1)], 4, 4)
 
 
 # --- generations along headers ------------------------------------------------------------------

@@ -62,7 +62,8 @@ def _take_in(
 ) -> tuple[tuple[Span, ...], dict[str, Mark], bool]:
     """The chunks of the next epoch in lane order, where they leave the partitions, and urgency.
 
-    Urgent is what others wait for: the rest of a closed lane, a partition let go or ended.
+    Urgent is what others wait for: the rest of a closed lane, a partition let go or ended. Every
+    bound admits one chunk when the epoch is empty.
     """
     marks = dict(book.marks)
     room = settings.max_epoch_bytes
@@ -71,7 +72,8 @@ def _take_in(
     for lane, state in book.lanes.items():
         number = state.reach
         while (note := _note(book, hear, lane, number + 1)) is not None:
-            if spans_or_part(spans, number, state.reach) and note.size > room:
+            empty = not spans and number == state.reach
+            if note.size > room and not empty:
                 break
             number += 1
             room -= note.size
@@ -84,11 +86,6 @@ def _take_in(
         if room <= 0:
             break
     return tuple(spans), marks, urgent
-
-
-def spans_or_part(spans: list[Span], number: int, reach: int) -> bool:
-    """Is anything in the epoch yet? Every bound admits one item when empty."""
-    return bool(spans) or number > reach
 
 
 def _note(book: Book, hear: Hearsay, lane: LaneId, number: int) -> Note | None:

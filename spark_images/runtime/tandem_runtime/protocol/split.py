@@ -180,7 +180,9 @@ class SplitMachine:
         effects: list[Effect] = []
         for lane in view.lanes:
             effects += self._lane_view(lane, now)
-        effects += self._opened(view)
+        if self.opening is not None and view.opened >= self.opening[0].number:
+            # Recorded, and over before this split heard of it: ask for another one.
+            self.opening = None
         if self.lane is not None and self.lane.lane not in self.reaches:
             # It was recorded once, and a view lists all own lanes: this one is over.
             self._end_lane()
@@ -212,12 +214,6 @@ class SplitMachine:
         if lane.state == CLOSING and lane.buddy == self.me.volume:
             effects += self.copies.seal(lane.lane, lane.view)
         return effects + self.copies.trim(lane.lane, lane.trimmed)
-
-    def _opened(self, view: SplitView) -> list[Effect]:
-        """A lane that was recorded and is over before this split heard of it: take another."""
-        if self.opening is not None and view.opened >= self.opening[0].number:
-            self.opening = None
-        return []
 
     def _partitions(self, lane: OwnLane, view: SplitView, now: int) -> list[Effect]:
         """Read what is owned, let go what is to be released."""
