@@ -229,6 +229,13 @@ def test_time_in_which_the_process_did_not_run_does_not_count() -> None:
     assert idle_at(found, S.silence + 600) == IDLE
 
 
+def test_a_partition_whose_rows_are_lost_is_not_idle() -> None:
+    found = fed(lane(), rows(forgotten=True))
+    assert idle_at(found, 700) == ACTIVE
+    found.lost.clear()
+    assert idle_at(found, 701) == IDLE
+
+
 def test_an_ending_lane_calls_nothing_idle() -> None:
     found = lane()
     found.pulls(0)

@@ -259,6 +259,24 @@ def test_a_joiner_without_state_does_not_save_a_pair() -> None:
     assert len(list(lost_pairs(book, hearsay(), 0))) == 1
 
 
+def test_a_lost_pair_that_still_owes_an_epoch_is_said_after_the_cut_too() -> None:  # DataLost
+    carried = Generation(2, (("v", ""),))
+    book = running_book(
+        header(1),
+        header(2),
+        Trimmed(1),
+        GenerationKnown(carried, 2),
+        *seated("v", "v0"),
+        header(3, generation=2),
+        PairsRetired(("x",)),
+    )
+    found = [
+        e.subject for e in lost_pairs(book, hearsay(delivered=1), 0) if isinstance(e, DataLost)
+    ]
+    assert found == ["x"]
+    assert list(lost_pairs(book, hearsay(delivered=2), 0)) == []
+
+
 def test_before_anything_is_trimmed_every_pair_can_begin_anew() -> None:
     assert list(lost_pairs(book_of(GenerationKnown(G1, 1), header(1)), hearsay(), 0)) == []
     assert list(lost_pairs(book_of(GenerationKnown(G1, 1)), hearsay(), 0)) == []

@@ -1,0 +1,692 @@
+"""A replica: joins, runs every epoch as one micro-batch, keeps results until delivered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.protocol.builders import (
+    A1,
+    B1,
+    G1,
+    G2,
+    MEMBERS,
+    S,
+    Volume,
+    carry_out,
+    crashes,
+    header,
+    of,
+    only,
+    peer,
+    sent,
+    shipped,
+)
+
+from tandem_runtime.protocol.data import Generation, Header, LaneId, Place, Settings, Span
+from tandem_runtime.protocol.effects import (
+    Effect,
+    Erase,
+    Exit,
+    Finish,
+    Happened,
+    Install,
+    Run,
+    Send,
+    Ship,
+    Write,
+)
+from tandem_runtime.protocol.messages import (
+    COMPLETED,
+    DISPLACED,
+    GONE,
+    NO_ROWS,
+    NOT_HERE,
+    NOT_YET,
+    RETIRED,
+    ROWS,
+    SEATED,
+    WAITING,
+    Answer,
+    BatchCommitted,
+    BatchResult,
+    CopyRefused,
+    CopyState,
+    Fetch,
+    Fetched,
+    Installed,
+    NotLead,
+    Offers,
+    ReplicaReport,
+    ReplicaView,
+    Splits,
+    StateCopied,
+    Terminate,
+    Want,
+)
+from tandem_runtime.protocol.muster import Muster, Present
+from tandem_runtime.protocol.replica import Kept, ReplicaMachine
+
+LEAD = peer("a")
+KEYS = "keys of x"
+
+
+VIEW = ReplicaView(
+    version=(1, 1),
+    standing=SEATED,
+    source=(),
+    source_epoch=None,
+    headers=(),
+    generations=(G1,),
+    lanes=((A1, ("a", "b")),),
+    trim=0,
+    delivered=0,
+    merges=("m",),
+    calls=0,
+)
+
+
+def view(*headers: Header, **changes: Any) -> ReplicaView:
+    return VIEW._replace(headers=headers, **changes)
+
+
+class Replica:
+    """A replica with its volume, and a Spark that computes what its rows say."""
+
+    def __init__(
+        self,
+        volume: Volume | None = None,
+        settings: Settings = S,
+        pair: str = "x",
+        name: str = "x0",
+    ) -> None:
+        self.volume: Volume = {} if volume is None else volume
+        self.machine = ReplicaMachine(name, 1, pair, KEYS, self.volume, settings, now=0)
+        self.machine.handle(0, None, Splits(MEMBERS))
+
+    def do(self, effects: list[Effect]) -> list[Effect]:
+        carry_out(self.volume, effects)
+        return effects
+
+    def tell(self, message: object, now: int = 0, sender: str | None = None) -> list[Effect]:
+        origin = None if sender is None else peer(sender)
+        return self.do(self.machine.handle(now, origin, message))
+
+    def view(self, *headers: Header, now: int = 0, **changes: Any) -> list[Effect]:
+        return self.tell(view(*headers, **changes), now, "a")
+
+    def tick(self, now: int) -> list[Effect]:
+        return self.do(self.machine.tick(now))
+
+    def commit(self, epoch: int, now: int = 0) -> list[Effect]:
+        """Spark commits: the checkpoint is on the volume, then the machine hears of it."""
+        carry_out(self.volume, [Write(("checkpoint", epoch), f"state {epoch}")])
+        return self.tell(BatchCommitted(epoch), now)
+
+    def run(self, epoch: int) -> list[Effect]:
+        """An epoch without rows, from its start to its commit."""
+        return self.tell(result(epoch)) + self.commit(epoch)
+
+
+def result(epoch: int) -> BatchResult:
+    return BatchResult(epoch, 5, 100 + epoch, f"result {epoch}")
+
+
+def full(epoch: int = 0, settings: Settings = S) -> Replica:
+    """A full member that has committed an epoch."""
+    volume: Volume = {("verified",): True, ("checkpoint", epoch): f"state {epoch}"}
+    return Replica(volume, settings)
+
+
+def ran(epochs: int, settings: Settings = S) -> Replica:
+    """A full member that ran some empty epochs, none delivered."""
+    replica = full(settings=settings)
+    replica.view(*(header(epoch) for epoch in range(1, epochs + 1)))
+    for epoch in range(1, epochs + 1):
+        replica.run(epoch)
+    assert replica.machine.committed == epochs
+    return replica
+
+
+# --- reporting ------------------------------------------------------------------------------
+
+
+def report(effects: list[Effect]) -> ReplicaReport:
+    return only(ReplicaReport, effects)
+
+
+def test_a_fresh_volume_reports_that_it_may_take_a_seat() -> None:
+    found = report(Replica().tick(0))
+    assert found == ReplicaReport(1, "x", 0, False, True, 0, 0)
+
+
+def test_a_full_member_reports_what_it_committed_and_which_headers_it_has() -> None:
+    replica = ran(2)
+    replica.view(header(3, Span(A1, 1, 1)), calls=4)
+    found = report(replica.tick(0))
+    assert (found.committed, found.verified, found.fresh, found.have) == (2, True, False, 3)
+    assert found.calls == 4
+    assert report(replica.tick(1)).sequence == found.sequence + 1
+
+
+def test_a_joiner_answers_no_calls() -> None:  # [5]
+    replica = Replica()
+    replica.view(standing=WAITING, calls=4)
+    assert report(replica.tick(0)).calls == 0
+
+
+def test_without_a_lead_nothing_is_reported() -> None:
+    machine = ReplicaMachine("x0", 1, "x", KEYS, {}, S, 0)
+    assert machine.tick(0) == []
+
+
+def test_another_split_says_who_leads() -> None:
+    replica = Replica()
+    replica.tell(NotLead(Place(3, 1, "c", None)), sender="b")
+    assert [to for to, _ in sent(ReplicaReport, replica.tick(1))] == ["c"]
+
+
+def test_a_zombie_s_message_is_refused() -> None:  # [11] shared-name
+    replica = full()
+    replica.machine.handle(0, peer("a", 3), view(header(1)))
+    late = view(header(1), version=(1, 9), delivered=7)
+    effects = replica.machine.handle(0, peer("a", 2), late)
+    assert [e.event for e in of(Happened, effects)] == ["StaleRefused"]
+    assert replica.machine.delivered == 0
+
+
+def test_a_resumed_member_says_so_once() -> None:
+    replica = full(4)
+    assert "Resumed" in [e.event for e in of(Happened, replica.tick(0))]
+    assert of(Happened, replica.tick(1)) == []
+    assert of(Happened, Replica().tick(0)) == []
+
+
+# --- standing -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standing", [COMPLETED, RETIRED])
+def test_who_is_not_needed_any_more_exits(standing: str) -> None:
+    assert full().view(standing=standing) == [Exit(standing)]
+
+
+def test_who_is_displaced_exits_and_starts_on_a_new_volume() -> None:
+    (leave,) = of(Exit, full().view(standing=DISPLACED))
+    assert leave.wipe
+
+
+def test_a_view_of_a_deposed_lead_says_nothing() -> None:  # [11]
+    replica = full()
+    replica.view(version=(2, 3))
+    assert replica.view(standing=DISPLACED, version=(2, 2)) == []
+    assert replica.view(standing=DISPLACED, version=(1, 9)) == []
+
+
+def test_whoever_waits_for_a_seat_does_nothing_yet() -> None:
+    assert Replica().view(standing=WAITING, source=(("t",),)) == []
+    assert of(Run, full().view(header(1), standing=WAITING)) == []
+
+
+# --- joining --------------------------------------------------------------------------------
+
+
+def test_the_first_of_a_pair_begins_with_the_empty_state() -> None:
+    replica = Replica()
+    assert replica.view(source_epoch=0) == [Install(0, ())]
+    carry_out(replica.volume, [Write(("checkpoint", 0), "empty")])
+    effects = replica.tell(Installed(0))
+    assert Write(("verified",), True) in effects
+    assert report(effects).verified
+    assert (replica.machine.committed, replica.machine.checkpoints) == (0, [0])
+
+
+def copied(epoch: int = 3, outbox: tuple[int, ...] = (2, 3)) -> StateCopied:
+    kept = tuple((e, 5, 100 + e) for e in outbox)
+    payload = (f"state {epoch}", *(f"result {e}" for e in outbox))
+    return StateCopied("x", epoch, header(epoch), G1, kept, payload)
+
+
+def joined() -> tuple[Replica, list[Effect]]:
+    replica = Replica()
+    replica.view(source=(("x1",),))
+    return replica, replica.tell(copied(), sender="x1")
+
+
+def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] copy-without-outbox
+    replica, effects = joined()
+    assert of(Install, effects) == [Install(3, (copied().payload,))]
+    assert isinstance(effects[-1], Install)
+    assert (replica.volume["outbox", 2], replica.volume["outbox", 3]) == ("result 2", "result 3")
+    assert replica.volume["kept", 3] == Kept(5, 103)
+    assert not replica.machine.verified
+    carry_out(replica.volume, [Write(("checkpoint", 3), "state 3")])
+    replica.tell(Installed(3))
+    assert replica.machine.committed == 3
+    assert set(replica.machine.outbox) == {2, 3}
+    effects = replica.tick(1) + replica.view(now=1)
+    effects += replica.tick(2)
+    offers = sent(Offers, effects)[-1][1].offers
+    assert [epoch for epoch, _, _ in offers] == [2, 3]
+
+
+def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
+    replica, _ = joined()
+    assert replica.volume["header", 3] == header(3)
+    assert replica.volume["generation", 1] == G1
+    plain = Replica()
+    plain.view(source=(("x1",),))
+    plain.tell(copied()._replace(header=None, generation=None), sender="x1")
+    assert ("header", 3) not in plain.volume
+
+
+def test_a_crash_before_the_copy_is_verified_leaves_a_fresh_volume() -> None:  # [8]
+    replica = Replica()
+    replica.view(source=(("x1",),))
+    volume = dict(replica.volume)
+    effects = replica.machine.handle(0, peer("x1"), copied())
+    for crashed in crashes(volume, effects):
+        assert report(Replica(crashed).tick(0)).fresh
+
+
+def test_state_from_parents_brings_no_outbox() -> None:
+    replica = Replica()
+    replica.view(source=(("p0",), ("q0",)), source_epoch=3)
+    replica.tell(copied(outbox=()), sender="p0")
+    effects = replica.tell(copied(), sender="q0")
+    assert len(of(Install, effects)) == 1
+    assert ("outbox", 3) not in replica.volume
+    assert replica.volume["header", 3] == header(3)
+
+
+def test_older_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
+    replica = Replica({("checkpoint", 1): "half", ("checkpoint", 3): "state 3"})
+    assert not replica.machine.verified
+    effects = replica.tell(Installed(3))
+    assert of(Erase, effects) == [Erase(("checkpoint", 1))]
+    assert replica.machine.checkpoints == [3]
+
+
+def test_a_joiner_asks_again_after_an_interval() -> None:
+    replica = Replica()
+    replica.view(source=(("x1",),), now=100)
+    assert sent(CopyState, replica.tick(599)) == []
+    assert len(sent(CopyState, replica.tick(600))) == 1
+    replica.tell(CopyRefused("x"), sender="x1")
+    assert len(sent(CopyState, replica.tick(1100))) == 1
+
+
+def test_state_that_comes_to_a_full_member_is_not_taken() -> None:  # [11]
+    assert full().tell(copied(), sender="x1") == []
+    assert Replica().tell(copied(), sender="x1") == []
+
+
+# --- giving state ---------------------------------------------------------------------------
+
+
+def test_a_twin_gets_the_last_state_with_every_result_not_delivered() -> None:  # [8]
+    replica = ran(3)
+    replica.view(delivered=1)
+    (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
+    assert ship.to == "n"
+    assert ship.keys == (("checkpoint", 3), ("outbox", 2), ("outbox", 3))
+    assert ship.select is None
+    message = shipped(replica.volume, ship)
+    assert (message.epoch, message.header, message.generation) == (3, header(3), G1)
+    assert message.outbox == ((2, 5, 102), (3, 5, 103))
+    assert message.payload == ("state 3", "result 2", "result 3")
+
+
+def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
+    replica = ran(1)
+    replica.view(header(2))
+    replica.tell(result(2))
+    (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
+    assert ship.keys == (("checkpoint", 1), ("outbox", 1))
+
+
+def test_a_child_gets_the_state_of_one_epoch_reduced_to_its_keys() -> None:
+    replica = ran(3)
+    (ship,) = of(Ship, replica.tell(CopyState("y", "keys of y", 2), sender="y0"))
+    assert (ship.keys, ship.select) == ((("checkpoint", 2),), "keys of y")
+    message = shipped(replica.volume, ship)
+    assert (message.pair, message.epoch, message.outbox) == ("y", 2, ())
+
+
+def test_what_is_not_here_is_refused() -> None:
+    replica = ran(3)
+    effects = replica.tell(CopyState("y", "keys", 9), sender="y0")
+    assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
+    assert len(sent(CopyRefused, Replica().tell(CopyState("x", None, None), sender="n"))) == 1
+
+
+# --- epochs ---------------------------------------------------------------------------------
+
+
+ROWS_OF_1 = header(1, Span(A1, 1, 2), Span(B1, 1, 1))
+
+
+def fetches(effects: list[Effect]) -> list[tuple[str, Span]]:
+    return [(to, fetch.span) for to, fetch in sent(Fetch, effects)]
+
+
+def test_rows_are_fetched_from_the_lanes_then_run_in_their_order() -> None:  # [4]
+    replica = full()
+    effects = replica.view(ROWS_OF_1)
+    assert fetches(effects) == [("a", Span(A1, 1, 2)), ("b", Span(B1, 1, 1))]
+    assert {fetch.keys for _, fetch in sent(Fetch, effects)} == {KEYS}
+    assert replica.tell(Fetched(Span(B1, 1, 1), ROWS, "of b"), sender="b") == []
+    effects = replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
+    assert effects == [Write(("header", 1), ROWS_OF_1), Run(ROWS_OF_1, ("of a", "of b"))]
+
+
+def test_no_rows_is_an_answer() -> None:
+    replica = full()
+    replica.view(header(1, Span(A1, 1, 1)))
+    effects = replica.tell(Fetched(Span(A1, 1, 1), NO_ROWS), sender="a")
+    assert of(Run, effects)[0].rows == ((),)
+
+
+@pytest.mark.parametrize("answer", [NOT_HERE, NOT_YET])
+def test_not_yet_and_not_here_make_it_ask_the_other_copy(answer: str) -> None:
+    replica = full()
+    assert fetches(replica.view(header(1, Span(A1, 1, 1)))) == [("a", Span(A1, 1, 1))]
+    assert replica.tell(Fetched(Span(A1, 1, 1), answer), sender="a") == []
+    assert fetches(replica.tick(S.interval - 1)) == []
+    replica.machine.asks -= 1
+    assert fetches(replica.tick(S.interval)) == [("b", Span(A1, 1, 1))]
+
+
+def test_an_answer_that_does_not_come_makes_it_ask_the_other_copy() -> None:
+    replica = full()
+    replica.view(header(1, Span(A1, 1, 1)), now=0)
+    assert fetches(replica.tick(S.interval)) == [("b", Span(A1, 1, 1))]
+    assert fetches(replica.tick(2 * S.interval)) == [("a", Span(A1, 1, 1))]
+
+
+def test_gone_means_that_it_has_to_join_again() -> None:
+    replica = full()
+    replica.view(header(1, Span(A1, 1, 1)))
+    (leave,) = of(Exit, replica.tell(Fetched(Span(A1, 1, 1), GONE), sender="a"))
+    assert leave.wipe
+
+
+def test_rows_that_are_not_asked_for_are_not_taken() -> None:  # [11]
+    replica = full()
+    assert replica.tell(Fetched(Span(A1, 1, 1), GONE), sender="a") == []
+    replica.view(ROWS_OF_1)
+    assert replica.tell(Fetched(Span(A1, 9, 9), GONE), sender="a") == []
+    replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
+    replica.tell(Fetched(Span(B1, 1, 1), ROWS, "of b"), sender="b")
+    assert replica.tell(Fetched(Span(A1, 1, 2), ROWS, "again"), sender="a") == []
+    assert replica.tell(Fetched(Span(A1, 1, 2), GONE), sender="a") == []
+
+
+def test_only_what_is_missing_is_asked_for_again() -> None:
+    replica = full()
+    replica.view(ROWS_OF_1)
+    replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
+    assert [span for _, span in fetches(replica.tick(S.interval))] == [Span(B1, 1, 1)]
+
+
+def test_one_epoch_runs_at_a_time_in_order() -> None:  # [4]
+    replica = full()
+    effects = replica.view(header(1), header(2))
+    assert [run.header.epoch for run in of(Run, effects)] == [1]
+    assert of(Run, replica.tick(1)) == []
+    effects = replica.run(1)
+    assert [run.header.epoch for run in of(Run, effects)] == [2]
+
+
+def test_headers_are_taken_without_a_gap() -> None:  # [1]
+    replica = full()
+    replica.view(header(2), header(4))
+    assert replica.machine.headers == {}
+    replica.view(header(1), header(2), header(4))
+    assert set(replica.machine.headers) == {1, 2}
+
+
+def test_the_result_is_in_the_outbox_before_spark_may_commit() -> None:  # [8] no-outbox
+    replica = full()
+    replica.view(header(1))
+    effects = replica.tell(result(1))
+    assert effects == [
+        Write(("outbox", 1), "result 1"),
+        Write(("kept", 1), Kept(5, 101)),
+        Finish(1),
+    ]
+
+
+def test_a_result_that_nobody_waits_for_is_not_taken() -> None:  # [11]
+    replica = full()
+    replica.view(header(1))
+    assert replica.tell(result(2)) == []
+    assert full().tell(result(1)) == []
+
+
+def test_a_pair_that_the_generation_does_not_list_runs_muted() -> None:  # [2]
+    replica = full()
+    replica.view(header(1, generation=2), generations=(G2,))
+    assert replica.tell(result(1)) == [Finish(1)]
+    assert replica.volume["generation", 2] == G2
+
+
+def test_what_is_delivered_already_need_not_be_kept() -> None:  # [12]
+    replica = full()
+    replica.view(header(1), delivered=1)
+    assert replica.tell(result(1)) == [Finish(1)]
+
+
+def test_a_commit_is_acknowledged_and_offered() -> None:
+    replica = full()
+    replica.view(header(1), merges=("m0", "m1"))
+    effects = replica.run(1)
+    assert report(effects).committed == 1
+    assert sent(Offers, effects) == [
+        ("m0", Offers("x", ((1, 5, 101),))),
+        ("m1", Offers("x", ((1, 5, 101),))),
+    ]
+
+
+def test_a_result_is_not_offered_before_it_is_committed() -> None:
+    replica = full()
+    replica.view(header(1))
+    replica.tell(result(1))
+    assert sent(Offers, replica.tick(1)) == []
+
+
+def test_it_runs_only_so_far_ahead_of_delivery() -> None:  # [12]
+    settings = S._replace(max_undelivered=2)
+    replica = ran(2, settings)
+    assert of(Run, replica.view(header(3))) == []
+    effects = replica.view(delivered=1)
+    assert [run.header.epoch for run in of(Run, effects)] == [3]
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+def test_the_lowest_results_are_offered_as_many_as_the_window_has() -> None:  # [12]
+    replica = ran(4, S._replace(window=2))
+    offers = only(Offers, replica.tick(1)).offers
+    assert [epoch for epoch, _, _ in offers] == [1, 2]
+
+
+def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
+    replica = ran(2)
+    effects = replica.tell(Want(0, (1, 2, 3)), sender="m")
+    assert [(ship.to, ship.keys) for ship in of(Ship, effects)] == [
+        ("m", (("outbox", 1),)),
+        ("m", (("outbox", 2),)),
+    ]
+    answer = shipped(replica.volume, of(Ship, effects)[0])
+    assert answer == Answer("x", 1, 101, ("result 1",))
+    assert set(replica.machine.outbox) == {1, 2}
+    assert replica.tell(Want(2, ()), sender="m") == []
+    assert ("outbox", 1) in replica.volume
+
+
+def test_a_result_that_is_not_committed_is_not_sent() -> None:  # [4]
+    replica = full()
+    replica.view(header(1))
+    replica.tell(result(1))
+    assert replica.tell(Want(0, (1,)), sender="m") == []
+
+
+def test_what_is_delivered_is_dropped() -> None:  # [12]
+    replica = ran(3)
+    effects = replica.view(delivered=2)
+    assert of(Erase, effects) == [
+        Erase(("kept", 1)),
+        Erase(("outbox", 1)),
+        Erase(("kept", 2)),
+        Erase(("outbox", 2)),
+        Erase(("checkpoint", 0)),
+        Erase(("checkpoint", 1)),
+    ]
+    assert (set(replica.machine.outbox), replica.machine.checkpoints) == ({3}, [2, 3])
+    assert [epoch for epoch, _, _ in only(Offers, replica.tick(1)).offers] == [3]
+
+
+def test_the_last_state_stays_whatever_is_delivered() -> None:
+    replica = ran(2)
+    replica.view(delivered=9)
+    assert replica.machine.checkpoints == [2]
+
+
+def test_trimmed_headers_are_dropped_but_not_the_last_committed() -> None:  # [12] (i)
+    replica = ran(3)
+    replica.view(delivered=3, trim=2)
+    assert set(replica.machine.headers) == {3}
+    replica.view(delivered=3, trim=3)
+    assert set(replica.machine.headers) == {3}
+    assert ("header", 2) not in replica.volume
+
+
+def test_generations_that_no_kept_header_names_are_dropped() -> None:  # [12]
+    replica = ran(1)
+    carried = Generation(2, (("x", KEYS),))
+    replica.view(header(2, generation=2), generations=(carried,))
+    replica.run(2)
+    replica.view(delivered=2, trim=1, generations=())
+    assert set(replica.machine.generations) == {2}
+    assert ("generation", 1) not in replica.volume
+
+
+def test_what_the_lead_says_never_falls() -> None:  # [11]
+    replica = ran(2)
+    replica.view(delivered=2, trim=1)
+    replica.view(delivered=1, trim=0)
+    assert (replica.machine.delivered, replica.machine.trim) == (2, 1)
+
+
+def test_where_lanes_lie_is_remembered_for_a_bounded_number() -> None:  # [12]
+    replica = full()
+    many = tuple((LaneId("s", n), ("s", "t")) for n in range(40))
+    replica.view(lanes=many)
+    assert len(replica.machine.lanes) <= 32
+    replica.view(lanes=many[:32])
+    assert len(replica.machine.lanes) == 32
+    needed = full()
+    needed.view(header(1, Span(LaneId("s", 0), 1, 1)), lanes=many[:1])
+    needed.view(lanes=many)
+    assert LaneId("s", 0) in needed.machine.lanes
+
+
+# --- restarts -------------------------------------------------------------------------------
+
+
+def advance(replica: Replica) -> list[tuple[str, list[Effect]]]:
+    """The way of one epoch, step by step, with the effects of each."""
+    steps: list[tuple[str, Callable[[], list[Effect]]]] = [
+        ("view", lambda: replica.machine.handle(0, LEAD, view(header(1, Span(A1, 1, 1))))),
+        ("rows", lambda: replica.machine.handle(0, LEAD, Fetched(Span(A1, 1, 1), ROWS, "rows"))),
+        ("result", lambda: replica.machine.handle(0, None, result(1))),
+        ("commit", lambda: replica.machine.handle(0, None, BatchCommitted(1))),
+    ]
+    found = []
+    for name, step in steps:
+        if name == "commit":
+            carry_out(replica.volume, [Write(("checkpoint", 1), "state 1")])
+        found.append((name, step()))
+    return found
+
+
+def test_a_process_that_dies_anywhere_in_an_epoch_does_the_same_again() -> None:
+    """[4] [8] no-outbox: fetch, run, outbox, commit, acknowledge; killed at every point."""
+    replica = full()
+    volume = dict(replica.volume)
+    for name, effects in advance(replica):
+        if name == "commit":
+            volume["checkpoint", 1] = "state 1"
+        for crashed in crashes(volume, effects):
+            again = Replica(dict(crashed))
+            committed = ("checkpoint", 1) in crashed
+            assert again.machine.committed == (1 if committed else 0)
+            if committed:
+                # Its result is there: nobody has to compute it again.
+                assert again.machine.outbox == {1: Kept(5, 101)}
+                assert again.volume["outbox", 1] == "result 1"
+            else:
+                finish(again)
+            assert again.volume["checkpoint", 1] == "state 1"
+            assert again.volume["outbox", 1] == "result 1"
+        carry_out(volume, effects)
+
+
+def finish(replica: Replica) -> None:
+    """The epoch from its header on, on a restarted process."""
+    replica.view(header(1, Span(A1, 1, 1)))
+    effects = replica.tick(0)
+    if not of(Run, effects):
+        replica.tell(Fetched(Span(A1, 1, 1), ROWS, "rows"), sender="a")
+    replica.run(1)
+    assert replica.machine.committed == 1
+
+
+def test_a_restart_finds_everything_again() -> None:  # (h)
+    replica = ran(3)
+    replica.view(delivered=1)
+    again = Replica(dict(replica.volume))
+    for name in ("committed", "checkpoints", "headers", "generations", "outbox", "verified"):
+        assert getattr(again.machine, name) == getattr(replica.machine, name)
+
+
+# --- the rest -------------------------------------------------------------------------------
+
+
+def test_it_stops_at_once_or_after_the_batch_that_runs() -> None:
+    assert ran(1).tell(Terminate()) == [Exit("stopped")]
+    replica = full()
+    replica.view(header(1), header(2))
+    assert replica.tell(Terminate()) == []
+    effects = replica.run(1)
+    assert isinstance(effects[-1], Exit)
+    assert report(effects).committed == 1
+    assert of(Run, effects) == []
+    assert len(sent(Offers, effects)) == 1
+
+
+def test_after_being_told_to_stop_no_epoch_begins() -> None:
+    replica = full()
+    replica.tell(Terminate())
+    assert of(Run, replica.view(header(1))) == []
+
+
+def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
+    replica = ran(2)
+    ((to, answer),) = sent(Present, replica.tell(Muster(5), sender="c"))
+    assert to == "c"
+    assert answer == Present(5, "replica", "x", 2, True, -1, 0, (header(1), header(2)), (G1,))
+
+
+def test_after_a_muster_lower_terms_are_refused() -> None:  # (i)
+    replica = ran(1)
+    replica.tell(Muster(5), sender="c")
+    assert replica.view(standing=DISPLACED, version=(4, 99)) == []
+    assert replica.tell(Muster(4), sender="b") == []
+
+
+def test_effects_of_a_run_are_written_before_spark_starts() -> None:  # (i)
+    replica = full()
+    effects = replica.view(header(1))
+    kinds = [type(effect) for effect in effects if type(effect) is not Send]
+    assert kinds == [Write, Write, Run]
