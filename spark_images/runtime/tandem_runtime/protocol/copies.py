@@ -115,7 +115,9 @@ class Copies:
         kept = self.lanes.get(lane)
         if kept is None or through <= kept.copy.base:
             return []
-        return self._drop(lane, kept, min(through, kept.copy.through))
+        # What is forgotten everywhere need not have been copied.
+        kept.copy.through = max(kept.copy.through, through)
+        return self._drop(lane, kept, through)
 
     def _drop(self, lane: LaneId, kept: KeptLane, through: int) -> list[Effect]:
         first, kept.copy.base = kept.copy.base + 1, max(kept.copy.base, through)

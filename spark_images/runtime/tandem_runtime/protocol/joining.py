@@ -7,8 +7,11 @@ copied at one epoch, each reduced to the keys of the new pair.
 
 from __future__ import annotations
 
-from tandem_runtime.protocol.effects import Effect, Install, Send
-from tandem_runtime.protocol.messages import CopyState, StateCopied
+from typing import NamedTuple, Protocol
+
+from tandem_runtime.protocol.data import Generation, Header
+from tandem_runtime.protocol.effects import Effect, Install, Key, Send, Ship
+from tandem_runtime.protocol.messages import CopyRefused, CopyState, StateCopied
 
 TRIES = 4
 """How often parents are asked for one epoch before a later one is taken."""
@@ -82,3 +85,46 @@ class Joining:
     def from_twin(self) -> bool:
         """Is it a twin that is copied, so that its results come along?"""
         return self.epoch is None
+
+
+class Kept(NamedTuple):
+    """A result in an outbox: what an offer says of it. Its bytes are on the volume."""
+
+    size: int
+    digest: int
+
+
+class Holder(Protocol):
+    """What a replica must know of itself to be copied from."""
+
+    verified: bool
+    committed: int
+    checkpoints: list[int]
+    outbox: dict[int, Kept]
+    headers: dict[int, Header]
+    generations: dict[int, Generation]
+
+
+def shipped_state(holder: Holder, to: str, request: CopyState) -> Effect:
+    """The answer to a joiner: the whole tree for a twin, one epoch's state for another pair."""
+    whole = request.epoch is None
+    epoch = holder.committed if request.epoch is None else request.epoch
+    if not holder.verified or epoch not in holder.checkpoints:
+        return Send(to, CopyRefused(request.pair))
+    kept = sorted(e for e in holder.outbox if e <= epoch) if whole else []
+    older = tuple(e for e in holder.checkpoints if e < epoch) if whole else ()
+    header = holder.headers.get(epoch)
+    reply = StateCopied(
+        pair=request.pair,
+        epoch=epoch,
+        header=header,
+        generation=holder.generations.get(header.generation) if header else None,
+        outbox=tuple((e, *holder.outbox[e]) for e in kept),
+        older=older,
+    )
+    files: tuple[Key, ...] = (
+        ("checkpoint", epoch),
+        *(("outbox", e) for e in kept),
+        *(("checkpoint", e) for e in older),
+    )
+    return Ship(to, reply, files, request.keys)

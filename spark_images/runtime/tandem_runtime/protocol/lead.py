@@ -60,6 +60,7 @@ _RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
     lead_seats.verifications,
     lead_lanes.openings,
     lead_lanes.settlements,
+    lead_lanes.lost_lanes,
     lead_lanes.closings,
     lead_lanes.buddy_changes,
     lead_lanes.ownerships,

@@ -69,14 +69,16 @@ def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
             continue
         sealed = _buddy_answer(hear, lane, state)
         if sealed is not None:
-            yield LaneClosed(lane, sealed.through, sealed.notes)
+            # A buddy filled late need not have what was forgotten before it was told so.
+            yield LaneClosed(lane, max(sealed.through, state.trimmed), sealed.notes)
             continue
         if state.buddy and state.buddy not in hear.gone and not hear.silent(state.buddy, now):
             continue
         report = hear.lanes.get(lane)
         if lane.split in hear.gone:
-            if state.buddy is None or state.buddy in hear.gone:
-                yield from _lost_lane(book, hear, lane, state)
+            if _nobody_has(hear, lane, state):
+                # Rows beyond are read again from the source, which says so if it cannot.
+                yield LaneClosed(lane, state.reach, ())
         elif report is not None and not hear.silent(lane.split, now):
             if report.live:
                 yield LaneResumed(lane)
@@ -96,24 +98,29 @@ def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None
     return None
 
 
-def _lost_lane(book: Book, hear: Hearsay, lane: LaneId, state: Lane) -> Iterator[Entry]:
-    """Both copies of a lane are gone: it ends where headers reach, and that may be a loss.
+def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+    """Closed lanes of which both copies are gone while somebody may still need them.
 
-    Rows beyond that are read again from the source, which says so if it cannot give them. Rows
-    within are lost unless every pair has a replica that is past them; its twin lapses.
+    Their rows are lost unless every pair has a replica that is past them; its twin lapses.
     """
-    yield LaneClosed(lane, state.reach, ())
-    epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
-    if not epochs:
-        return
-    for pair in book.living_pairs():
-        if faster(book, hear, pair) < max(epochs) and pair in book.pairs(book.generation):
-            yield DataLost(f"lane {lane.split}/{lane.number}", f"needed by {pair}")
-            return
-    for pair, seats in book.seats.items():
-        for number, seat in enumerate(seats):
-            if seat and not seat.lapsed and committed(seat, hear) < max(epochs):
-                yield Lapsed(pair, number, seat.volume)
+    for lane, state in book.lanes.items():
+        name = f"lane {lane.split}/{lane.number}"
+        if state.state != CLOSED or name in book.lost or not _nobody_has(hear, lane, state):
+            continue
+        epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
+        last = max(epochs, default=0)
+        needing = [p for p in book.pairs(book.generation) if faster(book, hear, p) < last]
+        if needing:
+            yield DataLost(name, f"needed by {needing[0]}")
+            continue
+        for pair, seats in book.seats.items():
+            for number, seat in enumerate(seats):
+                if seat and not seat.lapsed and committed(seat, hear) < last:
+                    yield Lapsed(pair, number, seat.volume)
+
+
+def _nobody_has(hear: Hearsay, lane: LaneId, state: Lane) -> bool:
+    return lane.split in hear.gone and (state.buddy is None or state.buddy in hear.gone)
 
 
 def ownerships(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:

@@ -275,9 +275,10 @@ class CopyState(NamedTuple):
 
 
 class StateCopied(NamedTuple):
-    """A holder to a joiner. The payload is the checkpoint, then the outbox of `outbox`.
+    """A holder to a joiner. The payload: the checkpoint, the outbox, the state of `older` epochs.
 
-    The epoch's header and generation come along: they stand in Spark's offset.
+    The epoch's header and generation come along: they stand in Spark's offset. Older state comes
+    with a twin's whole tree: another pair may have to be built from it.
     """
 
     pair: str
@@ -285,6 +286,7 @@ class StateCopied(NamedTuple):
     header: Header | None
     generation: Generation | None
     outbox: tuple[tuple[int, int, int], ...]
+    older: tuple[int, ...]
     payload: object = None
 
 

@@ -9,7 +9,7 @@ that header's positions. What cannot be had any more is said aloud: `DataLost`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from tandem_runtime.protocol.book import CLOSED, Book, Lane, Seat
 from tandem_runtime.protocol.data import Generation, Header, Intent, LaneId, Settings
@@ -69,13 +69,20 @@ class Mustering:
         ]
         return [(-committed, volume) for committed, volume in sorted(found)]
 
-    def rebuilt(self, intent: Intent) -> tuple[Book, list[tuple[str, str]]]:
+    def _sinks(self, intent: Intent) -> list[int]:
+        """How far the sinks of each slot are, as the merge knows that knows most."""
+        return [
+            max((a.delivered for a in self.present.values() if a.slot == slot), default=0)
+            for slot in range(intent.slots)
+        ]
+
+    def rebuilt(self, intent: Intent, gone: Container[str]) -> tuple[Book, list[tuple[str, str]]]:
         """The book as far as it can be known, and what is lost."""
         book = Book()
         last = self.last_header()
         generations = self._generations(intent)
         lost: list[tuple[str, str]] = []
-        sinks = [a.delivered for a in self.present.values() if a.kind == "merge"]
+        sinks = self._sinks(intent)
         if last is None:
             lost.extend(("sinks", "ahead of every header") for d in sinks if d > 0)
             return book, lost[:1]
@@ -93,7 +100,7 @@ class Mustering:
         for header in book.headers.values():
             if header.generation in generations:
                 book.know(generations[header.generation])
-        lost.extend(self._lanes(book))
+        lost.extend(self._lanes(book, gone))
         return book, lost
 
     def _seat_everyone(self, book: Book, first: int) -> Iterator[tuple[str, str]]:
@@ -116,7 +123,7 @@ class Mustering:
         book.headers = {e: known[e] for e in range(book.trim + 1, book.epoch + 1)}
         book.delivered = min(sinks, default=0)
 
-    def _lanes(self, book: Book) -> Iterator[tuple[str, str]]:
+    def _lanes(self, book: Book, gone: Container[str]) -> Iterator[tuple[str, str]]:
         """Lanes that kept headers speak of, closed where headers reach; what nobody has is lost."""
         for header in book.headers.values():
             for lane, first, last in header.spans:
@@ -124,7 +131,7 @@ class Mustering:
                 book.lanes[lane] = before._replace(reach=last, last=last)
         for lane, state in list(book.lanes.items()):
             holders = self.copies.get(lane, {})
-            whole = [v for v, through in holders.items() if through >= state.last]
+            whole = [v for v, last in holders.items() if last >= state.last and v not in gone]
             buddies = [volume for volume in whole if volume != lane.split]
             book.lanes[lane] = state._replace(buddy=buddies[0] if buddies else None)
             if not whole and _needed(book, lane):

@@ -8,7 +8,7 @@ process that dies anywhere in between starts at its last commit and does the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, cast
+from typing import cast
 
 from tandem_runtime.protocol import messages
 from tandem_runtime.protocol.contact import Contact
@@ -25,7 +25,7 @@ from tandem_runtime.protocol.effects import (
     Ship,
     Write,
 )
-from tandem_runtime.protocol.joining import Joining
+from tandem_runtime.protocol.joining import Joining, Kept, shipped_state
 from tandem_runtime.protocol.messages import (
     Answer,
     BatchCommitted,
@@ -45,13 +45,6 @@ from tandem_runtime.protocol.messages import (
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
-
-
-class Kept(NamedTuple):
-    """A result in the outbox: what an offer says of it. Its bytes are on the volume."""
-
-    size: int
-    digest: int
 
 
 class ReplicaMachine:
@@ -209,7 +202,16 @@ class ReplicaMachine:
         if not install:
             return []
         effects = self._keep_outbox(message) if self.joining.from_twin else []
-        return [*effects, *self._keep_header(message), *install]
+        return [*effects, *self._keep_older(message), *self._keep_header(message), *install]
+
+    def _keep_older(self, message: StateCopied) -> list[Effect]:
+        """State of epochs before the last one, as far as the twin still had it."""
+        values = cast("tuple[object, ...]", message.payload)[1 + len(message.outbox) :]
+        self.checkpoints = sorted({*self.checkpoints, *message.older})
+        return [
+            Write(("checkpoint", epoch), value)
+            for epoch, value in zip(message.older, values, strict=True)
+        ]
 
     def _keep_header(self, message: StateCopied) -> list[Effect]:
         """The header of the epoch that the state is of: rule (i) may need it."""
@@ -225,7 +227,7 @@ class ReplicaMachine:
     def _keep_outbox(self, message: StateCopied) -> list[Effect]:
         """A twin's results come with its state: once it dies nobody else has them [8]."""
         effects: list[Effect] = []
-        values = cast("tuple[object, ...]", message.payload)[1:]
+        values = cast("tuple[object, ...]", message.payload)[1 : 1 + len(message.outbox)]
         for (epoch, size, digest), value in zip(message.outbox, values, strict=True):
             self.outbox[epoch] = Kept(size, digest)
             effects.append(Write(("outbox", epoch), value))
@@ -234,25 +236,16 @@ class ReplicaMachine:
 
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
         """The copy is verified: a full, late member from now on."""
-        stale = [Erase(("checkpoint", e)) for e in self.checkpoints if e != message.epoch]
+        stale = [Erase(("checkpoint", e)) for e in self.checkpoints if e > message.epoch]
         self.committed = message.epoch
-        self.checkpoints = [message.epoch]
+        self.checkpoints = [*(e for e in self.checkpoints if e < message.epoch), message.epoch]
         self.verified = True
         self.joining = Joining(self.pair, self.keys, now)
         return [*stale, Write(("verified",), True), *self._report(now)]
 
     def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
-        """A joiner wants state: the last committed, with the outbox, or that of an epoch."""
-        epoch = self.committed if message.epoch is None else message.epoch
-        if not self.verified or epoch not in self.checkpoints:
-            return [Send(sender.volume, CopyRefused(message.pair))]
-        kept = sorted(e for e in self.outbox if e <= epoch) if message.epoch is None else []
-        outbox = tuple((e, self.outbox[e].size, self.outbox[e].digest) for e in kept)
-        files = (("checkpoint", epoch), *(("outbox", e) for e in kept))
-        header = self.headers.get(epoch)
-        generation = self.generations.get(header.generation) if header else None
-        reply = StateCopied(message.pair, epoch, header, generation, outbox)
-        return [Ship(sender.volume, reply, files, message.keys)]
+        """A joiner wants state."""
+        return [shipped_state(self, sender.volume, message)]
 
     # --- epochs -------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ class Succession:
         """Go on once enough have answered the muster (i)."""
         if self.intent is None or not mustering.complete(self.intent, now):
             return []
-        book, lost = mustering.rebuilt(self.intent)
+        book, lost = mustering.rebuilt(self.intent, self.gone)
         for subject, why in lost:
             book.apply(DataLost(subject, why))
         effects = self.log.reset((mustering.term, 0), 0, book)

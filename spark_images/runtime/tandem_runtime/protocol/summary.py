@@ -49,7 +49,7 @@ def summarise(lead: Lead, now: int) -> Summary:
     pairs = []
     for name in book.living_pairs():
         seats = []
-        for seat in book.seats[name]:
+        for seat in book.seats.get(name, ()):
             if seat is not None:
                 through = committed(seat, hear)
                 synced = (
@@ -85,7 +85,7 @@ def _vulnerable(book: Book, lead: Lead) -> list[str]:
 
 
 def _full_members(book: Book, pair: str) -> int:
-    seats = book.seats[pair]
+    seats = book.seats.get(pair, ())
     return sum(1 for s in seats if s and s.verified and not s.lapsed and not s.called)
 
 
