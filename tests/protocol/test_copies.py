@@ -215,11 +215,12 @@ def test_an_own_lane_is_trimmed_under_its_own_key() -> None:  # [5]
     assert effects == [Write(("lane", A1), 1), Erase(("chunk", A1, 1))]
 
 
-def test_no_more_is_trimmed_than_is_here() -> None:
+def test_a_copy_need_not_have_had_what_is_forgotten_everywhere() -> None:
     keeper = holding(1, 2)
     keeper.do(keeper.copies.trim(B1, 9))
     kept = keeper.copies.lanes[B1]
-    assert (kept.copy.base, kept.copy.through) == (2, 2)
+    assert (kept.copy.base, kept.copy.through) == (9, 9)
+    assert not any(key[0] == "chunk" for key in keeper.volume)
 
 
 def test_a_lane_that_is_over_leaves_nothing_behind() -> None:  # [12]

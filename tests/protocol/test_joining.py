@@ -11,7 +11,7 @@ PARENTS: Groups = (("p0", "p1"), ("q0", "q1"))
 
 
 def state(epoch: int, payload: object = None) -> StateCopied:
-    return StateCopied("x", epoch, None, None, (), payload)
+    return StateCopied("x", epoch, None, None, (), (), payload)
 
 
 def joining() -> Joining:

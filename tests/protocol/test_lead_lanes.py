@@ -28,6 +28,7 @@ from tandem_runtime.protocol.hearsay import Heard, Hearsay
 from tandem_runtime.protocol.lead_lanes import (
     buddy_changes,
     closings,
+    lost_lanes,
     lost_partitions,
     may_get_owner,
     open_lanes,
@@ -232,37 +233,49 @@ def test_a_lost_lane_without_any_buddy() -> None:
 
 def test_rows_that_a_pair_still_needs_are_said_to_be_lost() -> None:  # [1] DataLost
     book = running_book(header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 4)), LaneClosing(A1))
-    closed, lost = settlements(book, both_gone(x0=1, x1=0), 0)
+    (closed,) = settlements(book, both_gone(x0=1, x1=0), 0)
     assert closed == LaneClosed(A1, 4, ())
+    book.apply(closed)
+    (lost,) = lost_lanes(book, both_gone(x0=1, x1=0), 0)
     assert isinstance(lost, DataLost)
     assert lost.subject == "lane a/1"
+    book.apply(lost)
+    assert list(lost_lanes(book, both_gone(x0=1, x1=0), 0)) == []
+
+
+def test_a_closed_lane_of_which_one_copy_is_left_is_not_lost() -> None:  # [1]
+    book = running_book(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
+    hear = hearsay(replicas={"x0": replica_report(0)}, gone={"a"})
+    assert list(lost_lanes(book, hear, 0)) == []
 
 
 def test_rows_that_only_the_slower_replica_needs_make_it_lapse() -> None:  # [5]
-    book = running_book(header(1, Span(A1, 1, 2)), header(2), LaneClosing(A1))
-    found = list(settlements(book, both_gone(x0=1, x1=0), 0))
-    assert found == [LaneClosed(A1, 2, ()), Lapsed("x", 1, "x1")]
+    closing = (LaneClosing(A1), LaneClosed(A1, 2, ()))
+    book = running_book(header(1, Span(A1, 1, 2)), header(2), *closing)
+    assert list(lost_lanes(book, both_gone(x0=1, x1=0), 0)) == [Lapsed("x", 1, "x1")]
 
 
 def test_rows_that_everybody_has_are_not_missed() -> None:
-    book = running_book(header(1, Span(A1, 1, 2)), LaneClosing(A1))
-    found = list(settlements(book, both_gone(x0=1, x1=1), 0))
-    assert found == [LaneClosed(A1, 2, ())]
+    book = running_book(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
+    assert list(lost_lanes(book, both_gone(x0=1, x1=1), 0)) == []
 
 
 def test_the_lapsed_are_not_asked_about_a_lost_lane_again() -> None:
-    book = running_book(header(1, Span(A1, 1, 2)), Lapsed("x", 1, "x1"), LaneClosing(A1))
-    found = list(settlements(book, both_gone(x0=1, x1=0), 0))
-    assert found == [LaneClosed(A1, 2, ())]
+    closing = (LaneClosing(A1), LaneClosed(A1, 2, ()))
+    book = running_book(header(1, Span(A1, 1, 2)), Lapsed("x", 1, "x1"), *closing)
+    assert list(lost_lanes(book, both_gone(x0=1, x1=0), 0)) == []
 
 
 def test_a_shadow_that_needs_a_lost_lane_loses_no_data() -> None:
     shadow = G1._replace(number=2, pairs=(("y", ""),))
     book = running_book(
-        GenerationKnown(shadow, 2), *seated("y", "y0"), header(1, Span(A1, 1, 2)), LaneClosing(A1)
+        GenerationKnown(shadow, 2),
+        *seated("y", "y0"),
+        header(1, Span(A1, 1, 2)),
+        LaneClosing(A1),
+        LaneClosed(A1, 2, ()),
     )
-    found = list(settlements(book, both_gone(x0=1, x1=1), 0))
-    assert found == [LaneClosed(A1, 2, ()), Lapsed("y", 0, "y0")]
+    assert list(lost_lanes(book, both_gone(x0=1, x1=1), 0)) == [Lapsed("y", 0, "y0")]
 
 
 # --- owners of partitions ------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from tandem_runtime.protocol.effects import (
     Ship,
     Write,
 )
+from tandem_runtime.protocol.joining import Kept
 from tandem_runtime.protocol.messages import (
     COMPLETED,
     DISPLACED,
@@ -64,7 +65,7 @@ from tandem_runtime.protocol.messages import (
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
-from tandem_runtime.protocol.replica import Kept, ReplicaMachine
+from tandem_runtime.protocol.replica import ReplicaMachine
 
 LEAD = peer("a")
 KEYS = "keys of x"
@@ -242,7 +243,7 @@ def test_the_first_of_a_pair_begins_with_the_empty_state() -> None:
 def copied(epoch: int = 3, outbox: tuple[int, ...] = (2, 3)) -> StateCopied:
     kept = tuple((e, 5, 100 + e) for e in outbox)
     payload = (f"state {epoch}", *(f"result {e}" for e in outbox))
-    return StateCopied("x", epoch, header(epoch), G1, kept, payload)
+    return StateCopied("x", epoch, header(epoch), G1, kept, (), payload)
 
 
 def joined() -> tuple[Replica, list[Effect]]:
@@ -297,12 +298,12 @@ def test_state_from_parents_brings_no_outbox() -> None:
     assert replica.volume["header", 3] == header(3)
 
 
-def test_older_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
-    replica = Replica({("checkpoint", 1): "half", ("checkpoint", 3): "state 3"})
+def test_newer_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
+    replica = Replica({("checkpoint", e): f"state {e}" for e in (1, 3, 4)})
     assert not replica.machine.verified
     effects = replica.tell(Installed(3))
-    assert of(Erase, effects) == [Erase(("checkpoint", 1))]
-    assert replica.machine.checkpoints == [3]
+    assert of(Erase, effects) == [Erase(("checkpoint", 4))]
+    assert replica.machine.checkpoints == [1, 3]
 
 
 def test_a_joiner_asks_again_after_an_interval() -> None:
@@ -327,12 +328,14 @@ def test_a_twin_gets_the_last_state_with_every_result_not_delivered() -> None:  
     replica.view(delivered=1)
     (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
     assert ship.to == "n"
-    assert ship.keys == (("checkpoint", 3), ("outbox", 2), ("outbox", 3))
+    older = (("checkpoint", 1), ("checkpoint", 2))
+    assert ship.keys == (("checkpoint", 3), ("outbox", 2), ("outbox", 3), *older)
     assert ship.select is None
     message = shipped(replica.volume, ship)
     assert (message.epoch, message.header, message.generation) == (3, header(3), G1)
     assert message.outbox == ((2, 5, 102), (3, 5, 103))
-    assert message.payload == ("state 3", "result 2", "result 3")
+    assert message.older == (1, 2)
+    assert message.payload == ("state 3", "result 2", "result 3", "state 1", "state 2")
 
 
 def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
@@ -340,7 +343,7 @@ def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
     replica.view(header(2))
     replica.tell(result(2))
     (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
-    assert ship.keys == (("checkpoint", 1), ("outbox", 1))
+    assert ship.keys == (("checkpoint", 1), ("outbox", 1), ("checkpoint", 0))
 
 
 def test_a_child_gets_the_state_of_one_epoch_reduced_to_its_keys() -> None:
