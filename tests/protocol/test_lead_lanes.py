@@ -48,6 +48,7 @@ from tandem_runtime.protocol.records import (
     LaneResumed,
     Lapsed,
     PartitionOwned,
+    Vacated,
 )
 
 LATE = S.silence
@@ -275,7 +276,7 @@ def test_a_shadow_that_needs_a_lost_lane_loses_no_data() -> None:
         LaneClosing(A1),
         LaneClosed(A1, 2, ()),
     )
-    assert list(lost_lanes(book, both_gone(x0=1, x1=1), 0)) == [Lapsed("y", 0, "y0")]
+    assert list(lost_lanes(book, both_gone(x0=1, x1=1), 0)) == [Vacated("y", 0, "y0", "lapsed")]
 
 
 # --- owners of partitions ------------------------------------------------------------------------

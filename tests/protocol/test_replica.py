@@ -515,7 +515,7 @@ def test_the_lowest_results_are_offered_as_many_as_the_window_has() -> None:  # 
 
 def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
     replica = ran(2)
-    effects = replica.tell(Want(0, (1, 2, 3)), sender="m")
+    effects = replica.tell(Want((1, 2, 3)), sender="m")
     assert [(ship.to, ship.keys) for ship in of(Ship, effects)] == [
         ("m", (("outbox", 1),)),
         ("m", (("outbox", 2),)),
@@ -523,7 +523,7 @@ def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
     answer = shipped(replica.volume, of(Ship, effects)[0])
     assert answer == Answer("x", 1, 101, ("result 1",))
     assert set(replica.machine.outbox) == {1, 2}
-    assert replica.tell(Want(2, ()), sender="m") == []
+    assert replica.tell(Want(()), sender="m") == []
     assert ("outbox", 1) in replica.volume
 
 
@@ -531,7 +531,7 @@ def test_a_result_that_is_not_committed_is_not_sent() -> None:  # [4]
     replica = full()
     replica.view(header(1))
     replica.tell(result(1))
-    assert replica.tell(Want(0, (1,)), sender="m") == []
+    assert replica.tell(Want((1,)), sender="m") == []
 
 
 def test_what_is_delivered_is_dropped() -> None:  # [12]

@@ -24,7 +24,7 @@ class Peer(NamedTuple):
 class Place(NamedTuple):
     """Content of the register. Every swap raises the version, every new lead the term.
 
-    Whoever swaps writes itself as lead, so the content tells who wrote it.
+    Whoever swaps writes itself as lead, so the content tells who wrote it [10].
     """
 
     version: int
@@ -101,8 +101,8 @@ class Generation(NamedTuple):
 class Header(NamedTuple):
     """Closes an epoch: what it holds, who answers for it, and where time stands.
 
-    `marks` and `watermarks` are complete, not changes, so that any header alone tells from where
-    every source partition goes on.
+    It never changes once it is out [3]. `marks` and `watermarks` are complete, not changes, so
+    that any header alone tells from where every source partition goes on.
     """
 
     epoch: int
@@ -124,7 +124,7 @@ class Stream(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """The operator's document: what the pipeline should become. One writer, versioned.
+    """The operator's document: what the pipeline should become. One writer, versioned [10].
 
     `generations` are those to be known; one that is missing although it was there and was never
     the target has been given up. `primaries` are (pair, volume).

@@ -21,6 +21,7 @@ from tandem_runtime.protocol.records import (
     LaneResumed,
     Lapsed,
     PartitionOwned,
+    Vacated,
 )
 
 
@@ -101,7 +102,8 @@ def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None
 def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Closed lanes of which both copies are gone while somebody may still need them.
 
-    Their rows are lost unless every pair has a replica that is past them; its twin lapses.
+    Their rows are lost unless every pair has a replica that is past them; its twin lapses [5].
+    Replicas of other generations that would need them let go.
     """
     for lane, state in book.lanes.items():
         name = f"lane {lane.split}/{lane.number}"
@@ -109,14 +111,19 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
             continue
         epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
         last = max(epochs, default=0)
-        needing = [p for p in book.pairs(book.generation) if faster(book, hear, p) < last]
+        current = book.pairs(book.generation) if book.generation else ()
+        needing = [pair for pair in current if faster(book, hear, pair) < last]
         if needing:
             yield DataLost(name, f"needed by {needing[0]}")
             continue
         for pair, seats in book.seats.items():
             for number, seat in enumerate(seats):
-                if seat and not seat.lapsed and committed(seat, hear) < last:
+                if seat is None or seat.lapsed or committed(seat, hear) >= last:
+                    continue
+                if pair in current:
                     yield Lapsed(pair, number, seat.volume)
+                else:
+                    yield Vacated(pair, number, seat.volume, "lapsed")
 
 
 def _nobody_has(hear: Hearsay, lane: LaneId, state: Lane) -> bool:

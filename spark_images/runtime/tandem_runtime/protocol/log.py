@@ -60,7 +60,7 @@ class OwnedLog:
 
     @property
     def published(self) -> int:
-        """The last entry that is on every member now required (d)."""
+        """The last entry that is on every member now required (d): only such are shown [6]."""
         return self.acked if self.bond in _REQUIRED else self.end
 
     @property
@@ -146,7 +146,7 @@ class OwnedLog:
 class LogCopy:
     """The buddy's side: what it holds, and under which fence.
 
-    A fence admits writes of the fill that made it. A sealed copy admits nothing more, so that its
+    An entry once taken never changes [3]. A fence admits writes of the fill that made it. A sealed copy admits nothing more, so that its
     last entry can be told as the end of the log; only a new fill of a higher fence unseals it.
     """
 

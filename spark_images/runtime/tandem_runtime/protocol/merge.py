@@ -155,7 +155,7 @@ class MergeMachine:
     def _offered(self, now: int, sender: Peer, message: Offers) -> list[Effect]:
         """A replica tells what it has."""
         if not self.active or sender.volume not in self.holders.get(message.pair, ()):
-            return [Send(sender.volume, Want(self.delivered, ()))]
+            return []
         last = self.delivered + self.settings.window
         effects: list[Effect] = []
         for epoch, _, digest in message.offers:
@@ -206,9 +206,7 @@ class MergeMachine:
                 volume = self._whom_to_ask((pair, epoch), now)
                 if volume is not None:
                     wanted.setdefault(volume, []).append(epoch)
-        return [
-            Send(volume, Want(self.delivered, tuple(epochs))) for volume, epochs in wanted.items()
-        ]
+        return [Send(volume, Want(tuple(epochs))) for volume, epochs in wanted.items()]
 
     def _whom_to_ask(self, slot: Slot, now: int) -> str | None:
         """The replica to ask for an answer, or none if it came or is on its way."""

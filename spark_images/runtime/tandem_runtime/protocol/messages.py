@@ -304,9 +304,11 @@ class Offers(NamedTuple):
 
 
 class Want(NamedTuple):
-    """A merge to a replica: how far is delivered, and which epochs I want now."""
+    """A merge to a replica: which epochs I want now.
 
-    delivered: int
+    How far is delivered, and what may be dropped, only the lead says: it knows every slot.
+    """
+
     epochs: tuple[int, ...]
 
 
