@@ -146,8 +146,9 @@ class OwnedLog:
 class LogCopy:
     """The buddy's side: what it holds, and under which fence.
 
-    An entry once taken never changes [3]. A fence admits writes of the fill that made it. A sealed copy admits nothing more, so that its
-    last entry can be told as the end of the log; only a new fill of a higher fence unseals it.
+    An entry once taken never changes [3]. A fence admits writes of the fill that made it. A sealed
+    copy admits nothing more, so that its last entry can be told as the end of the log; only a new
+    fill of a higher fence unseals it.
     """
 
     __slots__ = ("base", "fence", "sealed", "through")
