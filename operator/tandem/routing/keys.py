@@ -42,6 +42,8 @@ HASH_SCHEME = 1
 NULL_HASH = np.uint64(SEED)
 
 _SAMPLE_ROWS = 8_192
+_SAMPLE_PART = 8
+"""The sample is at most one in so many rows, lest looking costs as much as it saves."""
 _DECIMAL_BYTES = 16
 _MICROSECONDS_IN = {"s": 1_000_000, "ms": 1_000}
 _NANOSECONDS_IN_A_MICROSECOND = 1_000
@@ -179,7 +181,7 @@ def _repeats(column: Column) -> bool:
     Of n rows drawn from D equally likely keys about n*n/2D repeat another one, which gives D from
     a sample. Finding the distinct values costs about half of hashing them all.
     """
-    sample = min(len(column), _SAMPLE_ROWS)
+    sample = min(len(column) // _SAMPLE_PART, _SAMPLE_ROWS)
     repeats = sample - pc.count_distinct(column.slice(0, sample), mode="all").as_py()
     return bool(repeats * len(column) > sample * sample)
 

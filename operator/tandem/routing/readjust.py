@@ -19,7 +19,7 @@ MOST_CANDIDATES = 3_000_000
 _MANY_CANDIDATES = 5_000
 """From here on swaps, which are most of the candidates, wait until no move is good enough."""
 
-_LEAST_FALLS = (0.1, 0.01, 0.001, 0.0001)
+_LEAST_FALLS = (0.1, 0.01, 0.001)
 """Parts of itself by which ρ must fall in one adjustment; each once nothing does the one before.
 
 Gains are per volume moved, so without this a long row of all but useless swaps of near-equals
