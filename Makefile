@@ -11,7 +11,7 @@ heading = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(SET_UP) ## Make .venv with bin/tandem, from the locked versions
@@ -71,6 +71,11 @@ test: ## Everything above; what CI runs
 .PHONY: reference
 reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
 	@$(BIN)/python -m tandem.reference > docs/reference.md
+
+.PHONY: bench-routing
+bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures of routing
+	$(call heading,bench: routing)
+	@$(BIN)/python -m bench.routing
 
 .PHONY: lock
 lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
