@@ -258,95 +258,95 @@ def _retire_at_cut(known: book.Book, _hear: object, _now: int) -> Iterator[Entry
             yield PairsRetired(old)
 
 
-def _plants() -> Iterator[Plant]:
-    def plant(name: str, what: str, *swaps: Swap) -> Plant:
-        return Plant(name, what, _substituted(*swaps))
+def _plant(name: str, what: str, *swaps: Swap) -> Plant:
+    return Plant(name, what, _substituted(*swaps))
 
-    machine = replica.ReplicaMachine
-    yield plant(
+
+_ALL = (
+    _plant(
         "forget-unpublished",
         "a new lead forgets headers that it holds but never saw published",
         (header_log.HeaderLog, "fold", _fold_published_headers),
-    )
-    yield plant(
+    ),
+    _plant(
         "stale-buddy",
         "a lead publishes on an acknowledgement of a buddy that is no longer required",
         (lead, "OwnedLog", _StaleBuddyLog),
         (lead.Lead, "_write", _write_to_former_too),
-    )
-    yield plant(
+    ),
+    _plant(
         "name-before-fill",
         "a new buddy is named before it has the log",
         (log.OwnedLog, "asking", property(_ask_while_filling)),
-    )
-    yield plant(
+    ),
+    _plant(
         "old-term",
         "a lead deposed and made lead again finishes a header of its first term",
         (succession.Succession, "_step_down", _step_down_remembering),
         (succession.Succession, "_lead", _lead_and_finish),
-    )
-    yield plant(
+    ),
+    _plant(
         "ack-on-arrival",
         "a replica drops its outbox when the merge has it, not when it is delivered",
         (replica, "_HANDLERS", {**vars(replica)["_HANDLERS"], Want: _drop_on_arrival}),
-    )
-    yield plant(
+    ),
+    _plant(
         "no-outbox",
         "results live in memory only; the process restarts after Spark's commit",
-        (machine, "__init__", _start_without_outbox),
-    )
-    yield plant(
+        (replica.ReplicaMachine, "__init__", _start_without_outbox),
+    ),
+    _plant(
         "copy-without-outbox",
         "a joiner copies the checkpoint but not the outbox",
-        (machine, "_keep_outbox", _keep_no_outbox),
-    )
-    yield plant(
+        (replica.ReplicaMachine, "_keep_outbox", _keep_no_outbox),
+    ),
+    _plant(
         "blind-sink",
         "a frozen merge thaws and delivers without the position check",
         (sinks, "admits", _admit_anything),
-    )
-    yield plant(
+    ),
+    _plant(
         "close-at-report",
         "a dead split's lane is closed at its last report, not at its buddy's last chunk",
         (lead_lanes, "_buddy_answer", _last_report),
-    )
-    yield plant(
+    ),
+    _plant(
         "buddy-by-operator",
         "a lane's buddy is changed without filling it and recording it",
         (split.SplitMachine, "_tend_lane", _change_buddy_at_once),
         (lane.OwnLane, "_copy", _copy_from_here_on),
-    )
-    yield plant(
+    ),
+    _plant(
         "early-successor",
         "a new owner's rows are cut before the old owner's last chunk",
         (lead_lanes, "may_get_owner", _own_when_closed),
         (book, "_APPLY", {**vars(book)["_APPLY"], LaneClosed: _close_and_go_on}),
-    )
-    yield plant(
+    ),
+    _plant(
         "shared-name",
         "a zombie's acknowledgement counts for its replacement",
         *_everywhere(hearsay.committed, _committed_by_name),
-    )
-    yield plant(
+    ),
+    _plant(
         "trim-without-joiner",
         "the trim point ignores a holder recorded just before it",
         (lead_seats, "trim_point", _trim_past_joiners),
-    )
-    yield plant(
+    ),
+    _plant(
         "lapse-both",
         "both replicas of a pair may lapse",
         (lead_seats, "may_lapse", _lapse_anybody),
-    )
-    yield plant(
+    ),
+    _plant(
         "generation-back",
         "a new lead with an older intent goes back a generation",
         *_everywhere(lead_generations.generation_to_name, _name_target),
-    )
-    yield plant(
+    ),
+    _plant(
         "early-retire",
         "the old pairs stop at the cut, the new ones die",
         _decision(lead_generations.retirements, _retire_at_cut),
-    )
+    ),
+)
 
-
-PLANTS: dict[str, Plant] = {plant.name: plant for plant in _plants()}
+PLANTS: dict[str, Plant] = {plant.name: plant for plant in _ALL}

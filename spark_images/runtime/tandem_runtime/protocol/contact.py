@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tandem_runtime.protocol.data import Member, Peer
-from tandem_runtime.protocol.messages import NotLead, Version
+from tandem_runtime.protocol.effects import Effect
+from tandem_runtime.protocol.messages import NotLead, Splits, Version
 from tandem_runtime.protocol.recent import Recent
 
 
@@ -85,3 +88,21 @@ class Contact:
         self.lead = sender.volume
         self.heard = now
         return True
+
+
+class Reporting(Protocol):
+    """A machine that reports to the lead."""
+
+    contact: Contact
+
+
+def splits_discovered(machine: Reporting, _: int, __: None, message: Splits) -> list[Effect]:
+    """Discovery tells which splits exist."""
+    machine.contact.discovered(message.members)
+    return []
+
+
+def told_who_leads(machine: Reporting, _: int, __: Peer, message: NotLead) -> list[Effect]:
+    """A split that does not lead tells who does."""
+    machine.contact.not_lead(message)
+    return []

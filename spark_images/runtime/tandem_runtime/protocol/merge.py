@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
-from tandem_runtime.protocol.contact import Contact
+from tandem_runtime.protocol.contact import Contact, splits_discovered, told_who_leads
 from tandem_runtime.protocol.data import Generation, Header, Peer, Settings
 from tandem_runtime.protocol.effects import Effect, Exit, Happened, Send
 from tandem_runtime.protocol.messages import (
@@ -306,14 +306,6 @@ class MergeMachine:
         )
         return [Send(sender.volume, reply)]
 
-    def _splits(self, _: int, __: None, message: Splits) -> list[Effect]:
-        self.contact.discovered(message.members)
-        return []
-
-    def _not_lead(self, _: int, __: Peer, message: NotLead) -> list[Effect]:
-        self.contact.not_lead(message)
-        return []
-
     def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
         """Stop; what is under way at a sink finishes there or not, its position tells."""
         return [Exit("stopped")]
@@ -321,8 +313,8 @@ class MergeMachine:
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     MergeView: MergeMachine._view,
-    NotLead: MergeMachine._not_lead,
-    Splits: MergeMachine._splits,
+    NotLead: told_who_leads,
+    Splits: splits_discovered,
     Offers: MergeMachine._offered,
     Answer: MergeMachine._answered,
     SinkPosition: MergeMachine._position,

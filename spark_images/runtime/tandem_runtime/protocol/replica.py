@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from tandem_runtime.protocol import messages
-from tandem_runtime.protocol.contact import Contact
+from tandem_runtime.protocol.contact import Contact, splits_discovered, told_who_leads
 from tandem_runtime.protocol.data import Generation, Header, LaneId, Peer, Settings, Span
 from tandem_runtime.protocol.effects import (
     Effect,
@@ -66,22 +66,10 @@ class ReplicaMachine:
         self.keys = keys
         self.settings = settings
         self.contact = Contact(settings.silence, now)
-        self.checkpoints = sorted(cast("int", key[1]) for key in volume if key[0] == "checkpoint")
-        self.headers = {
-            cast("int", key[1]): cast("Header", value)
-            for key, value in volume.items()
-            if key[0] == "header"
-        }
-        self.generations = {
-            cast("int", key[1]): cast("Generation", value)
-            for key, value in volume.items()
-            if key[0] == "generation"
-        }
-        self.outbox = {
-            cast("int", key[1]): cast("Kept", value)
-            for key, value in volume.items()
-            if key[0] == "kept"
-        }
+        self.checkpoints = sorted(_stored(volume, "checkpoint"))
+        self.headers = cast("dict[int, Header]", _stored(volume, "header"))
+        self.generations = cast("dict[int, Generation]", _stored(volume, "generation"))
+        self.outbox = cast("dict[int, Kept]", _stored(volume, "kept"))
         self.verified = ("verified",) in volume
         self.committed = self.checkpoints[-1] if self.verified else 0
         self.lanes: dict[LaneId, tuple[str, ...]] = {}
@@ -358,18 +346,15 @@ class ReplicaMachine:
     def _refused(self, _: int, __: Peer, ___: CopyRefused) -> list[Effect]:
         return []
 
-    def _splits(self, _: int, __: None, message: Splits) -> list[Effect]:
-        self.contact.discovered(message.members)
-        return []
-
-    def _not_lead(self, _: int, __: Peer, message: NotLead) -> list[Effect]:
-        self.contact.not_lead(message)
-        return []
-
     def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
         """Stop after the batch that runs."""
         self.stopping = True
         return [] if self.running is not None else [Exit("stopped")]
+
+
+def _stored(volume: Mapping[Key, object], kind: str) -> dict[int, object]:
+    """What a volume holds of a kind, by epoch or number."""
+    return {cast("int", key[1]): value for key, value in volume.items() if key[0] == kind}
 
 
 _LANES_KNOWN = 32
@@ -377,8 +362,8 @@ _LANES_KNOWN = 32
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     ReplicaView: ReplicaMachine._view,
-    NotLead: ReplicaMachine._not_lead,
-    Splits: ReplicaMachine._splits,
+    NotLead: told_who_leads,
+    Splits: splits_discovered,
     Fetched: ReplicaMachine._fetched,
     BatchResult: ReplicaMachine._result,
     BatchCommitted: ReplicaMachine._batch_committed,
