@@ -63,6 +63,7 @@ _VOLUMES: dict[str, Callable[[World, Cast], str | None]] = {
 }
 _PROCESSES: dict[str, Callable[[World, Cast], Process | None]] = {
     "it": lambda _, cast: cast.it,
+    "zombie": lambda world, _: world.cluster.zombies[-1] if world.cluster.zombies else None,
     "first": lambda _, cast: cast.first.process if cast.first else None,
     "twin": lambda world, cast: _twin(world, cast.it.pod if cast.it else None),
     "twin of the first": lambda world, cast: _twin(world, cast.first),

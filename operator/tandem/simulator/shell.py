@@ -40,6 +40,7 @@ from tandem_runtime.protocol.messages import (
     ReplicaView,
     SplitReport,
     StateCopied,
+    Want,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +57,21 @@ def _send(world: World, process: Process, effect: Send) -> None:
                 _show(world, process, effect.to, header)
     elif kind is SplitReport:
         process.report = message  # type: ignore[assignment]
+    elif kind is Want:
+        _check_window(world, process, cast("Want", message))
     world.network.transmit(process, effect.to, message)
+
+
+def _check_window(world: World, process: Process, want: Want) -> None:
+    """A merge takes in only what its window holds [12]."""
+    last = max(world.ledger.positions.values()) + world.settings.window
+    if max(want.epochs) > last:
+        broken(
+            12,
+            "window",
+            f"{process.volume} asks for epochs {want.epochs}, its window ends at {last}",
+            process.volume,
+        )
 
 
 def _show(world: World, process: Process, to: str, header: Any) -> None:

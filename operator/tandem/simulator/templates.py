@@ -67,6 +67,22 @@ def _buddy_changes(rng: Random) -> Script:
     )
 
 
+def _former_buddy_back(rng: Random) -> Script:
+    """A dropped buddy is back and answers while the new one hears nothing; the lead is lost."""
+    first = Step(rng.choice(("isolate", "freeze")), "buddy", 0, rng.randint(1700, 2200))
+    cut = Step("cut one way", "lead", rng.randint(300, 700), 3000, other="buddy")
+    last = Step("pod kill", "lead", rng.choice((5, 40, 100)), _long(rng))
+    return Script(
+        "former buddy back",
+        (
+            Stage((first,), Moment("BuddyNamed", 1, role="lead")),
+            Stage((cut,), Moment("BuddyNamed", 1, role="lead")),
+            Stage((), None, 750),
+            Stage((last,), Moment("HeaderPublished", 1)),
+        ),
+    )
+
+
 def _first_lead_again(rng: Random) -> Script:
     """A lead is cut off with a header, deposed, becomes buddy, and then lead again."""
     cut = Step("cut off", "it", 0, rng.randint(1650, 2200))
@@ -75,7 +91,8 @@ def _first_lead_again(rng: Random) -> Script:
     return Script(
         "first lead again",
         (
-            Stage((cut,), Moment("Write:header", rng.randint(1, 5), role="lead")),
+            Stage((), Moment("BuddyNamed", 1, role="lead")),
+            Stage((cut,), Moment("Write:header", rng.randint(1, 2), role="lead")),
             Stage((), Moment("LeadChanged", 1)),
             Stage((last,), Moment("BuddyNamed", 1, role="lead")),
         ),
@@ -191,15 +208,18 @@ def _owner_dies_with_backlog(rng: Random) -> Script:
 
 
 def _talking_zombie(rng: Random) -> Script:
-    """A replica is given up and replaced while it still runs and talks."""
-    zombie = Step("zombie", "replica", 0, rng.randint(50, 400), rng.randrange(1000))
-    slow = Step("slow replica", "first", 0, rng.randint(1500, 3000), rng.randint(5, 25))
+    """A replica that lags is given up and replaced; not hearing that, it goes on and reports."""
+    lag = Step("slow replica", "replica", 0, rng.randint(900, 1500), rng.randint(6, 12))
+    zombie = Step("zombie", "first", 0, rng.randint(20, 150))
+    deaf = Step("cut one way", "lead", 0, 4000, other="zombie")
+    slow = Step("slow replica", "first", 0, rng.randint(1500, 3000), rng.randint(8, 25))
     last = Step("pod kill", "twin of the first", rng.randint(500, 1800), 1500)
     return Script(
         "talking zombie",
         (
-            Stage((zombie,), None, rng.randint(900, 3500)),
-            Stage((slow, last), Moment(rng.choice(("Seated", "Verified")), 1)),
+            Stage((lag,), None, rng.randint(600, 2000)),
+            Stage((zombie, deaf), None, rng.randint(600, 1200)),
+            Stage((slow, last), Moment("Seated", 1)),
         ),
     )
 
@@ -285,6 +305,8 @@ ALWAYS: tuple[Callable[[Random], Script], ...] = (
     _slow_buddy,
     _buddy_changes,
     _first_lead_again,
+    _former_buddy_back,
+    _former_buddy_back,
     _merge_dies_with_answers,
     _crash_after_commit,
     _survivor_dies_after_copy,
