@@ -94,8 +94,7 @@ class Copies:
 
     def _refill(self, message: CopyChunk, kept: KeptLane) -> list[Effect]:
         """A new fill: what is here stays, being the same chunks; only the fence is new."""
-        through = max(kept.copy.through, message.base)
-        kept.copy = LogCopy(message.fence, kept.copy.base, through)
+        kept.copy = LogCopy(message.fence, kept.copy.base, kept.copy.through)
         kept.sealed_view = 0
         return [Write(("copy", message.lane), kept.stored())]
 

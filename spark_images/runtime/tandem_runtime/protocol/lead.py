@@ -171,7 +171,7 @@ class Lead:
     def tick(self, now: int) -> list[Effect]:
         """Time passed: go on, and send again what the buddy has not acknowledged."""
         self.hear.forget_gone()
-        return [*self.advance(now), *self._copy_again()]
+        return [*self._copy_again(), *self.advance(now)]
 
     # --- deciding -----------------------------------------------------------------------------
 

@@ -118,7 +118,9 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
             continue
         for pair, seats in book.seats.items():
             for number, seat in enumerate(seats):
-                if seat is None or seat.lapsed or committed(seat, hear) >= last:
+                if seat is None or not seat.verified or seat.lapsed:
+                    continue
+                if committed(seat, hear) >= last:
                     continue
                 if pair in current:
                     yield Lapsed(pair, number, seat.volume)

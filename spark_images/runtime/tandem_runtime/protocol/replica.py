@@ -143,11 +143,17 @@ class ReplicaMachine:
         if self.verified:
             self.calls = view.calls
         self.lanes.update(view.lanes)
-        effects = self._forget()
+        effects = self._take_headers(view) if self.verified else []
+        effects += self._forget()
         if view.standing != messages.SEATED:
             return effects
         if not self.verified:
             return effects + self.joining.told(view.source, view.source_epoch, now)
+        return effects + self._work(now)
+
+    def _take_headers(self, view: ReplicaView) -> list[Effect]:
+        """The next headers, without a gap, and the generations they name."""
+        effects: list[Effect] = []
         for generation in view.generations:
             if generation.number not in self.generations:
                 self.generations[generation.number] = generation
@@ -155,7 +161,7 @@ class ReplicaMachine:
         for header in view.headers:
             if header.epoch == self._last_header() + 1:
                 self.headers[header.epoch] = header
-        return effects + self._work(now)
+        return effects
 
     def _forget(self) -> list[Effect]:
         """Drop what nobody can ask for any more: delivered results, older state [12]."""

@@ -120,10 +120,10 @@ class SplitMachine:
             if candidate is not None:
                 log.fill(candidate, now)
         lane.grow_idle(self.timeouts, now)
-        effects = lane.seal(self.version, now)
+        effects = lane.copy_again(self.version)
+        effects += lane.seal(self.version, now)
         effects += lane.acknowledge()
-        effects += lane.pulls(now)
-        return effects + lane.copy_again(self.version)
+        return effects + lane.pulls(now)
 
     def _report(self, now: int) -> list[Effect]:
         """Tell the lead everything; ask it for a lane if there is none."""
