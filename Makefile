@@ -68,6 +68,11 @@ test: ## Everything above; what CI runs
 	@$(MAKE) unit
 	@$(MAKE) simulate
 
+.PHONY: mutation
+mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find; docs/mutation.md
+	$(call heading,mutation check)
+	@$(BIN)/python -m tests.mutation
+
 .PHONY: reference
 reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
 	@$(BIN)/python -m tandem.reference > docs/reference.md
