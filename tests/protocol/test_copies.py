@@ -106,6 +106,14 @@ def test_a_new_fill_keeps_what_is_here_under_its_fence() -> None:  # (c)
     assert keeper.copies.lanes[B1].copy.admits(F2)
 
 
+def test_a_new_fill_beyond_what_is_here_survives_a_restart() -> None:  # [1] [12]
+    keeper = holding(1, 2)
+    assert keeper.take(copy(6, fence=F2, base=5)) == 6
+    kept = Keeper(keeper.volume).copies.lanes[B1]
+    assert (kept.copy.base, kept.copy.through) == (5, 6)
+    assert chunks(keeper.volume) == [6]
+
+
 def test_an_owner_that_has_forgotten_more_moves_the_copy_on() -> None:  # [12]
     keeper = holding(1, 2)
     assert keeper.take(copy(6, base=5)) == 6
@@ -257,9 +265,7 @@ def test_what_was_acknowledged_survives_a_crash_between_any_two_effects(
     for kind, number, fill, base in steps:
         volume, before = dict(keeper.volume), keeper.state()
         if kind == "take":
-            held = keeper.copies.lanes.get(B1)
-            kept = min(base, held.copy.through) if held else base
-            message = copy(max(number, kept + 1), fence=(0, fill), base=kept)
+            message = copy(max(number, base + 1), fence=(0, fill), base=base)
             effects, _ = keeper.copies.take(message)
         elif kind == "seal":
             effects = keeper.copies.seal(B1, number)
@@ -271,6 +277,7 @@ def test_what_was_acknowledged_survives_a_crash_between_any_two_effects(
         for crashed in crashes(volume, effects):
             check(Keeper(crashed), before, after)
         carry_out(keeper.volume, effects)
+        assert Keeper(keeper.volume).state() == keeper.state()
 
 
 def check(
