@@ -36,6 +36,7 @@ from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import (
     DISPLACED,
     RETIRED,
+    SEATED,
     CopyEntry,
     EntryCopied,
     FillLog,
@@ -386,19 +387,23 @@ def test_whoever_loses_a_seat_is_told_at_once() -> None:
     lead = leading.lead
     lead.hear_replica(peer("x1"), replica_report(), 0)
     lead.hear_replica(peer("x0"), replica_report(5), S.silence)
-    effects = lead.hear_replica(peer("n"), joiner_report(), S.silence)
+    lead.hear_replica(peer("n"), joiner_report(), S.silence)
+    answer = replica_report(5, calls=1, sequence=2)
+    effects = lead.hear_replica(peer("x0"), answer, S.silence)
     views = dict(sent(ReplicaView, effects))
     assert views["x1"].standing == DISPLACED
     assert lead.book.seat_of("n") is not None
 
 
-def test_a_vacated_volume_that_still_speaks_is_told() -> None:
+def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> None:  # [4]
     leading = running()
     lead = leading.lead
     lead.hear_replica(peer("x1"), replica_report(), 0)
     lead.hear_replica(peer("x0"), replica_report(), 0)
     differs = merge_report(differing=(("x", 1, "x1"),))
     effects = lead.hear_merge(peer("m"), differs, 1)
+    assert dict(sent(ReplicaView, effects))["x1"].standing == SEATED
+    effects = lead.hear_replica(peer("x0"), replica_report(calls=1, sequence=2), 2)
     assert dict(sent(ReplicaView, effects))["x1"].standing == DISPLACED
 
 

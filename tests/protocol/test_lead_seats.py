@@ -131,17 +131,40 @@ def test_a_lapsed_holder_stays_while_its_twin_is_no_full_member() -> None:  # [5
     assert list(seatings(book, hear, LATE)) == []
 
 
-def test_a_silent_holder_behind_is_displaced_never_the_one_ahead() -> None:  # [5]
+def test_a_silent_holder_behind_is_called_never_the_one_ahead() -> None:  # [5]
     book = running_book()
     hear = hearsay()
     replica(hear, "x0", LATE, committed=4)
     replica(hear, "x1", 0, committed=3)
     joiner(hear, "n")
-    assert list(seatings(book, hear, LATE)) == [Seated("x", 1, "n")]
-    replica(hear, "x1", 0, committed=5)
     assert list(seatings(book, hear, LATE)) == []
+    assert list(calls_to_lapse(book, hear, LATE)) == [LapseCalled("x", 1, "x1")]
+    replica(hear, "x1", 0, committed=5)
+    assert list(calls_to_lapse(book, hear, LATE)) == []
     replica(hear, "x1", 0, committed=4)
+    assert list(calls_to_lapse(book, hear, LATE)) == [LapseCalled("x", 1, "x1")]
+
+
+def test_a_silent_holder_is_displaced_once_its_twin_has_answered() -> None:  # [5]
+    book = running_book(LapseCalled("x", 1, "x1"))
+    hear = hearsay()
+    replica(hear, "x0", LATE, committed=4)
+    replica(hear, "x1", 0, committed=3)
+    joiner(hear, "n")
+    assert list(answered_calls(book, hear, LATE)) == []
+    hear.replicas["x0"] = Heard(1, LATE, replica_report(4, calls=1, sequence=9))
+    assert list(answered_calls(book, hear, LATE)) == [Lapsed("x", 1, "x1")]
+    book.apply(Lapsed("x", 1, "x1"))
     assert list(seatings(book, hear, LATE)) == [Seated("x", 1, "n")]
+
+
+def test_a_holder_that_speaks_again_keeps_its_seat() -> None:
+    book = running_book(LapseCalled("x", 1, "x1"))
+    hear = hearsay()
+    replica(hear, "x0", LATE, committed=4)
+    replica(hear, "x1", LATE, committed=3)
+    joiner(hear, "n")
+    assert list(answered_calls(book, hear, LATE)) == [LapseDropped("x", 1, "x1")]
 
 
 def test_nobody_who_speaks_is_displaced_nor_with_a_silent_or_called_twin() -> None:  # [5]
@@ -215,20 +238,19 @@ def test_seats_of_volumes_gone_for_good_are_vacated() -> None:
 
 def test_who_gave_another_answer_is_struck_if_its_twin_can_go_on() -> None:  # [4] TwinsDiffer
     differs = {"m": merge_report(differing=(("x", 3, "x1"),))}
-    assert [e[:3] for e in vacancies(running_book(), hearsay(merges=differs), 0)] == [
-        ("x", 1, "x1")
-    ]
+    called = [LapseCalled("x", 1, "x1")]
+    assert list(calls_to_lapse(running_book(), hearsay(merges=differs), 0)) == called
     lapsed = running_book(Lapsed("x", 0, "x0"))
-    assert list(vacancies(lapsed, hearsay(merges=differs), 0)) == []
+    assert list(calls_to_lapse(lapsed, hearsay(merges=differs), 0)) == []
     alone = running_book(Vacated("x", 0, "x0", ""))
-    assert list(vacancies(alone, hearsay(merges=differs), 0)) == []
+    assert list(calls_to_lapse(alone, hearsay(merges=differs), 0)) == []
     joining = running_book(Seated("x", 0, "n"))
-    assert list(vacancies(joining, hearsay(merges=differs), 0)) == []
+    assert list(calls_to_lapse(joining, hearsay(merges=differs), 0)) == []
 
 
 def test_not_both_twins_are_struck() -> None:  # [8]
     both = {"m": merge_report(differing=(("x", 3, "x1"), ("x", 4, "x0")))}
-    assert list(vacancies(running_book(), hearsay(merges=both), 0)) == []
+    assert list(calls_to_lapse(running_book(), hearsay(merges=both), 0)) == []
 
 
 # --- losses --------------------------------------------------------------------------------------

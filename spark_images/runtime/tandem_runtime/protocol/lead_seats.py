@@ -59,15 +59,18 @@ def _seat_for(book: Book, hear: Hearsay, pair: str, now: int) -> int | None:
 
 
 def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool:
-    """May a seat's holder be displaced? Not if the pair's state or its lead might go with it."""
+    """May a seat be taken from its holder at once?
+
+    A lapsed one, while its twin carries the pair; and one whose holder never had the state.
+    """
     if not seat.verified and not seat.lapsed:
         return hear.silent(seat.volume, now)
-    if twin is None or not twin.verified or twin.lapsed or twin.called:
-        return False
-    if seat.lapsed:
-        return True
-    behind = committed(seat, hear) <= committed(twin, hear)
-    return behind and hear.silent(seat.volume, now) and not hear.silent(twin.volume, now)
+    return seat.lapsed and _carries(twin)
+
+
+def _carries(twin: Seat | None) -> bool:
+    """Can a pair go on by this seat alone?"""
+    return twin is not None and twin.verified and not twin.lapsed and not twin.called
 
 
 def verifications(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -82,20 +85,11 @@ def verifications(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 
 
 def vacancies(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """Seats whose volume is gone for good, or whose holder gave another answer than its twin."""
-    struck = {volume for heard in hear.merges.values() for _, _, volume in heard.report.differing}
+    """Seats whose volume is gone for good."""
     for pair, seats in book.seats.items():
         for number, seat in enumerate(seats):
-            if seat is None:
-                continue
-            if seat.volume in hear.gone:
+            if seat is not None and seat.volume in hear.gone:
                 yield Vacated(pair, number, seat.volume, "gone")
-            elif seat.volume in struck and _can_go_on_with(seats[1 - number], struck):
-                yield Vacated(pair, number, seat.volume, "differs")
-
-
-def _can_go_on_with(twin: Seat | None, struck: set[str]) -> bool:
-    return twin is not None and twin.verified and not twin.lapsed and twin.volume not in struck
 
 
 def sinks_ahead(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -154,23 +148,39 @@ def build_epoch(book: Book, hear: Hearsay, pair: str) -> int | None:
     return None if behind else epoch
 
 
-def calls_to_lapse(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """Replicas that a full lane no longer waits for; those of a generation to come first.
+def calls_to_lapse(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """Replicas that are given up, once their twin has answered.
 
-    Never if the twin's seat is lapsed, empty or unverified, and never the one ahead [5].
+    Because a full lane waits for them, because a joiner waits for the seat of one that is silent,
+    or because they gave another answer than their twin. Those of a generation to come that a full
+    lane waits for go at once and first: nothing is lost with them.
     """
-    if not a_lane_is_full(hear):
-        return
-    behind = _seats_that_hold(book, hear)
+    behind = _seats_that_hold(book, hear) if a_lane_is_full(hear) else []
     shadows = [found for found in behind if is_shadow(book, found[0])]
     for pair, number, seat in shadows:
         yield Vacated(pair, number, seat.volume, "lapsed")
     for pair, number, seat in () if shadows else behind:
         if not seat.called and may_lapse(book, hear, pair, number):
             yield LapseCalled(pair, number, seat.volume)
+    if not behind:
+        yield from _others_to_call(book, hear, now)
 
 
-def answered_calls(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def _others_to_call(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    struck = _struck(hear)
+    waiting = _pairs_with_joiners(book, hear, now)
+    for pair, seats in book.seats.items():
+        if pair not in waiting and not _any_of(seats, struck):
+            continue
+        for number, seat in enumerate(seats):
+            if seat is None or not seat.verified or seat.lapsed or seat.called:
+                continue
+            if _replaceable(book, hear, pair, number, now) or _differs(book, hear, pair, number):
+                yield LapseCalled(pair, number, seat.volume)
+                break
+
+
+def answered_calls(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     """Calls to lapse that the twin has answered, or that are no longer needed.
 
     The twin's answer shows that it lived when the log already said that it is alone: had it died
@@ -182,10 +192,56 @@ def answered_calls(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
                 continue
             twin = seats[1 - number]
             heard = hear.replicas.get(twin.volume) if twin is not None else None
-            if not a_lane_is_full(hear) or not may_lapse(book, hear, pair, number):
+            if not _still_needed(book, hear, pair, number, now):
                 yield LapseDropped(pair, number, seat.volume)
             elif heard is not None and heard.report.calls >= seat.called:
                 yield Lapsed(pair, number, seat.volume)
+
+
+def _still_needed(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool:
+    return (
+        (a_lane_is_full(hear) and may_lapse(book, hear, pair, number))
+        or _replaceable(book, hear, pair, number, now)
+        or _differs(book, hear, pair, number)
+    )
+
+
+def _replaceable(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool:
+    """Is a holder silent and not ahead, and does a joiner wait for a seat?"""
+    seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
+    if seat is None or twin is None or not _carries(twin) or not hear.silent(seat.volume, now):
+        return False
+    behind = committed(seat, hear) <= committed(twin, hear)
+    return behind and pair in _pairs_with_joiners(book, hear, now)
+
+
+def _pairs_with_joiners(book: Book, hear: Hearsay, now: int) -> set[str]:
+    """Pairs for which somebody without a seat waits."""
+    return {
+        heard.report.pair
+        for volume, heard in hear.replicas.items()
+        if heard.report.fresh
+        and heard.report.pair in book.seats
+        and not hear.silent(volume, now)
+        and book.seat_of(volume) is None
+    }
+
+
+def _differs(book: Book, hear: Hearsay, pair: str, number: int) -> bool:
+    """Did a holder give another answer than its twin, which counts?"""
+    seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
+    struck = _struck(hear)
+    if seat is None or twin is None or seat.volume not in struck:
+        return False
+    return _carries(twin) and twin.volume not in struck
+
+
+def _struck(hear: Hearsay) -> set[str]:
+    return {volume for heard in hear.merges.values() for _, _, volume in heard.report.differing}
+
+
+def _any_of(seats: list[Seat | None], volumes: set[str]) -> bool:
+    return any(seat is not None and seat.volume in volumes for seat in seats)
 
 
 def a_lane_is_full(hear: Hearsay) -> bool:

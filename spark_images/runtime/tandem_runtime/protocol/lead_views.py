@@ -25,7 +25,7 @@ def split_view(
     book: Book, hear: Hearsay, version: Version, split: str, report: SplitReport
 ) -> SplitView:
     """The lead's word to a split: its lanes and copies, and what it is to read."""
-    told = {lane.lane for lane in report.lanes} | {lane for lane, _ in report.copies}
+    told = dict.fromkeys([*(r.lane for r in report.lanes), *(lane for lane, _ in report.copies)])
     mine = {lane for lane in book.lanes if lane.split == split} | set(book.lane_buddies(split))
     lanes = [
         LaneView(lane, s.buddy, s.view, s.state, s.reach, s.last, s.trimmed)
@@ -142,12 +142,12 @@ def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:
 
 
 def _named(book: Book, headers: tuple[Header, ...]) -> tuple[Generation, ...]:
-    return tuple(book.generations[number] for number in {h.generation for h in headers})
+    return tuple(book.generations[number] for number in sorted({h.generation for h in headers}))
 
 
 def _copies(book: Book, headers: tuple[Header, ...]) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
     """Who has the chunks that headers speak of."""
-    lanes = {span.lane for header in headers for span in header.spans}
+    lanes = dict.fromkeys(span.lane for header in headers for span in header.spans)
     copies = []
     for lane in lanes:
         buddy = book.lanes[lane].buddy
