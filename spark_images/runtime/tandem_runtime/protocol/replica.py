@@ -79,8 +79,8 @@ class ReplicaMachine:
         self.calls = 0
         """Calls the lead told of: others may give up what the state here makes dispensable."""
         self.joining = Joining(pair, keys, now)
-        self.asks = 0
-        """How often rows were asked for without an answer: the other copy is tried next."""
+        self.tries: dict[Span, int] = {}
+        """How often rows of the next epoch were asked for: each time the other copy is tried."""
         self.running: int | None = None
         self.rows: dict[Span, object] = {}
         self.asked_for = 0
@@ -253,17 +253,17 @@ class ReplicaMachine:
         missing = [span for span in header.spans if span not in self.rows]
         if not missing:
             return self._run(header)
-        if self.asked_for == header.epoch:
-            if now - self.asked_at < self.settings.interval:
-                return []
-            self.asks += 1
+        if self.asked_for == header.epoch and now - self.asked_at < self.settings.interval:
+            return []
         self.asked_for = header.epoch
         self.asked_at = now
         return [self._fetch_from(span) for span in missing]
 
     def _fetch_from(self, span: Span) -> Effect:
         copies = self.lanes.get(span.lane, (span.lane.split,))
-        return Send(copies[self.asks % len(copies)], Fetch(span, self.keys))
+        turn = self.tries.get(span, 0)
+        self.tries[span] = turn + 1
+        return Send(copies[turn % len(copies)], Fetch(span, self.keys))
 
     def _fetched(self, _: int, __: Peer, message: Fetched) -> list[Effect]:
         header = self.headers.get(self.committed + 1)
@@ -272,7 +272,6 @@ class ReplicaMachine:
         if message.answer == messages.GONE:
             return [Happened("Displaced", self.me, "rows gone"), Exit("displaced", wipe=True)]
         if message.answer in (messages.NOT_HERE, messages.NOT_YET):
-            self.asks += 1
             return []
         self.rows[message.span] = message.payload if message.answer == messages.ROWS else ()
         return self._run(header) if len(self.rows) == len(header.spans) else []
@@ -282,6 +281,7 @@ class ReplicaMachine:
         self.running = header.epoch
         rows = tuple(self.rows[span] for span in header.spans)
         self.rows = {}
+        self.tries = {}
         return [Write(("header", header.epoch), header), Run(header, rows)]
 
     def _result(self, _: int, __: None, message: BatchResult) -> list[Effect]:
