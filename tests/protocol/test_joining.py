@@ -109,3 +109,9 @@ def test_another_source_replaces_the_first() -> None:
     assert asked(found.told(TWIN, None, 1)) == ["t"]
     assert found.came("p0", state(4)) == []
     assert of(Install, found.came("t", state(6))) != []
+
+
+def test_asking_before_any_source_is_known_asks_and_installs_nothing() -> None:
+    found = joining()
+    assert found.ask(5) == []
+    assert found.installing is None

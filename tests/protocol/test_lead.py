@@ -178,6 +178,16 @@ def test_acknowledgements_of_others_publish_nothing() -> None:  # (d) stale-budd
     assert leading.lead.book.generations == {}
 
 
+def test_an_acknowledgement_without_news_decides_nothing() -> None:  # [11]
+    leading = running()
+    lead = leading.lead
+    with busy(lead):
+        chunk = note(1, p=Mark(1, 1))
+        lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
+    assert lead.copied(peer("c"), EntryCopied((2, 1), 1), S.interval) == []
+    assert lead.book.epoch == 0
+
+
 def test_a_batch_is_published_whole_and_one_at_a_time() -> None:  # (d)
     leading = running(LaneOpened(B1, "a"), paired=True)
     report = split_report(lane_report(A1), opening=None)
@@ -487,6 +497,21 @@ def test_a_filled_buddy_gets_what_came_meanwhile() -> None:  # (c)
     assert [message.number for _, message in copies] == list(range(through + 1, lead.log.end + 1))
     leading.ack()
     assert lead.log.asking is not None
+
+
+def test_a_follower_that_fell_behind_the_snapshot_is_filled_anew() -> None:  # (c) [12]
+    leading = running(settings=S._replace(entries_before_snapshot=2))
+    lead = leading.lead
+    lead.fill("b", 0)
+    through = lead.log.end
+    for number in range(1, 5):
+        report = split_report(opening=(B1._replace(number=number), None), sequence=number)
+        leading.do(lead.hear_split(peer("b"), report, 1))
+    leading.ack(through)
+    assert lead.stored.copy.base > through
+    assert lead.log.bond is Bond.FILLING
+    fill = only(FillLog, lead.tick(2))
+    assert fill.through == lead.log.end
 
 
 def test_a_silent_buddy_is_sent_the_same_again_a_few_at_a_time() -> None:  # [11] [12]

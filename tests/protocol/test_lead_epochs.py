@@ -185,6 +185,13 @@ def test_what_just_fits_is_taken_and_no_more() -> None:  # [12]
     assert found.spans == (Span(A1, 1, 2),)
 
 
+def test_a_second_lane_is_not_an_empty_epoch() -> None:  # [12]
+    settings = S._replace(max_epoch_bytes=25)
+    notes = {A1: {1: rows(1)}, B1: {1: note(16)}}
+    (found,) = headers(running_book(LaneOpened(B1, "a")), heard(notes), settings=settings)
+    assert found.spans == (Span(A1, 1, 1),)
+
+
 def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=3)
     notes = {A1: {1: rows(1), 2: rows(2)}}

@@ -256,6 +256,12 @@ def test_rows_that_only_the_slower_replica_needs_make_it_lapse() -> None:  # [5]
     assert list(lost_lanes(book, both_gone(x0=1, x1=0), 0)) == [Lapsed("x", 1, "x1")]
 
 
+def test_a_closed_lane_whose_owner_lives_is_not_lost() -> None:  # [1]
+    book = running_book(header(1, Span(A1, 1, 2)), BuddyChanged(A1, 2, None), LaneClosed(A1, 2, ()))
+    assert list(lost_lanes(book, hearsay(), 0)) == []
+    assert len(list(lost_lanes(book, hearsay(gone={"a"}), 0))) == 1
+
+
 def test_rows_that_everybody_has_are_not_missed() -> None:
     book = running_book(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
     assert list(lost_lanes(book, both_gone(x0=1, x1=1), 0)) == []

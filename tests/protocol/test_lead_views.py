@@ -146,6 +146,12 @@ def test_the_standing_of_a_replica() -> None:
     assert to_replica(book, "x0", replica_report()).standing == COMPLETED
 
 
+def test_who_is_displaced_gets_neither_headers_nor_a_source() -> None:  # [5]
+    book = running_book(header(1), Lapsed("x", 1, "x1"))
+    view = to_replica(book, "x1", replica_report())
+    assert (view.standing, view.headers, view.source) == (DISPLACED, (), ())
+
+
 def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them() -> None:
     book = running_book(
         header(1, Span(A1, 1, 1)),

@@ -256,6 +256,13 @@ def test_after_an_unknown_outcome_the_position_is_read_first() -> None:  # [2] [
     assert only(MergeReport, again).delivered == 1
 
 
+def test_an_answer_is_overdue_only_after_long() -> None:  # [11]
+    merge = active(header(1))
+    merge.answer("x0", 1, now=1000)
+    assert of(ReadPosition, merge.machine.tick(999 + S.silence)) == []
+    assert len(of(ReadPosition, merge.machine.tick(1000 + S.silence))) == 1
+
+
 def test_a_sink_that_fell_back_is_said_and_gets_nothing() -> None:  # SinkRewound
     merge = active(header(4), delivered=3, position=3)
     merge.tell(SinkPosition("s", 3, 1))
@@ -387,6 +394,15 @@ def test_the_primary_wins_while_neither_was_delivered() -> None:  # [4]
     assert events(merge.offer("x1", 2, digest=8)) == ["TwinsDiffer"]
     assert merge.machine.differing == {"x0": ("x", 2)}
     assert ("x", 2) not in merge.machine.answers
+
+
+def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> None:  # [4]
+    holders = (("x", ("x0", "x1")), ("v", ("v0",)))
+    primaries = (("x", "x1"),)
+    merge = active(header(1), generations=(TWO,), holders=holders, primaries=primaries)
+    merge.answer("x0", 1)
+    merge.offer("x1", 1, digest=8)
+    assert merge.machine.differing == {"x0": ("x", 1)}
 
 
 def test_the_secondary_does_not() -> None:  # [4]

@@ -548,6 +548,13 @@ def test_what_is_delivered_is_dropped() -> None:  # [12]
     assert [epoch for epoch, _, _ in only(Offers, replica.tick(1)).offers] == [3]
 
 
+def test_a_joiner_drops_delivered_results_too() -> None:  # [12]
+    replica, _ = joined()
+    effects = replica.view(standing=WAITING, delivered=2)
+    assert Erase(("outbox", 2)) in effects
+    assert ("outbox", 3) in replica.volume
+
+
 def test_the_last_state_stays_whatever_is_delivered() -> None:
     replica = ran(2)
     replica.view(delivered=9)
@@ -642,6 +649,12 @@ def finish(replica: Replica) -> None:
         replica.tell(Fetched(Span(A1, 1, 1), ROWS, "rows"), sender="a")
     replica.run(1)
     assert replica.machine.committed == 1
+
+
+def test_a_restart_goes_on_from_the_last_commit_whatever_the_order_of_files() -> None:  # (h)
+    volume: Volume = {("verified",): True, ("checkpoint", 3): "", ("checkpoint", 2): ""}
+    machine = Replica(volume).machine
+    assert (machine.committed, machine.checkpoints) == (3, [2, 3])
 
 
 def test_a_restart_finds_everything_again() -> None:  # (h)

@@ -427,6 +427,13 @@ def test_a_lead_refuses_another_of_its_own_or_a_lower_term() -> None:  # (d)
     assert of(Happened, effects)[0].event == "StaleRefused"
 
 
+def test_whoever_promised_a_higher_term_tells_a_lower_one_so() -> None:  # (a)
+    member = Member("b")
+    member.succession.promised = 3
+    effects = member.succession.filled(peer("a"), FillLog((2, 1), 9, book_of()), 5)
+    assert sent(Deposed, effects) == [("a", Deposed(3))]
+
+
 def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
     member = Member("b", gone={"a"})
     effects = member.succession.filled(peer("a"), FillLog((1, 1), 9, book_of()), 5)
@@ -462,6 +469,13 @@ def test_after_an_unknown_result_the_register_is_read_before_anything_else() -> 
     effects = member.tick(2 + SILENCE)
     assert of(Swap, effects) == []
     assert member.leads
+
+
+def test_the_register_is_looked_at_now_and_then() -> None:  # (e)
+    member = Member("c", register=Register(Place(5, 3, "a", "b")))
+    member.tick(0)
+    assert of(ReadRegister, member.tick(SILENCE // 2 - 1)) == []
+    assert len(of(ReadRegister, member.tick(SILENCE // 2))) == 1
 
 
 def test_a_swap_that_another_forestalled_makes_nobody_lead() -> None:  # (e) (g)
