@@ -12,6 +12,7 @@ from tests.protocol.builders import (
     book_of,
     carry_out,
     header,
+    hearsay,
     intent,
     joiner_report,
     lane_report,
@@ -31,12 +32,14 @@ from tandem_runtime.protocol.data import Chunk, Mark, Place, Settings, Span
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.lane import OwnLane
 from tandem_runtime.protocol.lead import Lead
+from tandem_runtime.protocol.lead_lanes import settlements
 from tandem_runtime.protocol.messages import (
     DISPLACED,
     CopyChunk,
     Owned,
     RegisterAnswer,
     ReplicaView,
+    SealedCopy,
 )
 from tandem_runtime.protocol.records import GenerationKnown, LaneClosed, LaneClosing
 from tandem_runtime.protocol.register import RegisterClient, swap
@@ -198,5 +201,6 @@ def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
 def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
     book = running_book(header(1, Span(A1, 1, 3)), LaneClosing(A1))
     book.lanes[A1] = book.lanes[A1]._replace(trimmed=3)
-    book.apply(LaneClosed(A1, 3, ()))
-    assert book.lanes[A1].reach == book.lanes[A1].last
+    sealed = SealedCopy(A1, 1, 1, ())
+    hear = hearsay(splits={"b": split_report(sealed=(sealed,))})
+    assert list(settlements(book, hear, 0)) == [LaneClosed(A1, 3, ())]
