@@ -462,6 +462,91 @@ def test_a_call_is_dropped_when_there_is_room_again_or_it_caught_up() -> None:
     assert list(answered_calls(three(), lagging(calls=1), 0)) == []
 
 
+# --- seats given up for a joiner or a wrong answer ---------------------------------------------
+
+
+def silent_x1(x0: int = 4, x1: int = 3) -> Hearsay:
+    """Only x0 has spoken lately; both said how far they are."""
+    hear = hearsay()
+    replica(hear, "x0", LATE, committed=x0)
+    replica(hear, "x1", 0, committed=x1)
+    return hear
+
+
+def test_without_a_joiner_nobody_silent_is_given_up() -> None:
+    assert list(calls_to_lapse(running_book(), silent_x1(), LATE)) == []
+
+
+def test_a_joiner_that_is_silent_seated_of_another_pair_or_with_state_does_not_wait() -> None:
+    book = running_book(GenerationKnown(G2, 2), Seated("y", 0, "sits"))
+    hear = silent_x1()
+    joiner(hear, "silent", at=0)
+    joiner(hear, "sits")
+    joiner(hear, "other", pair="y")
+    joiner(hear, "stranger", pair="no such pair")
+    hear.replicas["has state"] = Heard(1, LATE, replica_report(9))
+    assert list(calls_to_lapse(book, hear, LATE)) == []
+    joiner(hear, "n")
+    assert list(calls_to_lapse(book, hear, LATE)) == [LapseCalled("x", 1, "x1")]
+
+
+def test_of_two_silent_equals_one_is_called() -> None:  # [5] lapse-both
+    hear = hearsay()
+    replica(hear, "x0", 0, committed=3)
+    replica(hear, "x1", 0, committed=3)
+    joiner(hear, "n")
+    assert list(calls_to_lapse(running_book(), hear, LATE)) == [LapseCalled("x", 0, "x0")]
+
+
+@pytest.mark.parametrize(
+    "change", [LapseCalled("x", 0, "x0"), Lapsed("x", 0, "x0"), Seated("x", 0, "new")]
+)
+def test_nobody_is_given_up_whose_twin_does_not_carry_the_pair(change: Entry) -> None:  # [5]
+    hear = silent_x1()
+    joiner(hear, "n")
+    assert list(calls_to_lapse(running_book(change), hear, LATE)) == []
+
+
+def test_who_is_called_lapsed_or_without_state_is_not_called() -> None:
+    hear = silent_x1()
+    joiner(hear, "n")
+    for change in (LapseCalled("x", 1, "x1"), Lapsed("x", 1, "x1"), Seated("x", 1, "x1")):
+        assert list(calls_to_lapse(running_book(change), hear, LATE)) == []
+
+
+def test_a_full_lane_comes_before_joiners() -> None:
+    wide = Generation(1, (("x", ""), ("v", "")))
+    book = book_of(
+        GenerationKnown(wide, 1), *seated("x", "x0", "x1"), *seated("v", "v0", "v1"), header(1)
+    )
+    hear = hearsay(splits=FULL, delivered=1)
+    replica(hear, "x0", LATE, committed=1)
+    replica(hear, "x1", 0, committed=1)
+    joiner(hear, "n")
+    hear.replicas["v0"] = Heard(1, LATE, replica_report(1, pair="v"))
+    assert list(calls_to_lapse(book, hear, LATE)) == [LapseCalled("v", 1, "v1")]
+    hear.replicas["v1"] = Heard(1, LATE, replica_report(1, pair="v"))
+    assert list(calls_to_lapse(book, hear, LATE)) == [LapseCalled("x", 1, "x1")]
+
+
+def test_a_call_for_a_joiner_is_dropped_when_nobody_waits_any_more() -> None:
+    book = running_book(LapseCalled("x", 1, "x1"))
+    hear = silent_x1()
+    hear.replicas["x0"] = Heard(1, LATE, replica_report(4, calls=1))
+    assert list(answered_calls(book, hear, LATE)) == [LapseDropped("x", 1, "x1")]
+
+
+def test_a_call_for_another_answer_counts_once_the_twin_has_answered() -> None:  # [4]
+    book = running_book(LapseCalled("x", 1, "x1"))
+    differs = {"m": merge_report(differing=(("x", 3, "x1"),))}
+    hear = hearsay(merges=differs, replicas={"x0": replica_report(calls=1)})
+    assert list(answered_calls(book, hear, 0)) == [Lapsed("x", 1, "x1")]
+    waiting = hearsay(merges=differs, replicas={"x0": replica_report()})
+    assert list(answered_calls(book, waiting, 0)) == []
+    agreed = hearsay(replicas={"x0": replica_report(calls=1)})
+    assert list(answered_calls(book, agreed, 0)) == [LapseDropped("x", 1, "x1")]
+
+
 # --- the trim point ----------------------------------------------------------------------------
 
 
