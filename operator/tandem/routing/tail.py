@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tandem.routing.function import MOST_VNODES, NOMINAL_VNODES
 from tandem.routing.ring import Ring
 from tandem.routing.settings import FloatArray
-from tandem.routing.workload import tail_loads
+from tandem.routing.workload import loads_by_owner
 
 VnodeArray = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def compensating_vnodes(
     in one line each: the mean over resources, so that a fair share of all load is 1.
     """
     for _ in range(_ROUNDS):
-        tail = tail_loads(bucket_loads[None, :], ring.owners(vnodes), len(vnodes))[0]
+        tail = loads_by_owner(bucket_loads[None, :], ring.owners(vnodes), len(vnodes))[0]
         low, high = band_of(tail + fixed, ratio)
         wanted = np.maximum(np.clip(tail + fixed, low, high) - fixed, 0.0)
         off = np.abs(wanted - tail) > _CLOSE_ENOUGH

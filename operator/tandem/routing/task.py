@@ -16,7 +16,7 @@ from tandem.routing.readjust import readj
 from tandem.routing.ring import BUCKETS, OwnerArray, Ring, bucket_of
 from tandem.routing.settings import Beta, FloatArray, Heuristic, Settings
 from tandem.routing.tail import VnodeArray, compensating_vnodes
-from tandem.routing.workload import Workload, hot_keys, tail_loads
+from tandem.routing.workload import Workload, hot_keys, loads_by_owner
 from tandem.routing.xxh64 import U64Array
 
 _LEAST_TOLERANCE = 1.001
@@ -30,7 +30,6 @@ class Attempt:
     """One complete placement."""
 
     vnodes: VnodeArray
-    bucket_owners: OwnerArray
     key_owners: OwnerArray
     """Owners of all single keys of the workload."""
     balance: Balance
@@ -129,21 +128,6 @@ class Task:
             return same_places
         return min(same_places, self.best_over(vnodes), key=lambda each: each.rank)
 
-    def _compensating_vnodes(self, attempt: Attempt) -> VnodeArray:
-        """Weights under which the attempt's placement would keep the bounds, with some room."""
-        # Quadratic load sits in hot keys, constant load is spread by the ring as it is.
-        able = [k for k, each in enumerate(self.settings.resources) if each.beta is Beta.LINEAR]
-        if not able:
-            return attempt.vnodes
-        fair = self._totals() / len(self.pairs)
-        keys: FloatArray = (self.workload.key_loads[able] / fair[able, None]).mean(axis=0)
-        buckets: FloatArray = (self.workload.bucket_loads[able] / fair[able, None]).mean(axis=0)
-        fixed = tail_loads(keys[None, :], attempt.key_owners, len(self.pairs))[0]
-        tolerance = min(self.settings.resources[k].tolerance for k in able)
-        # Half of the tolerance is kept back for drift and for what hot keys will not fit.
-        ratio = 1 + (tolerance - 1) / 2
-        return compensating_vnodes(self.ring, attempt.vnodes, buckets, fixed, ratio)
-
     def change(self, attempt: Attempt) -> Decision:
         """The answer that the attempt's function should rule, and all that follows from it."""
         hot = np.sort(self.hot)
@@ -177,6 +161,21 @@ class Task:
             (),
         )
 
+    def _compensating_vnodes(self, attempt: Attempt) -> VnodeArray:
+        """Weights under which the attempt's placement would keep the bounds, with some room."""
+        # Quadratic load sits in hot keys, constant load is spread by the ring as it is.
+        able = [k for k, each in enumerate(self.settings.resources) if each.beta is Beta.LINEAR]
+        if not able:
+            return attempt.vnodes
+        fair = self._totals() / len(self.pairs)
+        keys: FloatArray = (self.workload.key_loads[able] / fair[able, None]).mean(axis=0)
+        buckets: FloatArray = (self.workload.bucket_loads[able] / fair[able, None]).mean(axis=0)
+        fixed = loads_by_owner(keys[None, :], attempt.key_owners, len(self.pairs))[0]
+        tolerance = min(self.settings.resources[k].tolerance for k in able)
+        # Half of the tolerance is kept back for drift and for what hot keys will not fit.
+        ratio = 1 + (tolerance - 1) / 2
+        return compensating_vnodes(self.ring, attempt.vnodes, buckets, fixed, ratio)
+
     def _attempt(self, vnodes: VnodeArray, tail_counts: bool) -> Attempt:
         """Place the hot keys over a ring with these weights."""
         bucket_owners = self.ring.owners(vnodes)
@@ -195,7 +194,6 @@ class Task:
         loads = self.workload.pair_loads(bucket_owners, key_owners, len(self.pairs))
         return Attempt(
             vnodes,
-            bucket_owners,
             key_owners,
             balance_of(loads, self.settings),
             self._migration(bucket_owners, key_owners),
@@ -225,8 +223,10 @@ class Task:
     def _board(self, bucket_owners: OwnerArray, owners: OwnerArray) -> Board:
         """The board before any hot key is placed."""
         active, hot, dropped = self._active(), self.hot, self.dropped
-        loads = tail_loads(self.workload.bucket_loads, bucket_owners, len(self.pairs))
-        loads += tail_loads(self.workload.key_loads[:, dropped], owners[dropped], len(self.pairs))
+        loads = loads_by_owner(self.workload.bucket_loads, bucket_owners, len(self.pairs))
+        loads += loads_by_owner(
+            self.workload.key_loads[:, dropped], owners[dropped], len(self.pairs)
+        )
         state = self.workload.key_loads[0]
         former = self.former_keys
         gone = (former[dropped] != owners[dropped]) & (self.previous is not None)

@@ -55,7 +55,7 @@ class Workload:
         self, bucket_owners: OwnerArray, key_owners: OwnerArray, pairs: int
     ) -> FloatArray:
         """Load of each resource (lines) on each pair (columns)."""
-        return tail_loads(self.bucket_loads, bucket_owners, pairs) + tail_loads(
+        return loads_by_owner(self.bucket_loads, bucket_owners, pairs) + loads_by_owner(
             self.key_loads, key_owners, pairs
         )
 
@@ -66,7 +66,7 @@ class Workload:
         )
 
 
-def tail_loads(loads: FloatArray, owners: OwnerArray, pairs: int) -> FloatArray:
+def loads_by_owner(loads: FloatArray, owners: OwnerArray, pairs: int) -> FloatArray:
     """Add loads (one line for each resource) up by owner."""
     return np.array([np.bincount(owners, line, minlength=pairs) for line in loads])
 
