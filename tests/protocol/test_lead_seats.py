@@ -182,6 +182,15 @@ def test_nobody_who_speaks_is_displaced_nor_with_a_silent_or_called_twin() -> No
     assert list(seatings(book, hear, LATE)) == []
 
 
+def test_a_lapsed_joiner_goes_even_if_it_speaks() -> None:
+    book = running_book()
+    book.seats["x"][1] = Seat("x1", 0, lapsed=True)
+    hear = hearsay()
+    joiner(hear, "x1")
+    joiner(hear, "n")
+    assert list(seatings(book, hear, LATE)) == [Seated("x", 1, "n")]
+
+
 def test_the_lapsed_one_goes_not_its_silent_twin() -> None:  # [5]
     book = running_book(Lapsed("x", 0, "x0"))
     hear = hearsay()

@@ -106,6 +106,11 @@ def test_sinks_ahead_are_said() -> None:  # (i) DataLost
     assert lost == {}
 
 
+def test_sinks_ahead_of_nothing_are_said_once() -> None:  # (i) DataLost
+    found = mustering(m=merge(2), m1=merge(3, slot=1))
+    assert [subject for subject, _ in found.rebuilt(intent(slots=2), set())[1]] == ["sinks"]
+
+
 def test_marks_and_watermarks_are_the_last_header_s() -> None:  # (i) [9]
     last = header(2, watermarks={"s": 40})
     book, _ = rebuilt(mustering(x0=replica(1, header(1), last), m=merge()))
@@ -220,6 +225,15 @@ def test_chunks_that_nobody_holds_are_lost_if_needed(committed: int, subjects: s
     book, lost = rebuilt(found)
     assert set(lost) == subjects
     assert book.lanes[A1].buddy is None
+
+
+def test_a_lane_of_epochs_that_are_past_is_not_needed() -> None:  # (i)
+    found = mustering(
+        x0=replica(1, header(1, Span(A1, 1, 1)), header(2, Span(B1, 1, 1))), m=merge()
+    )
+    found.copies[B1] = {"b": 1}
+    _, lost = rebuilt(found)
+    assert lost == {}
 
 
 def test_the_owner_s_copy_alone_is_enough() -> None:  # (i)

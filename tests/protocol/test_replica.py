@@ -269,6 +269,19 @@ def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] co
     assert [epoch for epoch, _, _ in offers] == [2, 3]
 
 
+def test_a_twin_s_older_state_comes_along() -> None:
+    replica = Replica()
+    replica.view(source=(("x1",),))
+    message = copied()._replace(older=(1, 2))
+    payload = (*copied().payload, "state 1", "state 2")  # type: ignore[misc]
+    replica.tell(message._replace(payload=payload), sender="x1")
+    assert (replica.volume["checkpoint", 1], replica.volume["checkpoint", 2]) == (
+        "state 1",
+        "state 2",
+    )
+    assert replica.machine.checkpoints == [1, 2]
+
+
 def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
     replica, _ = joined()
     assert replica.volume["header", 3] == header(3)

@@ -634,6 +634,7 @@ def may_leave(*lanes: LaneView, place: Place | None = None) -> bool:
 def test_it_goes_once_nobody_needs_its_volume() -> None:  # [8]
     assert may_leave()
     assert may_leave(lane_view(B1, buddy="c"))
+    assert may_leave(lane_view(B1, buddy="c", trimmed=2))
     assert not may_leave(lane_view(A1, state=CLOSED))
     assert not may_leave(lane_view(B1, buddy="a"))
     assert not may_leave(place=Place(4, 1, "a", "y"))

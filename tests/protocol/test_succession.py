@@ -711,6 +711,17 @@ def test_once_enough_have_answered_the_log_is_rebuilt() -> None:  # (i)
     assert HeaderLog(member.volume, 24).copy.fence == (4, 0)
 
 
+def musters(member: Member) -> bool:
+    return member.succession.mustering is not None
+
+
+def test_once_rebuilt_nobody_is_mustered_any_more() -> None:  # (i)
+    member = mustering()
+    assert musters(member)
+    member.tick(1 + S.patience)
+    assert (musters(member), member.leads) == (False, True)
+
+
 def test_losses_are_recorded_and_told_when_rebuilt() -> None:  # (i) DataLost
     member = mustering()
     assert member.succession.mustering is not None
