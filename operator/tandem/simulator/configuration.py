@@ -125,7 +125,7 @@ def _noise(rng: Random) -> Noise:
         loss=rng.choice((0.0, 0.005, 0.02)),
         repeat=rng.choice((0.0, 0.01, 0.02)),
         late=rng.choice((0.0, 0.005, 0.02)),
-        spread=rng.choice((5, 15, 40, 80)),
+        spread=rng.choice((3, 5, 15, 40)),
     )
 
 

@@ -69,7 +69,8 @@ def _buddy_changes(rng: Random) -> Script:
 
 def _former_buddy_back(rng: Random) -> Script:
     """A dropped buddy is back and answers while the new one hears nothing; the lead is lost."""
-    first = Step(rng.choice(("isolate", "freeze")), "buddy", 0, rng.randint(1700, 2200))
+    # An amount of 1 isolates one way: the buddy hears everything, only its answers are lost.
+    first = Step("isolate", "buddy", 0, rng.randint(1700, 2200), rng.choice((0, 1, 1, 1)))
     cut = Step("cut one way", "lead", rng.randint(300, 700), 3000, other="buddy")
     last = Step("pod kill", "lead", rng.choice((5, 40, 100)), _long(rng))
     return Script(
