@@ -91,7 +91,7 @@ def test_chunks_are_taken_in_order_once() -> None:  # [3] [11]
     assert chunks(keeper.volume) == [1, 2]
 
 
-def test_an_earlier_fill_gets_no_answer() -> None:  # (d)
+def test_an_earlier_fill_gets_no_answer() -> None:  # (d) [10]
     keeper = Keeper()
     keeper.take(copy(1, fence=F2))
     assert keeper.copies.take(copy(2, fence=F1)) == ([], None)

@@ -99,7 +99,7 @@ def asking(view: int, buddy: str | None, *, live: bool = True) -> SplitReport:
     return split_report(lane_report(A1, live=live, ask=(view, buddy)))
 
 
-def test_only_the_owner_changes_its_lane_s_buddy() -> None:  # buddy-by-operator
+def test_only_the_owner_changes_its_lane_s_buddy() -> None:  # [10] buddy-by-operator
     book = running_book()
     assert list(buddy_changes(book, hearsay(splits={"a": asking(2, "c")}), 0)) == [
         BuddyChanged(A1, 2, "c")

@@ -533,7 +533,7 @@ def test_not_lead_makes_a_split_look_at_the_register() -> None:  # (e)
     assert len(of(ReadRegister, split.tell(NotLead(Place(4, 1, "z", "y")), "b"))) == 1
 
 
-def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:
+def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:  # [10] [11]
     split = leading()
     split.tell(NewIntent(intent(version=2)))
     lead = split.machine.succession.lead

@@ -496,6 +496,13 @@ def test_a_lead_that_asked_for_a_change_waits_for_its_answer() -> None:  # (e)
     assert of(Swap, lead.tick(5 + SILENCE, answers=False)) == []
 
 
+def test_whoever_writes_the_register_names_itself() -> None:  # [10]
+    lead, buddy = bonded()
+    swaps = of(Swap, lead.succession.tick(4 + SILENCE))
+    swaps += of(Swap, buddy.succession.tick(4 + SILENCE))
+    assert [(asked.place.lead, asked.place.buddy) for asked in swaps] == [("a", None), ("b", None)]
+
+
 # --- (f) silence makes a member try -----------------------------------------------------------
 
 
