@@ -417,6 +417,20 @@ def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> No
     assert dict(sent(ReplicaView, effects))["x1"].standing == DISPLACED
 
 
+def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
+    shadow = G1._replace(number=2, pairs=(("y", ""),))
+    leading = Leading(running_book(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
+    lead = leading.lead
+    lead.hear.delivered = {0: 1}
+    lead.hear_replica(peer("y0"), joiner_report("y"), 0)
+    for volume in ("x0", "x1"):
+        lead.hear_replica(peer(volume), replica_report(1), 0)
+    full = split_report(lane_report(A1, over_bound=True))
+    effects = lead.hear_split(peer("a"), full, 1)
+    assert lead.book.seat_of("y0") is None
+    assert "y0" in [to for to, _ in sent(ReplicaView, effects)]
+
+
 def test_records_of_lanes_go_to_every_split() -> None:
     leading = running()
     lead = leading.lead

@@ -48,6 +48,7 @@ from tandem_runtime.protocol.records import (
     LaneResumed,
     Lapsed,
     PartitionOwned,
+    Seated,
     Vacated,
 )
 
@@ -254,6 +255,11 @@ def test_rows_that_only_the_slower_replica_needs_make_it_lapse() -> None:  # [5]
     closing = (LaneClosing(A1), LaneClosed(A1, 2, ()))
     book = running_book(header(1, Span(A1, 1, 2)), header(2), *closing)
     assert list(lost_lanes(book, both_gone(x0=1, x1=0), 0)) == [Lapsed("x", 1, "x1")]
+
+
+def test_a_joiner_without_state_need_not_lapse_for_a_lost_lane() -> None:  # [5]
+    book = running_book(header(1, Span(A1, 1, 2)), Seated("x", 1, "n"), LaneClosed(A1, 2, ()))
+    assert list(lost_lanes(book, both_gone(x0=1), 0)) == []
 
 
 def test_a_closed_lane_whose_owner_lives_is_not_lost() -> None:  # [1]
