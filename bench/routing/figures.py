@@ -103,12 +103,12 @@ _MODULO_NOTE = (
     "hash modulo N is expected to move N-1 pairs' worth; the paper's lower value is not explained"
 )
 _LARGE_KEY_NOTE = (
-    "the hottest key alone is 2.2 fair shares: no function can keep the bound; the paper prints "
-    "no value, only the order"
+    "the hottest key alone is 2.2 fair shares: no function can keep the bound, and Tandem then "
+    "prefers to move less over a lower b; the paper prints no value, only the order"
 )
 _BETWEEN_NOTE = (
     "the paper prints 2.2 falling to 1.25 for 10^4 to 10^8 keys without the points between, so "
-    "1.25 is asked for from 10^6 on; 10^8 keys do not fit the memory of this measurement"
+    "1.25 is asked for from 10^6 on; 10^8 keys are left out for the time they take"
 )
 _ENTRIES_NOTE = "the most seen in a stream of 4,000,000 rows; the paper does not say when it looked"
 

@@ -83,6 +83,7 @@ def check_bounds(summary: KeySummary, stream: list[int], epsilon: float) -> None
     listed = entries_of(summary)
     assert summary.total_rows == len(stream)
     assert summary.unlisted <= epsilon * len(stream)
+    assert (summary.errors <= summary.unlisted).all()
     for key, true in truth.items():
         count, error = listed.get(key, (0, summary.unlisted))
         assert count <= true <= count + error
