@@ -87,13 +87,16 @@ class _StaleBuddyLog(log.OwnedLog):
     """A log that goes on copying to a follower it has dropped, and counts its answers."""
 
     former: tuple[str | None, log.Fence] = (None, (0, 0))
+    former_acked = 0
 
     def drop_follower(self) -> None:
         self.former = (self.follower, self.fence)
+        self.former_acked = self.acked
         super().drop_follower()
 
     def copied(self, member: str, fence: log.Fence, through: int, now: int) -> bool:
         if (member, fence) == self.former:
+            self.former_acked = max(self.former_acked, through)
             self.acked = max(self.acked, min(through, self.end))
             return True
         return super().copied(member, fence, through, now)
@@ -104,11 +107,13 @@ _write = lead.Lead._write
 
 def _write_to_former_too(self: lead.Lead, batch: list[Entry], now: int) -> list[Effect]:
     effects = _write(self, batch, now)
-    former, fence = cast("_StaleBuddyLog", self.log).former
+    stale = cast("_StaleBuddyLog", self.log)
+    former, fence = stale.former
     if former is not None:
         effects += [
             Send(former, CopyEntry(fence, number, entry, self.stored.published))
-            for number, entry in self.pending
+            for number, entry in self.stored.entries.items()
+            if number > stale.former_acked
         ]
     return effects
 
