@@ -7,6 +7,7 @@ import numpy as np
 from bench.routing.methods import CONSISTENT, HEURISTICS, UNIFORM, grow
 from bench.routing.world import World, pair_names, settings_for
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from tandem.routing.construct import construct
 from tandem.routing.function import RoutingFunction
@@ -109,11 +110,13 @@ def _two_panels(path: Path, xs: object, label: str, curves: dict[str, FloatArray
         left.plot(xs, points[:, 0], **style)
         right.plot(xs, points[:, 1], **style)
     left.axhline(1, color="black", lw=0.8, ls=":")
-    left.set_ylabel("relative imbalance b (bounds kept below 1)")
-    left.set_yscale("log")
-    right.set_ylabel("relative migration m, last step")
-    right.set_yscale("log")
-    for axis in (left, right):
+    left.set_ylabel("relative imbalance b (aim: 1)")
+    right.set_ylabel("relative migration m")
+    for axis, ticks in ((left, (0.8, 1, 1.5, 2, 3, 4, 6)), (right, (0.5, 1, 2, 5, 10, 20, 30))):
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(FixedLocator(ticks))
+        axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.yaxis.set_minor_locator(NullLocator())
         axis.set_xlabel(label)
         axis.grid(alpha=0.3)
     left.legend(fontsize=8)

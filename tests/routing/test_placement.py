@@ -132,6 +132,35 @@ def after_adjusting(board: Board, first: int, second: int | None, target: int) -
     return trial.penalty_now()
 
 
+class Watched(Board):
+    """A board that remembers every ρ it was asked for: readj asks at the start of each round."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seen: list[float] = []
+
+    def penalty_now(self) -> float:
+        self.seen.append(super().penalty_now())
+        return self.seen[-1]
+
+
+@given(boards())
+@settings(max_examples=300)
+def test_every_adjustment_lowers_the_penalty(board: Board) -> None:
+    watched = Watched(
+        board.loads,
+        board.key_loads,
+        board.tolerance,
+        board.volume,
+        board.move_cost,
+        board.former,
+        board.utility,
+        board.ideal_cost,
+    )
+    readj(watched, np.where(board.former == NOWHERE, 0, board.former))
+    assert all(after < before for before, after in itertools.pairwise(watched.seen))
+
+
 @given(boards())
 def test_loads_and_costs_follow_the_places(board: Board) -> None:
     base = board.loads.copy()

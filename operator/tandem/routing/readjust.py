@@ -147,8 +147,8 @@ def _extremes_after(board: Board, candidates: _Candidates) -> tuple[FloatArray, 
     lowest = np.minimum(at_source, at_target)
     for line, loads in enumerate(board.loads):
         order = np.argsort(loads, kind="stable")
-        _include_others(loads, order[::-1][:3], source, target, np.maximum, highest[line])
-        _include_others(loads, order[:3], source, target, np.minimum, lowest[line])
+        _include_others(loads, order[::-1][:2], source, target, np.maximum, highest[line])
+        _include_others(loads, order[:2], source, target, np.minimum, lowest[line])
     return highest, lowest
 
 
@@ -162,7 +162,8 @@ def _include_others(
 ) -> None:
     """Take the most extreme pair that an adjustment does not touch into its result.
 
-    An adjustment touches two pairs, so it is one of the three most extreme, if there are three.
+    Two are enough to look at: an adjustment that touches both only shares out their sum, so one
+    of them stays at least as extreme as every other pair.
     """
     done = np.zeros(len(result), dtype=np.bool_)
     for pair in extremes:
