@@ -243,6 +243,14 @@ def test_a_sink_that_is_ahead_gets_nothing_twice() -> None:  # [2] blind-sink
     assert delivers(merge.answer("x0", 1)) == [("t", 1)]
 
 
+def test_a_sink_does_not_wait_for_another_that_has_not_told_its_position() -> None:
+    merge = Merge(sinks=("s", "t"))
+    merge.view(header(1))
+    merge.answer("x0", 1)
+    merge.at(0, "s")
+    assert delivers(merge.machine.tick(1)) == [("s", 1)]
+
+
 def test_after_an_unknown_outcome_the_position_is_read_first() -> None:  # [2] [11]
     merge = active(header(1))
     merge.answer("x0", 1)
