@@ -98,6 +98,13 @@ def test_a_right_digest_does_not_excuse_wrong_content(old: bytes, new: bytes, me
         from_bytes(forged + hashlib.sha256(forged).digest())
 
 
+def test_a_right_digest_does_not_excuse_more_or_fewer_bytes() -> None:
+    body = to_bytes(function_with(3, 4))[:-32]
+    for forged in (body + bytes(2), body + bytes(10), body[:-2]):
+        with pytest.raises(CorruptFunctionError, match="bytes of hot keys where 4 take 40"):
+            from_bytes(forged + hashlib.sha256(forged).digest())
+
+
 def test_the_bytes_of_a_function_never_change() -> None:
     form = to_bytes(function_with(3, 4))
     assert form[:33].hex() == ("54525446010103000400000006706169722d30000206706169722d310002067061")

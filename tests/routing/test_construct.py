@@ -18,6 +18,7 @@ from tandem.routing.profile import LoadProfile, merge_profiles
 from tandem.routing.ring import bucket_of
 from tandem.routing.settings import Beta, Heuristic, Measure, Resource, Settings, Utility
 from tandem.routing.summary import AmountArray
+from tandem.routing.task import Task
 from tandem.routing.xxh64 import U64Array, hash_words
 
 PROBES = hash_words(np.arange(20_000, dtype=np.uint64), seed=99)
@@ -224,6 +225,51 @@ def test_nothing_moves_for_a_bound_that_is_out_of_reach() -> None:
     assert decision.moves.count == 0
     assert "alone is" in decision.missed[0]
     assert "a key has one owner" in decision.missed[0]
+
+
+@pytest.mark.parametrize("heuristic", Heuristic)
+def test_nothing_moves_for_hardly_any_gain(heuristic: Heuristic) -> None:
+    """Another placement is always to be had, but with one huge key none is much better."""
+    load = zipf(2_000)
+    huge = profile_of(np.tile(load.totals, (1, 1)), seed=88)
+    together = merge_profiles([load, huge])
+    chosen = Settings(heuristic=heuristic)
+    start = RoutingFunction.plain(names(6))
+    settled = [construct(together, names(6), start, chosen)]
+    for _ in range(3):
+        settled.append(construct(together, names(6), settled[-1].function, chosen))
+    assert settled[-1].missed
+    assert settled[-1].moves.count == 0
+    assert "worth moving for" in settled[-1].reasons[0]
+
+
+def test_moves_of_keys_that_lose_their_entry_count_from_the_start() -> None:
+    first = construct(zipf(10_000, 1.2), names(6)).function
+    task = Task.of(zipf(10_000, 0.6), tuple(names(7)), first, ROWS_ONLY)
+    owners = task.ring.owners(task.initial_vnodes())
+    board = task.board(owners, owners[bucket_of(task.workload.hashes)])
+    dropped = task.workload.hashes[task.dropped]
+    ring_owners = np.array(task.pairs)[owners[bucket_of(dropped)]]
+    moved = owner_names(first, dropped) != ring_owners
+    assert moved.any()
+    assert board.spent == pytest.approx(task.workload.key_loads[0, task.dropped[moved]].sum())
+
+
+def test_keys_of_removed_pairs_count_from_the_start() -> None:
+    load = zipf(10_000, 1.2)
+    first = construct(load, names(6)).function
+    task = Task.of(load, tuple(names(5)), first, ROWS_ONLY)
+    owners = task.ring.owners(task.initial_vnodes())
+    board = task.board(owners, owners[bucket_of(task.workload.hashes)])
+    hot = task.workload.hashes[task.hot]
+    orphaned = task.hot[owner_names(first, hot) == "pair-0005"]
+    assert len(orphaned)
+    with_them = task.workload.key_loads[0, orphaned].sum()
+    task_without = Task.of(load, tuple(names(6)), first, ROWS_ONLY)
+    owners = task_without.ring.owners(task_without.initial_vnodes())
+    keys_on_ring = owners[bucket_of(task_without.workload.hashes)]
+    assert task_without.board(owners, keys_on_ring).spent == 0
+    assert board.spent >= with_them
 
 
 def test_a_new_hot_key_brings_a_new_function_that_keeps_the_bounds() -> None:

@@ -33,7 +33,7 @@ def construct(
     task = Task.of(profile, names, previous, settings)
     if previous and same_pairs and not why_reconstruct(profile, previous, settings):
         return task.stay(previous, "all bounds hold with the present function")
-    best = task.best_over(task.initial_vnodes())
+    best = task.attempt(task.initial_vnodes())
     if best.balance.missed:
         best = min(best, task.compensated(best), key=lambda attempt: attempt.rank)
     decision = task.change(best)

@@ -103,18 +103,37 @@ class Task:
         vnodes = np.array([known.get(pair, NOMINAL_VNODES) for pair in self.pairs])
         return vnodes if vnodes.any() else np.full(len(self.pairs), NOMINAL_VNODES)
 
-    def best_over(self, vnodes: VnodeArray) -> Attempt:
-        """The better of two placements over a ring with these weights, if one is not enough.
+    def board(self, bucket_owners: OwnerArray, owners: OwnerArray) -> Board:
+        """The board before any hot key is placed."""
+        active, hot, dropped = self._active(), self.hot, self.dropped
+        loads = loads_by_owner(self.workload.bucket_loads, bucket_owners, len(self.pairs))
+        loads += loads_by_owner(
+            self.workload.key_loads[:, dropped], owners[dropped], len(self.pairs)
+        )
+        state = self.workload.key_loads[0]
+        former = self.former_keys
+        gone = (former[dropped] != owners[dropped]) & (self.previous is not None)
+        forced = state[hot][former[hot] == NOWHERE].sum() if self.previous else 0.0
+        tolerances = [self.settings.resources[k].tolerance for k in active]
+        return Board(
+            loads=loads[active],
+            key_loads=self.workload.key_loads[active][:, hot],
+            tolerance=np.log(np.maximum(tolerances, _LEAST_TOLERANCE)),
+            volume=np.maximum(self.workload.key_rows[hot], _TINY),
+            move_cost=state[hot],
+            former=former[hot],
+            utility=self.settings.utility,
+            ideal_cost=max(float(state.sum()) / len(self.pairs), _TINY),
+            spent=float(state[dropped][gone].sum() + forced),
+        )
 
-        One looks at what the ring already gives each pair, which serves linear loads. The other
-        balances hot keys among themselves, as the paper does, which serves quadratic ones:
-        they consist of little else.
-        """
-        with_tail = self._attempt(vnodes, tail_counts=True)
-        if not with_tail.balance.missed:
-            return with_tail
-        without = self._attempt(vnodes, tail_counts=False)
-        return min(with_tail, without, key=lambda each: each.rank)
+    def attempt(self, vnodes: VnodeArray) -> Attempt:
+        """Place the hot keys over a ring with these weights."""
+        bucket_owners = self.ring.owners(vnodes)
+        key_owners = bucket_owners[bucket_of(self.workload.hashes)]
+        board = self.board(bucket_owners, key_owners)
+        finished = self._place(board, key_owners[self.hot].astype(np.intp))
+        return self._placed(vnodes, board.places, finished)
 
     def compensated(self, attempt: Attempt) -> Attempt:
         """The attempt over a ring whose weights make up for its imbalance.
@@ -126,7 +145,7 @@ class Task:
         same_places = self._placed(vnodes, places, attempt.finished)
         if not same_places.balance.missed:
             return same_places
-        return min(same_places, self.best_over(vnodes), key=lambda each: each.rank)
+        return min(same_places, self.attempt(vnodes), key=lambda each: each.rank)
 
     def change(self, attempt: Attempt) -> Decision:
         """The answer that the attempt's function should rule, and all that follows from it."""
@@ -176,16 +195,6 @@ class Task:
         ratio = 1 + (tolerance - 1) / 2
         return compensating_vnodes(self.ring, attempt.vnodes, buckets, fixed, ratio)
 
-    def _attempt(self, vnodes: VnodeArray, tail_counts: bool) -> Attempt:
-        """Place the hot keys over a ring with these weights."""
-        bucket_owners = self.ring.owners(vnodes)
-        key_owners = bucket_owners[bucket_of(self.workload.hashes)]
-        board = self._board(bucket_owners, key_owners)
-        if not tail_counts:
-            board.loads[:] = 0.0
-        finished = self._place(board, key_owners[self.hot].astype(np.intp))
-        return self._placed(vnodes, board.places, finished)
-
     def _placed(self, vnodes: VnodeArray, places: PlaceArray, finished: bool) -> Attempt:
         """Hot keys at these places over a ring with these weights."""
         bucket_owners = self.ring.owners(vnodes)
@@ -219,30 +228,6 @@ class Task:
         return [
             k for k, each in enumerate(self.settings.resources) if each.beta is not Beta.CONSTANT
         ]
-
-    def _board(self, bucket_owners: OwnerArray, owners: OwnerArray) -> Board:
-        """The board before any hot key is placed."""
-        active, hot, dropped = self._active(), self.hot, self.dropped
-        loads = loads_by_owner(self.workload.bucket_loads, bucket_owners, len(self.pairs))
-        loads += loads_by_owner(
-            self.workload.key_loads[:, dropped], owners[dropped], len(self.pairs)
-        )
-        state = self.workload.key_loads[0]
-        former = self.former_keys
-        gone = (former[dropped] != owners[dropped]) & (self.previous is not None)
-        forced = state[hot][former[hot] == NOWHERE].sum() if self.previous else 0.0
-        tolerances = [self.settings.resources[k].tolerance for k in active]
-        return Board(
-            loads=loads[active],
-            key_loads=self.workload.key_loads[active][:, hot],
-            tolerance=np.log(np.maximum(tolerances, _LEAST_TOLERANCE)),
-            volume=np.maximum(self.workload.key_rows[hot], _TINY),
-            move_cost=state[hot],
-            former=former[hot],
-            utility=self.settings.utility,
-            ideal_cost=max(float(state.sum()) / len(self.pairs), _TINY),
-            spent=float(state[dropped][gone].sum() + forced),
-        )
 
     def _place(self, board: Board, on_ring: PlaceArray) -> bool:
         """Run the heuristic; False if a bound on its work ended it."""
