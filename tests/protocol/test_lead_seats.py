@@ -299,13 +299,17 @@ def test_a_lost_pair_that_still_owes_an_epoch_is_said_after_the_cut_too() -> Non
         GenerationKnown(carried, 2),
         *seated("v", "v0"),
         header(3, generation=2),
-        PairsRetired(("x",)),
+        Vacated("x", 0, "x0", ""),
+        Vacated("x", 1, "x1", ""),
     )
     found = [
         e.subject for e in lost_pairs(book, hearsay(delivered=1), 0) if isinstance(e, DataLost)
     ]
     assert found == ["x"]
     assert list(lost_pairs(book, hearsay(delivered=2), 0)) == []
+    # Retired, it owes nothing, whatever a new lead has heard of the sinks so far.
+    book.apply(PairsRetired(("x",)))
+    assert list(lost_pairs(book, hearsay(), 0)) == []
 
 
 def test_before_anything_is_trimmed_every_pair_can_begin_anew() -> None:

@@ -111,11 +111,15 @@ def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 
 
 def _answering_pairs(book: Book, hear: Hearsay) -> list[str]:
-    """Pairs that answer for epochs to come, or for one that is cut and not delivered."""
+    """Pairs that answer for epochs to come, or for one that is cut and not delivered.
+
+    A retired pair's epochs are all delivered, even if a new lead has not heard of it yet.
+    """
     delivered = delivered_through(book, hear)
     numbers = {h.generation for e, h in book.headers.items() if e > delivered}
     numbers.add(book.generation)
-    return list(dict.fromkeys(pair for n in sorted(numbers) for pair in book.pairs(n)))
+    pairs = dict.fromkeys(pair for n in sorted(numbers) for pair in book.pairs(n))
+    return [pair for pair in pairs if pair not in book.retired]
 
 
 def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:
