@@ -33,6 +33,7 @@ from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.lane import OwnLane
 from tandem_runtime.protocol.lead import Lead
 from tandem_runtime.protocol.lead_lanes import settlements
+from tandem_runtime.protocol.lead_seats import build_epoch
 from tandem_runtime.protocol.messages import (
     DISPLACED,
     CopyChunk,
@@ -41,7 +42,7 @@ from tandem_runtime.protocol.messages import (
     ReplicaView,
     SealedCopy,
 )
-from tandem_runtime.protocol.records import GenerationKnown, LaneClosed, LaneClosing
+from tandem_runtime.protocol.records import GenerationKnown, LaneClosed, LaneClosing, Trimmed
 from tandem_runtime.protocol.register import RegisterClient, swap
 from tandem_runtime.protocol.sink import SinkTracker
 
@@ -204,3 +205,10 @@ def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
     sealed = SealedCopy(A1, 1, 1, ())
     hear = hearsay(splits={"b": split_report(sealed=(sealed,))})
     assert list(settlements(book, hear, 0)) == [LaneClosed(A1, 3, ())]
+
+
+def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:
+    book = running_book(
+        GenerationKnown(G2, 2), header(1), header(2), Trimmed(2), header(3, generation=2)
+    )
+    assert build_epoch(book, hearsay(replicas={"x0": replica_report(3)}), "y") == 2

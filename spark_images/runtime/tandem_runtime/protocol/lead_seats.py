@@ -143,10 +143,11 @@ def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:
 def build_epoch(book: Book, hear: Hearsay, pair: str) -> int | None:
     """The epoch at which all parents' state is taken: the last one delivered.
 
-    Later ones the new pair may have to answer for itself, and holders keep no earlier state.
-    None while some parent has not come that far.
+    Later ones the new pair may have to answer for itself, and holders keep no earlier state. A new
+    lead may know less of the sinks than the trim point says. None while some parent has not come
+    that far.
     """
-    epoch = delivered_through(book, hear)
+    epoch = max(book.trim, delivered_through(book, hear))
     birth = next(g for g in book.generations.values() if g.parents_of(pair))
     behind = any(faster(book, hear, parent) < epoch for parent in birth.parents_of(pair))
     return None if behind else epoch

@@ -92,7 +92,8 @@ def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> str:
     if report.pair in book.retired:
         return messages.RETIRED
     if seat is not None:
-        return messages.DISPLACED if seat.lapsed else messages.SEATED
+        too_old = report.verified and not seat.verified and report.committed < seat.hold
+        return messages.DISPLACED if seat.lapsed or too_old else messages.SEATED
     return messages.WAITING if report.fresh else messages.DISPLACED
 
 
