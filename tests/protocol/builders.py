@@ -204,7 +204,7 @@ def hearsay(
         hear.splits[volume] = Heard(1, now, report)
     hear.replicas = {volume: Heard(1, now, report) for volume, report in (replicas or {}).items()}
     hear.merges = {volume: Heard(1, now, report) for volume, report in (merges or {}).items()}
-    hear.intent = known
+    hear.intent = known if known is not None or delivered is None else intent()
     hear.delivered = {} if delivered is None else {0: delivered}
     hear.notes = {lane: dict(by_number) for lane, by_number in (notes or {}).items()}
     return hear

@@ -421,6 +421,7 @@ def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
     shadow = G1._replace(number=2, pairs=(("y", ""),))
     leading = Leading(running_book(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
     lead = leading.lead
+    lead.hear.intent = intent(G1, shadow)
     lead.hear.delivered = {0: 1}
     lead.hear_replica(peer("y0"), joiner_report("y"), 0)
     for volume in ("x0", "x1"):

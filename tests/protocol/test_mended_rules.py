@@ -18,6 +18,7 @@ from tests.protocol.builders import (
     lane_report,
     merge_report,
     note,
+    of,
     peer,
     replica_report,
     running_book,
@@ -29,7 +30,9 @@ from tests.protocol.builders import (
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.copies import Copies
 from tandem_runtime.protocol.data import Chunk, Mark, Place, Settings, Span
+from tandem_runtime.protocol.effects import Happened
 from tandem_runtime.protocol.header_log import HeaderLog
+from tandem_runtime.protocol.hearsay import delivered_through
 from tandem_runtime.protocol.lane import OwnLane
 from tandem_runtime.protocol.lead import Lead
 from tandem_runtime.protocol.lead_lanes import settlements
@@ -42,7 +45,13 @@ from tandem_runtime.protocol.messages import (
     ReplicaView,
     SealedCopy,
 )
-from tandem_runtime.protocol.records import GenerationKnown, LaneClosed, LaneClosing, Trimmed
+from tandem_runtime.protocol.records import (
+    DataLost,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    Trimmed,
+)
 from tandem_runtime.protocol.register import RegisterClient, swap
 from tandem_runtime.protocol.sink import SinkTracker
 
@@ -212,3 +221,21 @@ def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:
         GenerationKnown(G2, 2), header(1), header(2), Trimmed(2), header(3, generation=2)
     )
     assert build_epoch(book, hearsay(replicas={"x0": replica_report(3)}), "y") == 2
+
+
+def test_a_lead_without_an_intent_does_not_guess_how_many_sinks_there_are() -> None:
+    hear = hearsay()
+    hear.delivered = {0: 4}
+    assert delivered_through(running_book(header(1)), hear) == 0
+    hear.intent = intent(slots=2)
+    assert delivered_through(running_book(header(1)), hear) == 0
+    hear.intent = intent(slots=1)
+    assert delivered_through(running_book(header(1)), hear) == 4
+
+
+def test_a_loss_is_said_again_by_the_next_lead() -> None:
+    volume: Volume = {}
+    stored = HeaderLog(volume, 24)
+    carry_out(volume, stored.reset((1, 0), 0, running_book(DataLost("x", "gone"))))
+    effects = Lead("b", 2, stored, S, set(), now=0).begin()
+    assert [e.event for e in of(Happened, effects)] == ["LeadChanged", "DataLost"]

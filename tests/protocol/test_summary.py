@@ -1,6 +1,6 @@
 """The pipeline in one value."""
 
-from tests.protocol.builders import A1, G1, S, header, replica_report, running_book
+from tests.protocol.builders import A1, G1, S, header, intent, replica_report, running_book
 
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Settings
@@ -40,6 +40,7 @@ def test_it_tells_where_everything_stands() -> None:
     lead = lead_of(book)
     heard(lead, "x0", 3)
     heard(lead, "x1", 2)
+    lead.hear.intent = intent()
     lead.hear.delivered = {0: 2}
     found = summarise(lead, 0)
     assert (found.term, found.epoch, found.delivered, found.trim, found.generation) == (

@@ -114,10 +114,15 @@ def committed(book_seat: Seat, hear: Hearsay) -> int:
 
 
 def delivered_through(book: Book, hear: Hearsay) -> int:
-    """The last epoch that every sink has."""
+    """The last epoch that every sink has.
+
+    Without an intent a lead does not know how many slots there are, and goes by the log alone.
+    """
+    if hear.intent is None:
+        return book.delivered
     delivered = hear.delivered
     through = delivered.get(0, 0)
-    for slot in range(1, hear.intent.slots if hear.intent else 1):
+    for slot in range(1, hear.intent.slots):
         through = min(through, delivered.get(slot, 0))
     return max(book.delivered, through)
 

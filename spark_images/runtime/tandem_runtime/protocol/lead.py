@@ -111,6 +111,8 @@ class Lead:
         """Take the log over under the new term."""
         effects = self.stored.reset((self.term, 0), self.log.end, self.book.copy())
         effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
+        # What is lost may stand in the log without anybody having been told.
+        effects.extend(Happened("DataLost", f"{s}: {why}") for s, why in self.book.lost.items())
         return effects
 
     # --- what comes in ------------------------------------------------------------------------

@@ -169,7 +169,6 @@ class Succession:
             book.apply(DataLost(subject, why))
         effects = self.log.reset((mustering.term, 0), 0, book)
         effects += [Happened("Rebuilt", self.me, f"at epoch {book.epoch}")]
-        effects += [Happened("DataLost", f"{subject}: {why}") for subject, why in lost]
         self.mustering = None
         return effects + self._lead(self.register.known, now)
 
