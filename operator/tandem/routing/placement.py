@@ -7,9 +7,9 @@ pair's share of all keys considered.
 resources. The paper takes (max - min) / (θ · mean) and the geometric mean, because max/min is
 infinite on a board that is still empty. Here the ring's share is on the board from the start, so
 ρ can be what the bounds are about: 1 at the tolerance, and log b of the whole. The paper's form
-hardly sees a starved pair when one key dominates (quadratic loads came out three times worse),
-and a resource in perfect balance hides all others; both need no correction here. The paper's ρ
-is kept in the reproduction, under `bench`.
+hardly sees a starved pair when one key dominates, as quadratic loads do, and a resource in perfect
+balance hides all others; both need no correction here. The paper's ρ is kept in the reproduction,
+under `bench`.
 """
 
 from dataclasses import dataclass

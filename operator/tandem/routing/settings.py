@@ -69,11 +69,12 @@ class Heuristic(Enum):
     """How hot keys are placed."""
 
     SCAN = "scan"
-    """Each key once, hottest first. Quickest."""
+    """Each key once, hottest first. Quickest with few pairs."""
     REDIST = "redist"
     """Always the key and place that help most for the key's size. Slowest with many hot keys."""
     READJ = "readj"
-    """From where keys are now, by moves and swaps that lower the imbalance. Best balance."""
+    """From where keys are now, by moves and swaps that lower the imbalance. Best balance, and
+    quickest with many pairs."""
 
 
 @dataclass(frozen=True)
