@@ -12,7 +12,11 @@ from tandem.routing.lossy import LossyCounter
 from tandem.routing.settings import Settings
 from tandem.routing.thresholds import counting_epsilon
 
-RUNS = 10
+RUNS = 30
+FIRST_RUN = 1_000
+"""Seeds of the runs start here: none was looked at while the constants of construction, such as
+the floor of the balance penalty, were chosen. Those were chosen on seeds 0 to 11."""
+
 FEW_RUNS = 3
 """For settings that take long; the paper took the mean of 5 runs."""
 
@@ -57,7 +61,7 @@ def last_steps(setting: Setting, method: str, form: str) -> tuple[Measured, ...]
     chosen = settings_for(setting.functions)
     return tuple(
         grow(method, form, World(setting.domain, seed=run), chosen, setting.pairs)[-1]
-        for run in range(setting.runs)
+        for run in range(FIRST_RUN, FIRST_RUN + setting.runs)
     )
 
 
@@ -138,7 +142,7 @@ def _number_of_channels() -> Iterator[Line]:
 
 
 def _domain_sizes() -> Iterator[Line]:
-    points = ((10_000, 2.2, RUNS), (100_000, 2.2, RUNS), (1_000_000, 1.25, RUNS), (10**7, 1.25, 1))
+    points = ((10_000, 2.2, 10), (100_000, 2.2, 10), (1_000_000, 1.25, 10), (10**7, 1.25, 1))
     for domain, value, runs in points:
         setting = Setting(f"fig. 8, LCL, {domain:,} keys", "LCL", domain=domain, runs=runs)
         yield setting.baseline(UNIFORM, "m", "6.5 to 7.5", _MODULO_NOTE)
