@@ -53,8 +53,8 @@ def test_it_tells_where_everything_stands() -> None:
     (pair,) = found.pairs
     assert (pair.name, pair.generation_known) == ("x", True)
     assert pair.seats == (
-        SeatSummary("x0", verified=True, lapsed=False, committed=3, synced=True),
-        SeatSummary("x1", verified=True, lapsed=False, committed=2, synced=True),
+        SeatSummary("x0", verified=True, lapsed=False, committed=3, synced=True, silent=False),
+        SeatSummary("x1", verified=True, lapsed=False, committed=2, synced=True, silent=False),
     )
     assert (found.lost, found.vulnerable, found.completed) == ((), (), False)
 

@@ -66,8 +66,9 @@ class Ledger:
         """A partition is idle when its source has nothing, not when nobody reads it [7]."""
         for partition, mark in chunk.note.marks:
             available = self.expected.partitions[partition].available
-            if mark.state == IDLE and mark.position < len(available):
-                since = now - available[mark.position]
+            position = cast("int", mark.position)
+            if mark.state == IDLE and position < len(available):
+                since = now - available[position]
                 if since > ANSWERED_WITHIN:
                     broken(
                         7,

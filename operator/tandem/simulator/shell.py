@@ -155,15 +155,16 @@ def _read_register(world: World, process: Process, effect: ReadRegister) -> None
 
 
 def _pull(world: World, process: Process, effect: Pull) -> None:
-    outside.pull(world, process, effect.partition, effect.position)
+    outside.pull(world, process, effect.partition, cast("int", effect.position))
 
 
 def _acknowledge(world: World, process: Process, effect: Acknowledge) -> None:
     source = world.sources[effect.partition]
-    source.acknowledge(effect.position)
-    world.ledger.acknowledge(source.plan.number, effect.position)
+    position = cast("int", effect.position)
+    source.acknowledge(position)
+    world.ledger.acknowledge(source.plan.number, position)
     if world.trace is not None:
-        text = f"acknowledges {effect.partition} through row {effect.position - 1}"
+        text = f"acknowledges {effect.partition} through row {position - 1}"
         world.trace.note(world.now, process.volume, text, ROUTINE)
 
 

@@ -44,12 +44,19 @@ class LaneId(NamedTuple):
     number: int
 
 
+Position = object
+"""A place in a source partition, in its own terms; 0 is the beginning. Only compared for equality:
+a source knows what comes after what."""
+
+
 class Mark(NamedTuple):
     """How far a source partition has been read, and what its owner says of it."""
 
-    position: int
+    position: Position
     event_time: int
     state: str = ACTIVE
+    rows: int = 0
+    """Rows taken in since the beginning, whoever owned the partition."""
 
 
 class Note(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tandem_runtime.protocol.data import Header, Place
+from tandem_runtime.protocol.data import Header, Place, Position
 
 Key = tuple[object, ...]
 """Name of something on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""
@@ -68,14 +68,14 @@ class Pull(NamedTuple):
     """Ask a source partition for rows from a position on. Answered by `SourceRows`."""
 
     partition: str
-    position: int
+    position: Position
 
 
 class Acknowledge(NamedTuple):
     """Tell a source partition that every row before `position` is safe."""
 
     partition: str
-    position: int
+    position: Position
 
 
 class Run(NamedTuple):

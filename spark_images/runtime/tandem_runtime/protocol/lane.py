@@ -17,6 +17,7 @@ from tandem_runtime.protocol.data import (
     LaneId,
     Mark,
     Note,
+    Position,
     Settings,
 )
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
@@ -33,7 +34,7 @@ NOTES_AT_ONCE = 16
 class Reading(NamedTuple):
     """Where an owned source partition stands at its owner, ahead of what is sealed."""
 
-    position: int
+    position: Position
     event_time: int
     state: str
     pulled_at: int | None
@@ -42,6 +43,8 @@ class Reading(NamedTuple):
     """Since when the source has been asked for rows and has given none."""
     tenure: int
     """For the how-manieth time this partition was given to a lane."""
+    rows: int
+    """Rows taken in since the beginning, by all owners."""
 
 
 class OwnLane:
@@ -77,8 +80,9 @@ class OwnLane:
         """Read a partition from where the last header says; also one that was let go before."""
         reading = self.readings.get(owned.partition)
         if reading is None or owned.tenure > reading.tenure:
+            position, event_time, _, rows = owned.mark
             self.readings[owned.partition] = Reading(
-                owned.mark.position, owned.mark.event_time, ACTIVE, None, None, owned.tenure
+                position, event_time, ACTIVE, None, None, owned.tenure, rows
             )
 
     def release(self, partition: str) -> None:
@@ -134,13 +138,14 @@ class OwnLane:
             state=ENDED if message.ended else ACTIVE,
             pulled_at=None,
             waiting_since=None,
+            rows=reading.rows + message.rows,
         )
         if message.end == message.position and not message.ended:
             self.readings[message.partition] = reading._replace(pulled_at=None)
             return
         if not self.rows and not self.changed:
             self.rows_since = now
-        if message.end > message.position:
+        if message.end != message.position:
             self.rows.append(message.payload)
             self.rows_size += message.size
         self.changed.add(message.partition)
@@ -172,7 +177,7 @@ class OwnLane:
         if not self.changed or not self._due(now):
             return []
         marks = tuple(
-            (partition, Mark(reading.position, reading.event_time, reading.state))
+            (partition, Mark(reading.position, reading.event_time, reading.state, reading.rows))
             for partition in sorted(self.changed)
             for reading in (self.readings[partition],)
         )

@@ -19,6 +19,7 @@ from tandem_runtime.protocol.data import (
     Member,
     Note,
     Place,
+    Position,
     Span,
 )
 from tandem_runtime.protocol.records import Entry
@@ -339,13 +340,14 @@ class SourceRows(NamedTuple):
     """
 
     partition: str
-    position: int
-    end: int
+    position: Position
+    end: Position
     size: int
     event_time: int
     ended: bool
     forgotten: bool
     payload: object = None
+    rows: int = 0
 
 
 class BatchResult(NamedTuple):

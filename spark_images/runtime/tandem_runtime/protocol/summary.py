@@ -18,6 +18,7 @@ class SeatSummary(NamedTuple):
     lapsed: bool
     committed: int
     synced: bool
+    silent: bool
 
 
 class PairSummary(NamedTuple):
@@ -36,10 +37,14 @@ class Summary(NamedTuple):
     delivered: int
     trim: int
     generation: int
+    rows_in: int
+    """Rows of all epochs so far."""
     pairs: tuple[PairSummary, ...]
     lost: tuple[str, ...]
     vulnerable: tuple[str, ...]
     """What has only one copy now [8]."""
+    merges: tuple[tuple[int, str], ...]
+    """The active merge of each slot."""
     completed: bool
 
 
@@ -52,12 +57,18 @@ def summarise(lead: Lead, now: int) -> Summary:
         for seat in book.seats.get(name, ()):
             if seat is not None:
                 through = committed(seat, hear)
-                synced = (
-                    seat.verified
-                    and not hear.silent(seat.volume, now)
-                    and book.epoch - through <= lead.settings.synced_within
+                silent = hear.silent(seat.volume, now)
+                close = book.epoch - through <= lead.settings.synced_within
+                seats.append(
+                    SeatSummary(
+                        volume=seat.volume,
+                        verified=seat.verified,
+                        lapsed=seat.lapsed,
+                        committed=through,
+                        synced=seat.verified and close and not silent,
+                        silent=silent,
+                    )
                 )
-                seats.append(SeatSummary(seat.volume, seat.verified, seat.lapsed, through, synced))
         pairs.append(PairSummary(name, generation_known=True, seats=tuple(seats)))
     return Summary(
         term=lead.term,
@@ -65,9 +76,11 @@ def summarise(lead: Lead, now: int) -> Summary:
         delivered=delivered_through(book, hear),
         trim=book.trim,
         generation=book.generation,
+        rows_in=sum(mark.rows for mark in book.marks.values()),
         pairs=tuple(pairs),
         lost=tuple(book.lost),
         vulnerable=tuple(_vulnerable(book, lead)),
+        merges=tuple(sorted(book.merges.items())),
         completed=book.completed,
     )
 
