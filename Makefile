@@ -30,7 +30,7 @@ $(SET_UP): pyproject.toml requirements.lock
 	    exit 1; \
 	  fi; }
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev,spark]'
 	@touch $@
 
 .PHONY: lint

@@ -1,0 +1,160 @@
+"""The surroundings on one machine: files in the pipeline's directory.
+
+Nobody waits for a lock: a process that is frozen while it holds one would stop all others. The
+register is a sequence of files, each created exclusively by whoever swaps; the highest number is
+what stands there. Everything else has one writer and is replaced by renaming.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_runtime.protocol.data import NOBODY, Intent, Member, Place
+from tandem_runtime.protocol.register import swap
+from tandem_runtime.surroundings.port import Card, Outcast
+from tandem_runtime.wire.codec import decode, encode
+
+LOOPBACK = "127.0.0.1"
+NODE = "localhost"
+
+_REMEMBERED = 1000
+"""Past contents of the register that are kept. A process would have to sleep through as many
+changes of lead or buddy, in the middle of a swap, to take the register for an older one."""
+
+
+class PipelineUnreadable(Exception):
+    """The directory does not hold a pipeline that this version understands."""
+
+
+class Laptop:
+    """The directory of a pipeline, for the process on one of its volumes."""
+
+    node = NODE
+
+    def __init__(self, directory: Path, volume: str) -> None:
+        self.directory = directory
+        self.volume = volume
+        self.pipeline = read_pipeline(directory)
+        self.uid = (directory / "uid").read_text().strip()
+        self.token = (directory / "token").read_text().strip()
+        self._cards: dict[str, tuple[int, Card]] = {}
+        self._intent: tuple[int, Intent] | None = None
+
+    # --- peers --------------------------------------------------------------------------------
+
+    def announce(self, card: Card) -> None:
+        """Put the card of this process among the others."""
+        peers = self.directory / "peers"
+        peers.mkdir(exist_ok=True)
+        temporary = peers / f".{card.volume}"
+        temporary.write_text(json.dumps(card._asdict()))
+        temporary.replace(peers / f"{card.volume}.json")
+
+    def address_of(self, volume: str) -> tuple[str, int] | None:
+        """Where the process on a volume serves, or last served."""
+        card = self._card(self.directory / "peers" / f"{volume}.json")
+        return (card.host, card.port) if card is not None else None
+
+    def splits(self) -> tuple[Member, ...]:
+        """The splits that have told of themselves and whose volumes are there."""
+        gone = self.gone()
+        cards = [self._card(path) for path in (self.directory / "peers").glob("*.json")]
+        return tuple(
+            Member(card.name, card.volume, NODE)
+            for card in sorted(card for card in cards if card is not None)
+            if card.kind == "split" and card.volume not in gone
+        )
+
+    def _card(self, path: Path) -> Card | None:
+        """A card, read again only when it has changed."""
+        try:
+            changed = path.stat().st_mtime_ns
+            known = self._cards.get(path.name)
+            if known is None or known[0] != changed:
+                known = (changed, Card(**json.loads(path.read_text())))
+                self._cards[path.name] = known
+        except FileNotFoundError:
+            return None
+        return known[1]
+
+    # --- what the supervisor says -------------------------------------------------------------
+
+    def intent(self) -> Intent | None:
+        """The newest intent, read again only when it has changed."""
+        path = self.directory / "intent"
+        try:
+            changed = path.stat().st_mtime_ns
+            if self._intent is None or self._intent[0] != changed:
+                self._intent = (changed, decode(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        return self._intent[1]
+
+    def gone(self) -> frozenset[str]:
+        """Volumes given up. The mark is made before the directory is removed."""
+        return frozenset(_listed(self.directory / "gone"))
+
+    # --- the register -------------------------------------------------------------------------
+
+    def read_register(self) -> Place:
+        """What stands there: the file with the highest number."""
+        register = self.directory / "register"
+        versions = [int(name) for name in _listed(register) if name.isdigit()]
+        if not versions:
+            return NOBODY
+        place: Place = decode((register / str(max(versions))).read_bytes())
+        return place
+
+    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+        """Create the next file, unless somebody else has."""
+        if self.volume in self.gone():
+            raise Outcast(f"volume {self.volume} counts as gone")
+        swapped, wanted = swap(self.read_register(), expected, place)
+        if not swapped:
+            return False, wanted
+        register = self.directory / "register"
+        register.mkdir(exist_ok=True)
+        draft = register / f".{self.volume}"
+        draft.write_bytes(encode(wanted))
+        try:
+            os.link(draft, register / str(wanted.version))
+        except FileExistsError:
+            return False, self.read_register()
+        finally:
+            draft.unlink()
+        (register / str(wanted.version - _REMEMBERED)).unlink(missing_ok=True)
+        return True, wanted
+
+    # --- places for rows ----------------------------------------------------------------------
+
+    def dead_letters(self, stream: str) -> Path:
+        """The file for a stream's rejected rows."""
+        return self.directory / "dead-letter" / f"{stream}.jsonl"
+
+    def console(self, sink: str) -> Path:
+        """The directory that stands for a console."""
+        return self.directory / "console" / sink
+
+
+def read_pipeline(directory: Path) -> Pipeline:
+    """The pipeline that a directory was made for.
+
+    Raises:
+        PipelineUnreadable: what stands there is not a pipeline of this version.
+    """
+    document: Any = json.loads((directory / "pipeline.json").read_text())
+    parsed = parse_pipeline(document["manifest"])
+    if isinstance(parsed, Refusal):
+        raise PipelineUnreadable(f"{directory}/pipeline.json: {parsed.problems[0]}")
+    return parsed
+
+
+def _listed(directory: Path) -> list[str]:
+    try:
+        return [path.name for path in directory.iterdir()]
+    except FileNotFoundError:
+        return []

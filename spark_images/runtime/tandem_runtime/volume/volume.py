@@ -1,0 +1,152 @@
+"""The volume of one process: what its machine writes, across restarts.
+
+A `Write` is one step: the bytes go to a temporary name, which is then renamed. Nothing is forced
+to the disk, because a lost machine loses its volume anyway and the second copy is elsewhere. So a
+volume that was not left in good order is trusted only under the boot in which it was written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from tandem_runtime.protocol.data import Chunk
+from tandem_runtime.protocol.effects import Key
+from tandem_runtime.volume.chunks import chunk_bytes, read_note
+from tandem_runtime.volume.keys import key_at, path_of
+from tandem_runtime.wire.codec import decode, encode
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_RAW = "outbox"
+"""Kind of key whose value is bytes already."""
+
+
+class VolumeInUse(Exception):
+    """Another process runs on the volume."""
+
+
+class VolumeDistrusted(Exception):
+    """The machine has booted since, and the volume was not left in good order."""
+
+
+class Volume:
+    """Files under one directory. One process at a time (`claim`)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.id = directory.name
+        self.incarnation = 0
+        self._keys = directory / "keys"
+        self._made: set[str] = set()
+        """Directories that are known to exist."""
+
+    # --- one process at a time ----------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Take the volume for this process, and count its start.
+
+        Raises:
+            VolumeInUse: another process has it.
+            VolumeDistrusted: it may have lost what was written.
+        """
+        self._keys.mkdir(parents=True, exist_ok=True)
+        # Kept open, and so locked, for the life of the process.
+        self._lock = os.open(self.directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise VolumeInUse(f"a process runs on {self.directory} already") from None
+        self._check_boot()
+        known = self.directory / "incarnation"
+        self.incarnation = int(known.read_text() if known.exists() else "0") + 1
+        _replace(known, str(self.incarnation).encode())
+
+    def _check_boot(self) -> None:
+        boot, clean = self.directory / "boot", self.directory / "clean"
+        now = _BOOT.read_text()
+        if boot.exists() and boot.read_text() != now and not clean.exists():
+            raise VolumeDistrusted(
+                f"{self.directory} is of before this machine booted and was not left in good order"
+            )
+        _replace(boot, now.encode())
+        clean.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let another process have the volume."""
+        os.close(self._lock)
+
+    def leave_clean(self) -> None:
+        """Mark that everything is on the disk: the process stops in good order."""
+        os.sync()
+        _replace(self.directory / "clean", b"")
+
+    def refuse(self, why: dict[str, object]) -> None:
+        """Leave word why the process that ends now cannot do what was asked of it."""
+        self.write_beside("refusal.json", json.dumps(why).encode())
+
+    def write_beside(self, name: str, content: bytes) -> None:
+        """Put a file beside the machine's keys, in one step."""
+        _replace(self.directory / name, content)
+
+    # --- keys ---------------------------------------------------------------------------------
+
+    def contents(self) -> dict[Key, object]:
+        """What a machine is restarted from. Of chunks only the notes are read."""
+        return {key: value for key in self._stored() if (value := self._read(key)) is not None}
+
+    def write(self, key: Key, value: object) -> None:
+        """Put a value under a key, replacing an older one, in one step."""
+        path = path_of(key)
+        parent = path.rpartition("/")[0]
+        if parent not in self._made:
+            (self._keys / parent).mkdir(parents=True, exist_ok=True)
+            self._made.add(parent)
+        _replace(self._keys / path, *_pieces(key, value))
+
+    def erase(self, key: Key) -> None:
+        """Remove a key; no harm if it is not there."""
+        (self._keys / path_of(key)).unlink(missing_ok=True)
+
+    def buffer(self, key: Key) -> Any:
+        """The bytes under a key, mapped and not read.
+
+        Raises:
+            FileNotFoundError: they have been erased.
+        """
+        with pa.memory_map(str(self._keys / path_of(key))) as file:
+            return file.read_buffer()
+
+    def _stored(self) -> Iterator[Key]:
+        for parent, _, names in os.walk(self._keys):
+            within = os.path.relpath(parent, self._keys)
+            for name in names:
+                key = key_at(name if within == "." else f"{within}/{name}")
+                if key is not None:
+                    yield key
+
+    def _read(self, key: Key) -> object:
+        path = self._keys / path_of(key)
+        if key[0] == "chunk":
+            return Chunk(read_note(self.buffer(key)), None)
+        return () if key[0] == _RAW else decode(path.read_bytes())
+
+
+def _pieces(key: Key, value: object) -> list[Any]:
+    if key[0] == "chunk":
+        return chunk_bytes(cast("Chunk", value))
+    return [value] if key[0] == _RAW else [encode(value)]
+
+
+def _replace(path: Path, *pieces: Any) -> None:
+    """Write a file in one step: a reader sees the old content or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+    temporary.replace(path)

@@ -1,0 +1,1 @@
+"""How values travel and lie on disk: one encoding, and the streams between processes."""

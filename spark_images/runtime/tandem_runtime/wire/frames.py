@@ -1,0 +1,122 @@
+"""What travels on a stream between two processes: messages, and the bytes that belong to them.
+
+A stream has one column of bytes. Each item on it carries a frame as metadata: either a part (bytes
+of the value with a given index, or of one file of it) or the message that ends a sequence of
+parts. A value is bytes as a whole (`name` is None) or a tree of files. So a message is read only
+when everything that belongs to it has come, and a tree is on the receiver's disk by then, never in
+its memory.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tandem_runtime.wire.codec import Undecodable, decode, encode
+
+SCHEMA = pa.schema([("data", pa.large_binary())])
+
+PIECE = 4 * 2**20
+"""Most bytes of a file in one part."""
+
+Buffer = Any
+
+
+class Part(NamedTuple):
+    """Bytes of the value with a number, or of one of its files."""
+
+    number: int
+    name: str | None
+    data: Buffer
+
+
+def part_frame(part: Part) -> bytes:
+    """The metadata of a part."""
+    return encode((part.number, part.name))
+
+
+def message_frame(message: object) -> bytes:
+    """The metadata that ends a message."""
+    return encode((-1, message))
+
+
+def batch_of(data: Buffer) -> Any:
+    """One item of a stream around bytes, without copying them."""
+    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+    offsets = pa.py_buffer(array.array("q", [0, buffer.size]))
+    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, buffer])
+    return pa.record_batch([column], schema=SCHEMA)
+
+
+def bytes_of(batch: Any) -> Buffer:
+    """The bytes that an item carries, without copying them."""
+    return batch.column(0)[0].as_buffer()
+
+
+def tree_parts(index: int, root: Path) -> Iterator[Part]:
+    """The files below a directory; one that is empty comes as one empty part."""
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        name = str(path.relative_to(root))
+        with path.open("rb") as file:
+            for piece in itertools.chain([file.read(PIECE)], iter(lambda: file.read(PIECE), b"")):
+                yield Part(index, name, piece)
+
+
+class Assembly:
+    """Puts together what comes on one stream. Trees grow below `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._trees = itertools.count()
+        self._values: dict[int, Buffer | Path] = {}
+
+    def take(self, frame: Buffer, data: Buffer | None) -> object | None:
+        """Take one item in; with the last one of a message that message, payload and all.
+
+        Raises:
+            Undecodable: the stream does not hold frames.
+        """
+        index, content = decode(memoryview(frame))
+        if index < 0:
+            return self._complete(content)
+        if data is None:
+            raise Undecodable("a part without bytes")
+        if content is None:
+            self._values[index] = data
+        else:
+            self._append(index, content, data)
+        return None
+
+    def drop(self) -> None:
+        """Forget an unfinished message, its trees included: the stream has ended."""
+        for value in self._values.values():
+            if isinstance(value, Path):
+                shutil.rmtree(value, ignore_errors=True)
+        self._values = {}
+
+    def _complete(self, message: Any) -> object:
+        if self._values:
+            values = tuple(self._values[index] for index in range(len(self._values)))
+            message = message._replace(payload=values)
+            self._values = {}
+        result: object = message
+        return result
+
+    def _append(self, index: int, name: str, data: Buffer) -> None:
+        if index not in self._values:
+            self._values[index] = self._directory / f"{id(self)}-{next(self._trees)}"
+        root = self._values[index]
+        if not isinstance(root, Path):
+            raise Undecodable("a value that is bytes and a tree at once")
+        path = (root / name).resolve()
+        if not path.is_relative_to(root.resolve()):
+            raise Undecodable(f"{name} leads out of the tree")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(data)

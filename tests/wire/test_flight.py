@@ -1,0 +1,180 @@
+import contextlib
+import os
+import queue
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from tandem_runtime.protocol.data import LaneId, Peer
+from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
+from tandem_runtime.wire.codec import encode
+from tandem_runtime.wire.flight import QUEUED, Parcel, Post, Server, call
+from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, tree_parts
+
+TOKEN = "secret"  # noqa: S105 - of this test's own server
+ME = Peer("replica.a", 3)
+LIMIT = 30.0
+
+
+class Known:
+    """A directory of addresses that the test changes."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, int] = {}
+
+    def address_of(self, volume: str) -> tuple[str, int] | None:
+        port = self.ports.get(volume)
+        return None if port is None else ("127.0.0.1", port)
+
+
+class Station:
+    """A server that keeps what it receives."""
+
+    def __init__(self, incoming: Path) -> None:
+        self.received: queue.Queue[tuple[Peer, Any]] = queue.Queue()
+        self.broken = False
+        self.server = Server(
+            "127.0.0.1",
+            TOKEN,
+            incoming,
+            self._receive,
+            {"echo": lambda body: body + b"!"},
+        )
+
+    def _receive(self, peer: Peer, message: object) -> None:
+        if self.broken:
+            raise flight.FlightServerError("this process is about to end")
+        self.received.put((peer, message))
+
+    def next(self) -> tuple[Peer, Any]:
+        return self.received.get(timeout=LIMIT)
+
+
+@pytest.fixture
+def station(tmp_path: Path) -> Iterator[Station]:
+    made = Station(tmp_path / "incoming")
+    yield made
+    made.server.shutdown()
+
+
+@pytest.fixture
+def known(station: Station) -> Known:
+    directory = Known()
+    directory.ports["merge.b"] = station.server.port
+    return directory
+
+
+@pytest.fixture
+def post(known: Known) -> Iterator[Post]:
+    made = Post(ME, TOKEN, known)
+    yield made
+    made.drain(LIMIT)
+
+
+def test_a_message_arrives_with_its_sender(post: Post, station: Station) -> None:
+    post.send("merge.b", Parcel(TakeLead(7)))
+    assert station.next() == (ME, TakeLead(7))
+
+
+def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None:
+    values = [os.urandom(3_000_000), b"", b"x"]
+    parts = [Part(number, None, value) for number, value in enumerate(values)]
+    post.send("merge.b", Parcel(Answer("pair-0", 4, 99), lambda: iter(parts)))
+    post.send("merge.b", Parcel(TakeLead(1)))
+    _, answer = station.next()
+    assert [value.to_pybytes() for value in answer.payload] == values
+    assert answer._replace(payload=None) == Answer("pair-0", 4, 99)
+    assert station.next()[1] == TakeLead(1)
+
+
+def test_a_tree_arrives_on_the_disk(post: Post, station: Station, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "state/0").mkdir(parents=True)
+    (tree / "state/0/1.delta").write_bytes(os.urandom(PIECE * 2 + 17))
+    (tree / "metadata").write_bytes(b"")
+    message = StateCopied("pair-0", 4, None, None, (), ())
+    post.send("merge.b", Parcel(message, lambda: tree_parts(0, tree)))
+    (copy,) = station.next()[1].payload
+    for name in ("state/0/1.delta", "metadata"):
+        assert (copy / name).read_bytes() == (tree / name).read_bytes()
+
+
+def test_what_was_erased_meanwhile_is_not_sent_and_harms_nothing(
+    post: Post, station: Station
+) -> None:
+    def parts() -> Iterator[Part]:
+        yield Part(0, None, b"half")
+        raise FileNotFoundError
+
+    post.send("merge.b", Parcel(CopyChunk(LaneId("s", 1), (1, 1), (1, 1), 0, 1), parts))
+    post.send("merge.b", Parcel(TakeLead(2)))
+    assert station.next()[1] == TakeLead(2)
+
+
+def test_a_peer_that_moved_is_found_again(
+    post: Post, station: Station, known: Known, tmp_path: Path
+) -> None:
+    post.send("merge.b", Parcel(TakeLead(1)))
+    station.next()
+    other = Station(tmp_path / "other")
+    known.ports["merge.b"] = other.server.port
+    station.broken = True
+    found: list[Any] = []
+    for number in range(2, 1000):
+        # Messages into the broken stream are lost: they are said again until one arrives.
+        post.send("merge.b", Parcel(TakeLead(number)))
+        with contextlib.suppress(queue.Empty):
+            found.append(other.received.get(timeout=0.1))
+            break
+    assert found
+    post.drain(LIMIT)
+    other.server.shutdown()
+
+
+def test_an_unknown_peer_costs_a_bounded_queue(post: Post, station: Station) -> None:
+    for number in range(10 * QUEUED):
+        post.send("nobody", Parcel(TakeLead(number)))
+    line = post._lines["nobody"]
+    assert len(line._queue) <= QUEUED
+    post.send("merge.b", Parcel(TakeLead(1)))
+    assert station.next()[1] == TakeLead(1)
+
+
+@pytest.mark.parametrize("headers", [[], [(b"tandem-token", b"wrong")]])
+def test_a_stream_without_the_token_is_refused(
+    station: Station, headers: list[tuple[bytes, bytes]]
+) -> None:
+    with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
+        options = flight.FlightCallOptions(headers=headers, timeout=LIMIT)
+        descriptor = flight.FlightDescriptor.for_command(encode(tuple(ME)))
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            # The refusal may come with the first call or with a later one.
+            writer, _ = client.do_put(descriptor, SCHEMA, options)
+            while True:
+                writer.write_metadata(pa.py_buffer(encode((-1, TakeLead(1)))))
+    assert station.received.empty()
+
+
+def test_an_action_without_the_token_is_refused(station: Station) -> None:
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        call("127.0.0.1", station.server.port, "wrong", "echo", b"hi")
+    assert call("127.0.0.1", station.server.port, TOKEN, "echo", b"hi") == b"hi!"
+
+
+def test_a_name_that_leads_out_of_the_tree_is_refused(
+    post: Post, station: Station, tmp_path: Path
+) -> None:
+    parts = [Part(0, "../../outside", b"x")]
+    message = StateCopied("pair-0", 4, None, None, (), ())
+    post.send("merge.b", Parcel(message, lambda: iter(parts)))
+    while station.received.empty():
+        post.send("merge.b", Parcel(TakeLead(3)))
+        with contextlib.suppress(queue.Empty):
+            assert station.received.get(timeout=0.1)[1] == TakeLead(3)
+            break
+    assert not (tmp_path.parent / "outside").exists()
+    assert not (tmp_path / "outside").exists()
