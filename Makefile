@@ -7,11 +7,13 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 BIN := .venv/bin
 SET_UP := .venv/.set-up
+LAPTOP_TESTS := tests/examples tests/laptop tests/soak
+FAULTS ?= 200
 heading = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(SET_UP) ## Make .venv with bin/tandem, from the locked versions
@@ -33,6 +35,23 @@ $(SET_UP): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev,spark]'
 	@touch $@
 
+.PHONY: java
+java: $(SET_UP) ## Build the Java module, and the archive that makes Spark start quickly
+	@command -v javac >/dev/null || [ -x "$${JAVA_HOME:-}/bin/javac" ] || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing openjdk-17-jdk-headless"; \
+	    apt-get update -qq && apt-get install -qq -y openjdk-17-jdk-headless >/dev/null; \
+	  else \
+	    echo "A Java compiler is missing; on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless"; \
+	    exit 1; \
+	  fi; }
+	@$(BIN)/python spark_images/java/build.py
+	@$(BIN)/python -m tandem_runtime.spark.archive
+
+.PHONY: demo
+demo: java ## A pipeline of two pairs that survives kill -9 and a freeze, counted at the end
+	@$(BIN)/python -m demo
+
 .PHONY: lint
 lint: $(SET_UP) ## Style and formatting (ruff)
 	$(call heading,lint)
@@ -50,9 +69,19 @@ layers: $(SET_UP) ## Who may import whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: unit
-unit: $(SET_UP) ## Unit and property tests (pytest)
+unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest
+	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%)
+
+.PHONY: laptop
+laptop: java ## Whole pipelines on this machine: examples, failures, a short soak (pytest)
+	$(call heading,pipelines on this machine)
+	@$(BIN)/pytest $(LAPTOP_TESTS) -v
+
+.PHONY: soak
+soak: java ## Random kills and freezes of every process, FAULTS of them, against an oracle
+	$(call heading,soak: $(FAULTS) faults)
+	@$(BIN)/python -m tests.soak --faults $(FAULTS)
 
 .PHONY: simulate
 simulate: $(SET_UP) ## 2,000 simulated schedules of failures
@@ -66,6 +95,7 @@ test: ## Everything above; what CI runs
 	@$(MAKE) types
 	@$(MAKE) layers
 	@$(MAKE) unit
+	@$(MAKE) laptop
 	@$(MAKE) simulate
 
 .PHONY: mutation
@@ -81,6 +111,16 @@ reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of th
 bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures of routing
 	$(call heading,bench: routing)
 	@$(BIN)/python -m bench.routing
+
+.PHONY: bench-failover bench-throughput bench-epochs bench-catchup bench-memory
+bench-failover: ## Gaps in the output when a driver is killed or frozen, beside plain Spark
+bench-throughput: ## Rows per second and CPU, beside plain Spark
+bench-epochs: ## Latency at short epochs, and what an idle pipeline costs
+bench-catchup: ## How long a pair takes to be whole again
+bench-memory: ## Memory under load, and with every merge frozen
+bench-failover bench-throughput bench-epochs bench-catchup bench-memory: bench-%: java
+	$(call heading,bench: $*)
+	@$(BIN)/python -m bench.streaming.$*
 
 .PHONY: lock
 lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
