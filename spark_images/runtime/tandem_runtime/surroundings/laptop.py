@@ -135,9 +135,9 @@ class Laptop:
         """The file for a stream's rejected rows."""
         return self.directory / "dead-letter" / f"{stream}.jsonl"
 
-    def console(self, sink: str) -> Path:
-        """The directory that stands for a console."""
-        return self.directory / "console" / sink
+    def shown(self) -> Path:
+        """The pipeline's directory: what runs the pipeline also shows its results."""
+        return self.directory
 
 
 def read_pipeline(directory: Path) -> Pipeline:

@@ -60,8 +60,8 @@ class Surroundings(Protocol):
     def dead_letters(self, stream: str) -> Path:
         """Where rows of a stream go that do not fit its schema."""
 
-    def console(self, sink: str) -> Path:
-        """Where rows of a console sink go."""
+    def shown(self) -> Path:
+        """Below this directory rows for a console go, for whoever shows them."""
 
 
 class Outcast(Exception):

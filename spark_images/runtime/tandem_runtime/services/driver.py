@@ -1,0 +1,222 @@
+"""What a replica's effects do to Spark: run an epoch, let it commit, copy and install state.
+
+Spark keeps the state of several epochs in one tree of files (its checkpoint). So a key
+`("checkpoint", e)` has no file of its own: it is there when Spark's log of commits has epoch e.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from tandem.model.pipeline import Pipeline
+from tandem_runtime.protocol.data import Header
+from tandem_runtime.protocol.effects import Erase, Finish, Install, Key, Run, Ship, Write
+from tandem_runtime.protocol.messages import BatchCommitted, BatchResult, Installed, StateCopied
+from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
+from tandem_runtime.services.node import Failure, Node
+from tandem_runtime.spark.checkpoint import (
+    IncompleteCheckpoint,
+    committed_epochs,
+    link_tree,
+    verify,
+)
+from tandem_runtime.spark.engine import Engine
+from tandem_runtime.spark.failure import EngineError, EngineFailure
+from tandem_runtime.spark.java import NoJava
+from tandem_runtime.spark.launch import LaunchFailed
+from tandem_runtime.volume.chunks import read_rows
+from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.flight import Parcel, Post
+from tandem_runtime.wire.frames import Part, tree_parts
+
+EMPTY = ".empty"
+"""Stands in a copied tree, so that also the tree of the beginning has a file."""
+
+_log = logging.getLogger(__name__)
+
+
+def checkpoint_of(volume: Volume) -> Path:
+    """Spark's checkpoint on a volume."""
+    return volume.directory / "spark"
+
+
+def contents(volume: Volume) -> dict[Key, object]:
+    """What a replica's machine is restarted from, Spark's commits included."""
+    found = volume.contents()
+    if ("verified",) in found:
+        epochs = committed_epochs(checkpoint_of(volume)) or [0]
+        found.update({("checkpoint", epoch): () for epoch in epochs})
+    return found
+
+
+class Driver:
+    """Works Spark in a thread of its own, in the order in which it is asked."""
+
+    def __init__(self, pipeline: Pipeline, volume: Volume, post: Post) -> None:
+        self._engine = Engine(pipeline, volume.directory / "inbox", self)
+        self._volume = volume
+        self._post = post
+        self._node: Node | None = None
+        self._failure: Failure | None = None
+        """Why Spark is of no use, if it failed."""
+        self._opened = False
+        self._copies = itertools.count()
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.booted = threading.Event()
+        self.late_dropped = 0
+        self.batch_ms = 0.0
+        shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
+        shutil.rmtree(volume.directory / "incoming", ignore_errors=True)
+        threading.Thread(target=self._turn, name="driver", daemon=True).start()
+
+    def serve(self, node: Node) -> None:
+        """Carry the node's effects out from now on."""
+        self._node = node
+        if self._failure is not None:
+            node.fail(self._failure)
+        write, erase, ship = node.hand(Write), node.hand(Erase), node.hand(Ship)
+        node.lend(
+            {
+                Run: self._run,
+                Finish: lambda effect: self._engine.finish(effect.epoch),
+                Install: self._install,
+                Write: lambda effect: None if _is_state(effect.key) else write(effect),
+                Erase: lambda effect: None if _is_state(effect.key) else erase(effect),
+                Ship: lambda effect: (
+                    self._ship_state(effect)
+                    if isinstance(effect.message, StateCopied)
+                    else ship(effect)
+                ),
+            }
+        )
+
+    def _turn(self) -> None:
+        try:
+            self._engine.boot()
+            self.booted.set()
+            while True:
+                self._work.get()()
+        except EngineError as error:
+            self.failed(error.failure)
+        except NoJava as error:
+            self.failed(EngineFailure("NoJava", str(error), is_users=True))
+        except (LaunchFailed, OSError) as error:
+            self.failed(EngineFailure(type(error).__name__, str(error)))
+
+    # --- epochs -------------------------------------------------------------------------------
+
+    def _run(self, effect: Run) -> None:
+        self._work.put(lambda: self._start(effect.header, effect.rows))
+
+    def _start(self, header: Header, rows: tuple[object, ...]) -> None:
+        if not self._opened:
+            self._opened = True
+            self._engine.open(checkpoint_of(self._volume))
+        batches: dict[str, list[Any]] = {}
+        for form in itertools.chain.from_iterable(cast("Any", rows)):
+            for stream, found in read_rows(form):
+                batches.setdefault(stream, []).extend(found)
+        self._engine.run(header.epoch, batches, dict(header.watermarks))
+
+    # --- what the engine tells, from its threads ------------------------------------------------
+
+    def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
+        """An epoch is computed; its batch function waits for `Finish`."""
+        _log.debug("epoch %d has %d rows", epoch, rows)
+        self._tell(BatchResult(epoch, size, digest, payload))
+
+    def committed(self, epoch: int) -> None:
+        """Spark has committed an epoch."""
+        EPOCH_COMMITTED.set(epoch)
+        self._tell(BatchCommitted(epoch))
+
+    def progress(self, late_dropped: int, batch_ms: float) -> None:
+        """Spark tells of a micro-batch."""
+        self.late_dropped += late_dropped
+        self.batch_ms = batch_ms
+        LATE_DROPPED.inc(late_dropped)
+        BATCH_SECONDS.observe(batch_ms / 1000)
+
+    def failed(self, error: EngineFailure) -> None:
+        """Spark cannot go on: this process ends, and is started again unless the user must act."""
+        _log.error("%s: %s", error.kind, error.message)
+        self._failure = Failure(error.kind, error.message, error.hint, error.is_users)
+        if self._node is not None:
+            self._node.fail(self._failure)
+
+    def stop(self) -> None:
+        """End Spark."""
+        self._engine.stop()
+
+    def _tell(self, message: object) -> None:
+        if self._node is not None:
+            self._node.tell(message)
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _install(self, effect: Install) -> None:
+        """Make a twin's tree, or nothing at all, the own checkpoint; Spark need not be up yet."""
+        target = checkpoint_of(self._volume)
+        shutil.rmtree(target, ignore_errors=True)
+        if not effect.parts:
+            target.mkdir()
+        else:
+            (part,) = effect.parts
+            tree = cast("tuple[Path, ...]", part)[0]
+            (tree / EMPTY).unlink()
+            if not self._is_whole(tree, effect.epoch):
+                return
+            tree.replace(target)
+        self._tell(Installed(effect.epoch))
+
+    def _is_whole(self, tree: Path, epoch: int) -> bool:
+        """Check a copy; if something is missing this process ends, and then asks for another."""
+        try:
+            if epoch:
+                verify(tree, epoch)
+        except IncompleteCheckpoint as problem:
+            self.failed(EngineFailure("CopyIncomplete", str(problem)))
+            return False
+        return True
+
+    def _ship_state(self, effect: Ship) -> None:
+        """Hard-link the tree as it stands now; its files are read when their turn comes."""
+        message = cast("StateCopied", effect.message)
+        tree = self._volume.directory / "outgoing" / str(next(self._copies))
+        try:
+            self._link(message, tree)
+        except IncompleteCheckpoint as problem:
+            _log.warning("no copy for %s, which will ask again: %s", effect.to, problem)
+            return
+        kept = [self._volume.buffer(("outbox", epoch)) for epoch, _, __ in message.outbox]
+
+        def parts() -> Iterator[Part]:
+            try:
+                yield from tree_parts(0, tree)
+                for index, value in enumerate([*kept, *(b"" for _ in message.older)], start=1):
+                    yield Part(index, None, value)
+            finally:
+                shutil.rmtree(tree, ignore_errors=True)
+
+        self._post.send(effect.to, Parcel(message, parts))
+
+    def _link(self, message: StateCopied, tree: Path) -> None:
+        tree.parent.mkdir(exist_ok=True)
+        if message.epoch:
+            oldest = min([message.epoch, *(epoch for epoch in message.older if epoch)])
+            link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
+        tree.mkdir(exist_ok=True)
+        (tree / EMPTY).touch()
+
+
+def _is_state(key: Key) -> bool:
+    return key[0] == "checkpoint"

@@ -1,0 +1,144 @@
+"""`python -m tandem_runtime.services.merge`: delivers each epoch once, or stands by."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import pyarrow as pa
+
+from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition
+from tandem_runtime.protocol.merge import MergeMachine
+from tandem_runtime.protocol.messages import SinkPosition
+from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAILURES
+from tandem_runtime.services.node import Failure, Node, milliseconds
+from tandem_runtime.services.process import Process, main
+from tandem_runtime.sinks.opening import open_sink
+from tandem_runtime.sinks.sink import ForeignSink, Sink, SinkFailed, SinkUnsupported
+
+
+class Outlet:
+    """One sink, worked at in a thread of its own, one question or delivery at a time."""
+
+    def __init__(self, name: str, opened: Callable[[], Sink], node: Node) -> None:
+        self.position = 0
+        self.rows_out = 0
+        self.delivery = ""
+        self._name = name
+        self._opened = opened
+        self._node = node
+        self._sink: Sink | None = None
+        self._work: queue.SimpleQueue[ReadPosition | Deliver] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=f"sink {name}", daemon=True).start()
+
+    def ask(self, effect: ReadPosition | Deliver) -> None:
+        """Do this after what was asked before."""
+        self._work.put(effect)
+
+    def _run(self) -> None:
+        while True:
+            effect = self._work.get()
+            try:
+                self._sink = self._sink or self._opened()
+                self.position = self._done(self._sink, effect)
+            except (ForeignSink, SinkUnsupported) as problem:
+                self._node.fail(Failure(type(problem).__name__, str(problem), ""))
+                return
+            except SinkFailed as failure:
+                # No answer: the machine asks for the position again, then delivers again.
+                SINK_FAILURES.labels(self._name).inc()
+                self._node.tell_event("SinkFailed", self._name, str(failure))
+            else:
+                self._node.tell(SinkPosition(self._name, self.position, effect.op))
+
+    def _done(self, sink: Sink, effect: ReadPosition | Deliver) -> int:
+        if isinstance(effect, ReadPosition):
+            position = sink.position()
+        else:
+            tables = [(pair, _table(payload)) for pair, payload in effect.answers]
+            before = sink.rows_out
+            position = sink.deliver(effect.epoch, tables)
+            ROWS_OUT.labels(self._name).inc(max(sink.rows_out - before, 0))
+        self.rows_out = sink.rows_out
+        self.delivery = str(sink.delivery)
+        return position
+
+
+def _table(payload: object) -> Any:
+    return pa.ipc.open_stream(cast("Any", payload)).read_all()
+
+
+class Delivery:
+    """The sinks of a merge: what `ReadPosition` and `Deliver` do."""
+
+    def __init__(self, process: Process, node: Node) -> None:
+        surroundings = process.surroundings
+        self._node = node
+        self.outlets = {
+            sink.name: Outlet(
+                sink.name, partial(open_sink, sink, surroundings.uid, surroundings.shown()), node
+            )
+            for sink in surroundings.pipeline.spec.sinks
+        }
+        self.duplicates = 0
+
+    def ask(self, effect: ReadPosition | Deliver) -> None:
+        """Pass it on to the sink."""
+        self.outlets[effect.sink].ask(effect)
+
+    def happened(self, effect: Happened) -> None:
+        """Count what is dropped for being there already."""
+        self.duplicates += effect.event == "DuplicateDropped"
+        self._node.happened(effect)
+
+
+class Watch:
+    """What a merge tells of itself."""
+
+    def __init__(self, machine: MergeMachine, delivery: Delivery) -> None:
+        self._machine = machine
+        self._delivery = delivery
+
+    def state(self) -> dict[str, object]:
+        """The answer to `/state`."""
+        machine, outlets = self._machine, self._delivery.outlets
+        EPOCH_DELIVERED.set(machine.delivered)
+        return {
+            "merge": {
+                "slot": machine.slot,
+                "active": machine.active,
+                "delivered": machine.delivered,
+                "rows_out": sum(outlet.rows_out for outlet in outlets.values()),
+                "duplicates_dropped": self._delivery.duplicates,
+                "sinks": {
+                    name: {"position": outlet.position, "class": outlet.delivery}
+                    for name, outlet in outlets.items()
+                },
+            }
+        }
+
+
+def run(process: Process, arguments: argparse.Namespace) -> int:
+    """Run a merge until it is done."""
+    volume, settings = process.volume, process.settings
+    sinks = tuple(sink.name for sink in process.surroundings.pipeline.spec.sinks)
+    machine = MergeMachine(
+        volume.id, volume.incarnation, arguments.slot, sinks, settings, milliseconds()
+    )
+    node = Node(machine, volume, process.surroundings, process.post, settings)
+    delivery = Delivery(process, node)
+    node.lend({ReadPosition: delivery.ask, Deliver: delivery.ask, Happened: delivery.happened})
+    process.serve(Watch(machine, delivery).state)
+    return process.run(node)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--slot", type=int, required=True, help="which part it delivers")
+
+
+if __name__ == "__main__":
+    main("merge", _arguments, run)

@@ -1,0 +1,325 @@
+"""One process: a machine, its inbox, and the hands that carry its effects out.
+
+The loop takes one message or one tick at a time, asks the machine, and carries the effects out in
+their order, each done before the next. What may take long (a source, Spark, a sink, a peer) runs
+in threads of its own and comes back as a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, cast
+
+from tandem_runtime.protocol.data import Chunk, Peer, Settings
+from tandem_runtime.protocol.effects import (
+    Effect,
+    Erase,
+    Exit,
+    Happened,
+    Key,
+    ReadRegister,
+    Send,
+    Ship,
+    Swap,
+    Write,
+)
+from tandem_runtime.protocol.messages import (
+    CopyChunk,
+    NewIntent,
+    RegisterAnswer,
+    Splits,
+    VolumeGone,
+)
+from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
+from tandem_runtime.surroundings.port import Outcast, Surroundings
+from tandem_runtime.volume.chunks import read_note, share_of
+from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.flight import Parcel, Post
+from tandem_runtime.wire.frames import Part
+
+INBOX_MESSAGES = 1024
+INBOX_BYTES = 64 * 2**20
+"""Bounds of what peers may leave here before it is read; beyond them it is dropped [12]."""
+
+LOOK_AROUND_MS = 500
+"""How often the surroundings are asked for what is new."""
+
+EVENTS_KEPT = 50
+
+ROUTINE = frozenset({"DuplicateDropped", "HeaderPublished", "StaleRefused", "Trimmed"})
+"""What happens all the time is counted; telling each would hide the rest."""
+
+_log = logging.getLogger(__name__)
+
+
+class Machine(Protocol):
+    """A state machine of the protocol."""
+
+    def handle(self, now: int, sender: Peer | None, message: Any) -> list[Effect]:
+        """Take a message in."""
+
+    def tick(self, now: int) -> list[Effect]:
+        """Notice that time has passed."""
+
+
+class Event(NamedTuple):
+    """Something worth telling, and when it happened (milliseconds since 1970)."""
+
+    at_ms: int
+    event: str
+    subject: str
+    detail: str
+
+
+class Ended(Exception):
+    """The machine is done; the process exits with this code."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Failure(NamedTuple):
+    """Why a pipeline cannot go on as it is, and what its user can do."""
+
+    reason: str
+    message: str
+    hint: str
+    final: bool = True
+    """Only the user can mend it; else the process is worth starting again."""
+
+
+_STOP = object()
+
+EXIT_FAILED = 1
+"""Start again on the same volume."""
+
+EXIT_REFUSED = 3
+"""The user has to change something; `refusal.json` on the volume says what."""
+
+EXIT_WIPED = 10
+"""The volume holds nothing of use: start again on a new one."""
+
+
+def milliseconds() -> int:
+    """The clock of machines: only differences count."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Node:
+    """Runs one machine until it exits."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        volume: Volume,
+        surroundings: Surroundings,
+        post: Post,
+        settings: Settings,
+        listens_to: frozenset[type] = frozenset({Splits}),
+    ) -> None:
+        self.machine = machine
+        self.volume = volume
+        self.surroundings = surroundings
+        self.post = post
+        self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self.turned_at = milliseconds()
+        """When the loop last turned: what the health answer goes by."""
+        self._tick_every = max(settings.interval // 2, 10)
+        self._inbox: queue.SimpleQueue[tuple[Peer | None, Any, int]] = queue.SimpleQueue()
+        self._waiting_bytes = 0
+        self._bytes_lock = threading.Lock()
+        self._looked_at = 0
+        self._listens_to = listens_to
+        self._told: dict[type, object] = {}
+        """What the machine was last told of the surroundings, by kind."""
+        self._seen_gone: frozenset[str] = frozenset()
+        self._hands: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Ship: self._ship,
+            Write: self._write,
+            Erase: self._erase,
+            Swap: self._swap,
+            ReadRegister: self._read_register,
+            Happened: self.happened,
+            Exit: self._exit,
+        }
+
+    def hand(self, kind: type) -> Callable[[Any], None]:
+        """What carries a kind of effect out now."""
+        return self._hands[kind]
+
+    def lend(self, hands: Mapping[type, Callable[[Any], None]]) -> None:
+        """Carry out further kinds of effects, or the known ones in another way."""
+        self._hands.update(hands)
+
+    # --- the inbox ----------------------------------------------------------------------------
+
+    def receive(self, sender: Peer, message: Any) -> None:
+        """Take a peer's message; called from the server's threads."""
+        size = _payload_bytes(message)
+        with self._bytes_lock:
+            waiting = self._waiting_bytes
+            full = size and waiting and waiting + size > INBOX_BYTES
+            if full or self._inbox.qsize() >= INBOX_MESSAGES:
+                REFUSED_FULL.inc()
+                return
+            self._waiting_bytes += size
+        self._inbox.put((sender, _prepared(message), size))
+
+    def tell(self, message: Any) -> None:
+        """Take a message of this process's own threads; never refused."""
+        self._inbox.put((None, message, 0))
+
+    def stop(self) -> None:
+        """End the process where it stands; started again on its volume it goes on from there."""
+        self._inbox.put((None, _STOP, 0))
+
+    def tell_event(self, event: str, subject: str, detail: str) -> None:
+        """Let one of the own threads say that something happened."""
+        self.carry_out([Happened(event, subject, detail)])
+
+    def fail(self, failure: Failure) -> None:
+        """End the process: what was asked of it cannot be done, here or anywhere."""
+        self._inbox.put((None, failure, 0))
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Turn until the machine exits; the process's exit code."""
+        try:
+            self._look_around(milliseconds())
+            next_tick = milliseconds()
+            while True:
+                now = milliseconds()
+                self.turned_at = now
+                if now >= next_tick:
+                    self._look_around(now)
+                    self.carry_out(self.machine.tick(now))
+                    # After a pause, as of a frozen process, ticks are not made up for.
+                    next_tick = max(next_tick + self._tick_every, now)
+                self._take_one(max(next_tick - milliseconds(), 0) / 1000)
+        except Ended as end:
+            _log.info("ends: %s", end)
+            return end.code
+        except Outcast as outcast:
+            _log.warning("ends: %s", outcast)
+            return EXIT_WIPED
+
+    def _take_one(self, seconds: float) -> None:
+        try:
+            sender, message, size = (
+                self._inbox.get(timeout=seconds) if seconds else (self._inbox.get_nowait())
+            )
+        except queue.Empty:
+            return
+        if size:
+            with self._bytes_lock:
+                self._waiting_bytes -= size
+        if message is _STOP:
+            raise Ended("stopped", 0)
+        if isinstance(message, Failure):
+            self.volume.refuse(message._asdict())
+            code = EXIT_REFUSED if message.final else EXIT_FAILED
+            raise Ended(f"{message.reason}: {message.message}", code)
+        MESSAGES.labels(type(message).__name__).inc()
+        self.carry_out(self.machine.handle(milliseconds(), sender, message))
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Do what the machine asks for, in its order."""
+        for effect in effects:
+            self._hands[type(effect)](effect)
+
+    def _look_around(self, now: int) -> None:
+        """Ask the surroundings for what is new; gone volumes first of all."""
+        if self._looked_at and now - self._looked_at < LOOK_AROUND_MS:
+            return
+        self._looked_at = now
+        self._look_for_gone(now)
+        intent = self.surroundings.intent()
+        if intent is not None:
+            self._tell_machine(now, NewIntent(intent))
+        self._tell_machine(now, Splits(self.surroundings.splits()))
+
+    def _look_for_gone(self, now: int) -> None:
+        gone = self.surroundings.gone() - self._seen_gone
+        self._seen_gone |= gone
+        if self.volume.id in gone:
+            raise Outcast(f"volume {self.volume.id} counts as gone")
+        for volume in sorted(gone):
+            self.post.forget(volume)
+            self._tell_machine(now, VolumeGone(volume))
+
+    def _tell_machine(self, now: int, message: Any) -> None:
+        """Pass on what is new in the surroundings, if this kind of machine listens to it."""
+        kind = type(message)
+        if kind in self._listens_to and self._told.get(kind) != message:
+            self._told[kind] = message
+            self.carry_out(self.machine.handle(now, None, message))
+
+    # --- hands --------------------------------------------------------------------------------
+
+    def _send(self, effect: Send) -> None:
+        self.post.send(effect.to, Parcel(effect.message))
+
+    def _ship(self, effect: Ship) -> None:
+        """The bytes are read when their turn comes: the queue holds only their names [12]."""
+
+        def parts() -> Iterator[Part]:
+            for index, key in enumerate(effect.keys):
+                yield Part(index, None, self._bytes(key, effect.select))
+
+        self.post.send(effect.to, Parcel(effect.message, parts))
+
+    def _bytes(self, key: Key, select: object) -> Any:
+        whole = self.volume.buffer(key)
+        pieces = share_of(whole, select) if key[0] == "chunk" else [whole]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _write(self, effect: Write) -> None:
+        self.volume.write(effect.key, effect.value)
+
+    def _erase(self, effect: Erase) -> None:
+        self.volume.erase(effect.key)
+
+    def _swap(self, effect: Swap) -> None:
+        swapped, place = self.surroundings.swap_register(effect.expected, effect.place)
+        self.tell(RegisterAnswer(effect.op, swapped, place))
+
+    def _read_register(self, effect: ReadRegister) -> None:
+        place = self.surroundings.read_register()
+        self.tell(RegisterAnswer(effect.op, swapped=False, place=place))
+
+    def happened(self, effect: Happened) -> None:
+        """Count it, log it, keep it for whoever asks."""
+        EVENTS.labels(effect.event).inc()
+        if effect.event in ROUTINE:
+            return
+        _log.info("%s %s %s", effect.event, effect.subject, effect.detail)
+        self.events.append(Event(_wall_clock(), effect.event, effect.subject, effect.detail))
+
+    def _exit(self, effect: Exit) -> None:
+        raise Ended(effect.reason, EXIT_WIPED if effect.wipe else 0)
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _payload_bytes(message: Any) -> int:
+    payload = getattr(message, "payload", None)
+    values = payload if isinstance(payload, tuple) else ()
+    return sum(len(value) for value in values if hasattr(value, "__len__"))
+
+
+def _prepared(message: Any) -> Any:
+    """A copied chunk as the machine wants it: with its note, the bytes untouched."""
+    if type(message) is CopyChunk and message.payload is not None:
+        (form,) = cast("tuple[Any]", message.payload)
+        return message._replace(payload=(Chunk(read_note(form), form),))
+    return message

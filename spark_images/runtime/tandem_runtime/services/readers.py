@@ -1,0 +1,117 @@
+"""Reads source partitions, each in a thread of its own, one block ahead of what was asked for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from tandem.model.spec import Stream
+from tandem.routing.keys import hash_keys
+from tandem_runtime.protocol.data import Position
+from tandem_runtime.protocol.messages import SourceRows
+from tandem_runtime.services.metrics import REJECTED, ROWS_READ, SOURCE_FAILURES
+from tandem_runtime.services.node import Failure
+from tandem_runtime.sources.dead_letters import DeadLetters
+from tandem_runtime.sources.source import (
+    Batch,
+    SourceFailed,
+    SourcePartition,
+    SourceUnavailable,
+    SourceUnsupported,
+)
+from tandem_runtime.volume.chunks import HASH
+
+RETRY_SECONDS = 1.0
+"""Pause after a source could not be read."""
+
+_MEND = "mend the row, or let onError: deadLetter put such rows aside"
+
+_log = logging.getLogger(__name__)
+
+
+class Reader:
+    """One source partition at this split, for as long as the process lives."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        partition: str,
+        opened: Callable[[], SourcePartition],
+        dead_letters: DeadLetters,
+        tell: Callable[[SourceRows], None],
+        fail: Callable[[Failure], None],
+    ) -> None:
+        self._stream = stream
+        self._partition = partition
+        self._opened = opened
+        self._dead_letters = dead_letters
+        self._tell = tell
+        self._fail = fail
+        self._asked = threading.Condition()
+        self._wanted: list[Position] = []
+        """The position asked for last, until it is answered."""
+        threading.Thread(target=self._run, name=f"source {partition}", daemon=True).start()
+
+    def pull(self, position: Position) -> None:
+        """Ask for rows from a position on; a question not answered yet is replaced."""
+        with self._asked:
+            self._wanted = [position]
+            self._asked.notify()
+
+    def _run(self) -> None:
+        source: SourcePartition | None = None
+        ahead: Batch | None = None
+        while True:
+            position = self._next_question()
+            try:
+                source = source or self._opened()
+                batch = ahead if ahead and ahead.position == position else source.read(position)
+                ahead = None
+                self._answer(batch)
+                if batch.rows.num_rows and not batch.ended:
+                    ahead = source.read(batch.end)
+            except SourceFailed as failure:
+                self._fail(Failure("SourceFailed", str(failure), _MEND))
+                return
+            except SourceUnsupported as failure:
+                self._fail(Failure("SourceUnsupported", str(failure), ""))
+                return
+            except (SourceUnavailable, OSError, pa.ArrowException) as problem:
+                SOURCE_FAILURES.labels(self._partition).inc()
+                _log.warning("%s cannot be read, will try again: %s", self._partition, problem)
+                time.sleep(RETRY_SECONDS)
+
+    def _next_question(self) -> Position:
+        with self._asked:
+            self._asked.wait_for(lambda: self._wanted)
+            return self._wanted.pop()
+
+    def _answer(self, batch: Batch) -> None:
+        if batch.rejected:
+            REJECTED.labels(self._stream.name).inc(len(batch.rejected))
+            self._dead_letters.add(self._partition, batch.rejected)
+        ROWS_READ.labels(self._stream.name).inc(batch.rows.num_rows)
+        self._tell(
+            SourceRows(
+                partition=self._partition,
+                position=batch.position,
+                end=batch.end,
+                size=batch.rows.nbytes,
+                event_time=batch.event_time,
+                ended=batch.ended,
+                forgotten=batch.forgotten,
+                payload=(self._stream.name, with_hashes(batch.rows, self._stream.key)),
+                rows=batch.rows.num_rows,
+            )
+        )
+
+
+def with_hashes(rows: Any, key: tuple[str, ...]) -> Any:
+    """Rows with the hash of each one's key beside them."""
+    hashes = pa.array(hash_keys(rows, key), pa.uint64())
+    return rows.append_column(HASH, hashes)

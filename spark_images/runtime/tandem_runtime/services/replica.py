@@ -1,0 +1,120 @@
+"""`python -m tandem_runtime.services.replica`: a Spark driver, half of a pair, or a warm spare."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import threading
+
+from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.services.driver import Driver, contents
+from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.process import Process, main
+from tandem_runtime.surroundings.port import Surroundings
+from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.codec import decode, encode
+
+_INTENT_SECONDS = 0.2
+"""How often a replica looks for the intent that names its pair."""
+
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """What a replica tells of itself."""
+
+    def __init__(self, machine: ReplicaMachine, driver: Driver) -> None:
+        self._machine = machine
+        self._driver = driver
+
+    def state(self) -> dict[str, object]:
+        """The answer to `/state`."""
+        machine, driver = self._machine, self._driver
+        return {
+            "replica": {
+                "pair": machine.pair,
+                "committed": machine.committed,
+                "verified": machine.verified,
+                "state": self._doing(),
+                "late_dropped": driver.late_dropped,
+                "batch_ms": round(driver.batch_ms, 1),
+            }
+        }
+
+    def _doing(self) -> str:
+        if not self._driver.booted.is_set():
+            return "booting"
+        if not self._machine.verified:
+            return "joining"
+        known = max(self._machine.headers, default=0)
+        return "running" if known - self._machine.committed <= 1 else "replaying"
+
+
+def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
+    """The keys of a replica: fixed at its birth, and kept on its volume."""
+    birth = volume.directory / "birth"
+    if birth.exists():
+        return decode(birth.read_bytes())
+    while True:
+        intent = surroundings.intent()
+        named = [g for g in intent.generations if pair in g.names()] if intent else []
+        if named:
+            keys = max(named).keys_of(pair)
+            volume.write_beside("birth", encode(keys))
+            return keys
+        threading.Event().wait(_INTENT_SECONDS)
+
+
+def run(process: Process, arguments: argparse.Namespace) -> int:
+    """Run a replica until it is done; a spare first waits for a pair."""
+    driver = Driver(process.surroundings.pipeline, process.volume, process.post)
+    pair = arguments.pair or _assigned(process, driver)
+    machine = ReplicaMachine(
+        process.volume.id,
+        process.volume.incarnation,
+        pair,
+        keys_of(pair, process.volume, process.surroundings),
+        contents(process.volume),
+        process.settings,
+        milliseconds(),
+    )
+    node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
+    driver.serve(node)
+    process.serve(Watch(machine, driver).state, pair=pair)
+    try:
+        return process.run(node)
+    finally:
+        driver.stop()
+
+
+def _assigned(process: Process, driver: Driver) -> str:
+    """Wait, warm, until somebody names the pair to belong to."""
+    given = threading.Event()
+    pair: list[str] = []
+
+    def assign(body: bytes) -> bytes:
+        pair.append(body.decode())
+        given.set()
+        return b""
+
+    def state() -> dict[str, object]:
+        doing = "spare" if driver.booted.is_set() else "booting"
+        return {"replica": {"pair": None, "state": doing}}
+
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    process.serve(state, actions={"assign": assign})
+    given.wait()
+    _log.info("a replica of %s from now on", pair[0])
+    return pair[0]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pair", help="pair to belong to")
+    what.add_argument("--spare", action="store_true", help="wait for a pair, warm")
+
+
+if __name__ == "__main__":
+    main("replica", _arguments, run)

@@ -1,0 +1,131 @@
+"""`python -m tandem_runtime.services.split`: takes rows in, seals chunks, may lead."""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from functools import partial
+
+from tandem.model.spec import Stream
+from tandem_runtime.protocol.data import Member
+from tandem_runtime.protocol.effects import Acknowledge, Pull
+from tandem_runtime.protocol.messages import NewIntent, Splits, VolumeGone
+from tandem_runtime.protocol.split import SplitMachine
+from tandem_runtime.protocol.summary import Summary
+from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
+from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.process import Process, main
+from tandem_runtime.services.readers import Reader
+from tandem_runtime.sources.dead_letters import DeadLetters
+from tandem_runtime.sources.opening import open_partition, partitions_of
+
+
+class Intake:
+    """The sources of a split: what `Pull` and `Acknowledge` do."""
+
+    def __init__(self, process: Process, node: Node) -> None:
+        self._process = process
+        self._node = node
+        self._streams = {
+            partition: stream
+            for stream in process.surroundings.pipeline.spec.streams
+            for partition in partitions_of(stream)
+        }
+        self._readers: dict[str, Reader] = {}
+        self.dead_letters: dict[str, DeadLetters] = {}
+
+    def pull(self, effect: Pull) -> None:
+        """Ask a partition for rows; it is opened when it is first asked."""
+        reader = self._readers.get(effect.partition)
+        if reader is None:
+            reader = self._reader(effect.partition, self._streams[effect.partition])
+            self._readers[effect.partition] = reader
+        reader.pull(effect.position)
+
+    def acknowledge(self, effect: Acknowledge) -> None:
+        """Files and generators keep everything; there is nobody to tell."""
+
+    def rejected(self) -> int:
+        """How many rows of the partitions read here were put aside."""
+        return sum(
+            self.dead_letters[stream.name].count(partition)
+            for partition, stream in self._streams.items()
+            if partition in self._readers
+        )
+
+    def _reader(self, partition: str, stream: Stream) -> Reader:
+        letters = self.dead_letters.get(stream.name)
+        if letters is None:
+            path = self._process.surroundings.dead_letters(stream.name)
+            letters = DeadLetters(path, stream.name)
+            self.dead_letters[stream.name] = letters
+        opened = partial(open_partition, stream, partition)
+        return Reader(stream, partition, opened, letters, self._node.tell, self._node.fail)
+
+
+class Watch:
+    """What a split tells of itself and, if it leads, of the pipeline."""
+
+    def __init__(self, machine: SplitMachine, intake: Intake) -> None:
+        self._machine = machine
+        self._intake = intake
+        self._cut: deque[tuple[int, int]] = deque(maxlen=256)
+        """Epochs and when they were first seen cut."""
+
+    def state(self) -> dict[str, object]:
+        """The answer to `/state`. Read from another thread: values may be a step apart."""
+        now = milliseconds()
+        summary = self._machine.summary(now)
+        lane = self._machine.lane
+        kept = lane.size if lane is not None else 0
+        LANE_BYTES.set(kept)
+        LEADS.set(summary is not None)
+        lead = None if summary is None else self._lead(summary, now)
+        return {
+            "split": {"lane_bytes": kept, "dead_letters": self._intake.rejected(), "lead": lead}
+        }
+
+    def _lead(self, summary: Summary, now: int) -> dict[str, object]:
+        EPOCH_CUT.set(summary.epoch)
+        return {
+            "term": summary.term,
+            "epoch": summary.epoch,
+            "delivered": summary.delivered,
+            "trim": summary.trim,
+            "generation": summary.generation,
+            "rows_in": summary.rows_in,
+            "lag_seconds": self._lag(summary, now),
+            "pairs": [
+                {"name": pair.name, "seats": [seat._asdict() for seat in pair.seats]}
+                for pair in summary.pairs
+            ],
+            "lost": list(summary.lost),
+            "vulnerable": list(summary.vulnerable),
+            "completed": summary.completed,
+            "merges": {str(slot): volume for slot, volume in summary.merges},
+        }
+
+    def _lag(self, summary: Summary, now: int) -> float:
+        """Since when the oldest epoch waits that is cut and not delivered."""
+        if not self._cut or self._cut[-1][0] < summary.epoch:
+            self._cut.append((summary.epoch, now))
+        waiting = [at for epoch, at in self._cut if epoch > summary.delivered]
+        return round((now - waiting[0]) / 1000, 3) if waiting else 0.0
+
+
+def run(process: Process, _: argparse.Namespace) -> int:
+    """Run a split until it is done."""
+    volume, settings = process.volume, process.settings
+    me = Member(process.name, volume.id, process.surroundings.node)
+    contents = volume.contents()
+    machine = SplitMachine(me, volume.incarnation, contents, settings, milliseconds())
+    listens_to = frozenset({Splits, NewIntent, VolumeGone})
+    node = Node(machine, volume, process.surroundings, process.post, settings, listens_to)
+    intake = Intake(process, node)
+    node.lend({Pull: intake.pull, Acknowledge: intake.acknowledge})
+    process.serve(Watch(machine, intake).state)
+    return process.run(node)
+
+
+if __name__ == "__main__":
+    main("split", lambda _: None, run)
