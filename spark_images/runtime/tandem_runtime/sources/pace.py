@@ -1,0 +1,69 @@
+"""The pace of a source partition, and the clock that it goes by."""
+
+import time
+from typing import Protocol
+
+_WORTH_A_BATCH = 0.05
+"""Rows are handed out in batches of so many seconds' worth, not one by one."""
+
+_LONGEST_BURST = 0.25
+"""Seconds' worth of rows that may be handed out at once after a pause; the rest is not made up."""
+
+
+_SHORTEST_WAIT = 0.001
+"""Seconds; a wait that is too short for the clock to move would be repeated for ever."""
+
+
+class Clock(Protocol):
+    """Time in seconds that never goes back, and a way to let it pass."""
+
+    def now(self) -> float:
+        """The time."""
+
+    def wait(self, seconds: float) -> None:
+        """Return after this long."""
+
+
+class MonotonicClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
+
+class Pace:
+    """How many rows are due, at a rate in rows per second; without one, always enough."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._due = 0.0
+        self._looked_at: float | None = None
+
+    def due(self, now: float, most: int) -> int:
+        """Rows that may be handed out now: none until there are enough for a batch."""
+        if self._rate is None:
+            return most
+        if self._looked_at is not None:
+            self._due += (now - self._looked_at) * self._rate
+        self._looked_at = now
+        self._due = min(self._due, max(1.0, self._rate * _LONGEST_BURST))
+        return min(int(self._due), most) if self._due >= self._batch else 0
+
+    def wait(self) -> float:
+        """Seconds until there are enough for a batch, as of the last look; 0 if there are."""
+        if self._rate is None or self._due >= self._batch:
+            return 0.0
+        return max(_SHORTEST_WAIT, (self._batch - self._due) / self._rate)
+
+    def took(self, rows: int) -> None:
+        """So many rows were handed out."""
+        self._due -= rows
+
+    @property
+    def _batch(self) -> float:
+        return max(1.0, (self._rate or 0.0) * _WORTH_A_BATCH)

@@ -1,0 +1,274 @@
+"""Results as files: what is in them, that each epoch comes once, and what happens on errors."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.sinks.builders import UID, beside, opened, results, table
+
+from tandem.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
+from tandem.model.states import SinkClass
+from tandem_runtime.sinks import files
+from tandem_runtime.sinks.opening import open_sink
+from tandem_runtime.sinks.position import move_position
+from tandem_runtime.sinks.sink import ForeignSink, SinkFailed, SinkUnsupported
+
+
+def test_an_epoch_is_a_file_with_its_rows_sorted_by_pair(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    assert sink.position() == 0
+    assert sink.deliver(1, [("pair-1", table(3, 1)), ("pair-0", table(2))]) == 1
+    assert results(tmp_path) == {
+        "000000000001.json": [
+            {"n": 2, "_epoch": 1, "_pair": "pair-0"},
+            {"n": 3, "_epoch": 1, "_pair": "pair-1"},
+            {"n": 1, "_epoch": 1, "_pair": "pair-1"},
+        ]
+    }
+    assert (sink.position(), sink.rows_out) == (1, 3)
+
+
+def test_parquet_has_the_same_columns_and_types(tmp_path: Path) -> None:
+    sink = opened(tmp_path, "parquet")
+    sink.deliver(1, [("pair-1", table(3)), ("pair-0", table()), ("pair-2", table(2))])
+    found = pq.read_table(tmp_path / "000000000001.parquet")
+    assert found.schema == pa.schema(
+        [("n", pa.int64()), ("_epoch", pa.int64()), ("_pair", pa.string())]
+    )
+    assert found.to_pydict() == {"n": [3, 2], "_epoch": [1, 1], "_pair": ["pair-1", "pair-2"]}
+
+
+def test_an_epoch_without_rows_has_no_file_but_a_position(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    assert sink.deliver(1, [("pair-0", table())]) == 1
+    assert sink.deliver(2, []) == 2
+    assert sink.deliver(3, [("pair-0", table(7))]) == 3
+    assert list(results(tmp_path)) == ["000000000003.json"]
+    assert (opened(tmp_path).position(), sink.rows_out) == (3, 1)
+
+
+def test_only_the_next_epoch_is_delivered(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    sink.deliver(1, [("pair-0", table(1))])
+    before = results(tmp_path)
+    for epoch in (0, 1, 3):
+        assert sink.deliver(epoch, [("pair-0", table(9))]) == 1
+    assert results(tmp_path) == before
+    assert sink.rows_out == 1
+
+
+def test_position_and_rows_are_there_after_a_restart(tmp_path: Path) -> None:
+    opened(tmp_path).deliver(1, [("pair-0", table(1, 2))])
+    again = opened(tmp_path)
+    assert (again.position(), again.rows_out) == (1, 2)
+    assert again.deliver(2, [("pair-0", table(3))]) == 2
+    assert again.rows_out == 3
+
+
+def test_nothing_is_left_beside_but_the_position(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    for epoch in range(1, 20):
+        sink.deliver(epoch, [("pair-0", table(epoch))])
+    (position,) = beside(tmp_path)
+    assert position.startswith("position-000000000019-19-")
+
+
+def test_a_file_sink_is_transactional(tmp_path: Path) -> None:
+    assert opened(tmp_path).delivery is SinkClass.TRANSACTIONAL
+
+
+# --- whose it is --------------------------------------------------------------------------------
+
+
+def test_a_directory_of_another_pipeline_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path, uid="other").deliver(1, [("pair-0", table(1))])
+    with pytest.raises(ForeignSink, match="other"):
+        opened(tmp_path)
+
+
+def test_results_of_unknown_origin_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "000000000001.json").write_text("{}\n")
+    with pytest.raises(ForeignSink, match=str(tmp_path)):
+        opened(tmp_path)
+
+
+def test_other_files_of_a_directory_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "README").write_text("results")
+    assert opened(tmp_path).deliver(1, [("pair-0", table(1))]) == 1
+
+
+def test_a_foreign_file_in_the_way_is_never_overwritten(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    foreign = tmp_path / "000000000001.json"
+    foreign.write_text("mine")
+    with pytest.raises(SinkFailed, match=r"000000000001\.json"):
+        sink.deliver(1, [("pair-0", table(1))])
+    assert foreign.read_text() == "mine"
+    foreign.rename(tmp_path / ".elsewhere")
+    assert sink.position() == 1
+    assert results(tmp_path)["000000000001.json"][0]["n"] == 1
+
+
+# --- two merges ---------------------------------------------------------------------------------
+
+
+class Stopped(BaseException):
+    """The process ends here: no handler of errors runs after it."""
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(files, where, stop)
+
+
+def test_a_merge_that_dies_before_the_position_moves_has_delivered_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = opened(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        stop_at(patch, "move_position")
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        sink.deliver(1, [("pair-0", table(1))])
+    assert results(tmp_path) == {}
+    other = opened(tmp_path)
+    assert len(beside(tmp_path)) == 2
+    assert other.deliver(1, [("pair-0", table(2))]) == 1
+    assert results(tmp_path)["000000000001.json"][0]["n"] == 2
+    opened(tmp_path)
+    assert len(beside(tmp_path)) == 1
+
+
+def test_what_a_merge_leaves_between_position_and_file_the_next_one_completes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, other = opened(tmp_path), opened(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(files.FilesSink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
+        sink.deliver(1, [("pair-0", table(1))])
+    assert results(tmp_path) == {}
+    assert other.deliver(1, [("pair-0", table(2))]) == 1
+    assert results(tmp_path)["000000000001.json"][0]["n"] == 1
+    assert other.deliver(2, []) == 2
+    assert other.rows_out == 1
+
+
+def test_an_epoch_becomes_visible_before_the_next_one_is_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, other = opened(tmp_path), opened(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(files.FilesSink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
+        sink.deliver(1, [("pair-0", table(1))])
+    assert other.deliver(2, [("pair-0", table(2))]) == 2
+    assert [rows[0]["n"] for rows in results(tmp_path).values()] == [1, 2]
+
+
+def test_a_merge_that_slept_through_other_epochs_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sleeps with its draft written; meanwhile others deliver, and files are taken away."""
+    sleeper, other = opened(tmp_path), opened(tmp_path)
+    move = move_position
+
+    def meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(files, "move_position", move)
+        assert other.deliver(1, []) == 1
+        assert other.deliver(2, [("pair-0", table(2))]) == 2
+        (tmp_path / "000000000002.json").unlink()
+        move(*arguments)
+
+    monkeypatch.setattr(files, "move_position", meanwhile)
+    assert sleeper.deliver(1, [("pair-0", table(1))]) == 2
+    assert results(tmp_path) == {}
+    assert (sleeper.rows_out, len(beside(tmp_path))) == (1, 1)
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def test_a_directory_that_cannot_be_made_fails_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkFailed, match="file/out"):
+        opened(tmp_path / "file" / "out")
+
+
+def test_a_lost_position_is_told(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    (tmp_path / "_tandem" / beside(tmp_path)[0]).unlink()
+    with pytest.raises(SinkFailed, match="position"):
+        sink.position()
+    shutil.rmtree(tmp_path / "_tandem")
+    with pytest.raises(SinkFailed, match=str(tmp_path)):
+        sink.position()
+
+
+@pytest.mark.parametrize("result_format", ["json", "parquet"])
+def test_a_full_disk_leaves_nothing_half_written_and_delivery_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result_format: str
+) -> None:
+    sink = opened(tmp_path, result_format)
+    sink.deliver(1, [("pair-0", table(1))])
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(SinkFailed, match="No space"):
+            sink.deliver(2, [("pair-0", table(2))])
+    assert (sink.position(), len(beside(tmp_path))) == (1, 1)
+    assert [path.name for path in tmp_path.glob("0*")] == [f"000000000001.{result_format}"]
+    assert sink.deliver(2, [("pair-0", table(2))]) == 2
+
+
+def test_a_move_whose_outcome_is_unknown_is_told_by_the_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = opened(tmp_path)
+    move = move_position
+
+    def done_but_not_answered(*arguments: Any) -> None:
+        move(*arguments)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch, pytest.raises(SinkFailed):
+        patch.setattr(files, "move_position", done_but_not_answered)
+        sink.deliver(1, [("pair-0", table(1))])
+    assert sink.position() == 1
+    assert results(tmp_path)["000000000001.json"][0]["n"] == 1
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def test_the_console_is_a_directory_of_json(tmp_path: Path) -> None:
+    sink = open_sink(Sink(name="screen", target=ConsoleSink()), UID, tmp_path)
+    sink.deliver(1, [("pair-0", table(1))])
+    assert list(results(tmp_path / "console" / "screen")) == ["000000000001.json"]
+
+
+def test_a_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:
+    target = FilesSink(path=str(tmp_path / "out"), format=ResultFormat.PARQUET)
+    open_sink(Sink(name="totals", target=target), UID, tmp_path).deliver(1, [("pair-0", table(1))])
+    assert (tmp_path / "out" / "000000000001.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (HttpSink(url="http://host"), "http"),
+        (KafkaSink(bootstrap_servers="host:1", topic="topic"), "kafka"),
+    ],
+)
+def test_sinks_that_come_later_say_so(
+    tmp_path: Path, target: HttpSink | KafkaSink, kind: str
+) -> None:
+    with pytest.raises(SinkUnsupported, match=f"totals .* {kind}"):
+        open_sink(Sink(name="totals", target=target), UID, tmp_path)

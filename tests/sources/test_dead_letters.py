@@ -1,0 +1,99 @@
+"""Rejected rows on disk: each once, whoever appends and whenever somebody dies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sources.builders import thorough
+
+from tandem_runtime.sources.dead_letters import DeadLetters
+from tandem_runtime.sources.source import Rejected
+
+
+def row(file: str, offset: int) -> Rejected:
+    return Rejected(file, offset, "wrong", f"row {offset}")
+
+
+def held(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_nothing_is_made_before_something_is_rejected(tmp_path: Path) -> None:
+    letters = DeadLetters(tmp_path / "dead-letter" / "payments.jsonl", "payments")
+    letters.add("payments/0", ())
+    assert list(tmp_path.iterdir()) == []
+    assert letters.count("payments/0") == 0
+
+
+def test_a_line_says_everything(tmp_path: Path) -> None:
+    path = tmp_path / "dead-letter" / "payments.jsonl"
+    DeadLetters(path, "payments").add("payments/0", [Rejected("a.json", 7, "wrong", "é\n")])
+    assert held(path) == [
+        {
+            "stream": "payments",
+            "partition": "payments/0",
+            "file": "a.json",
+            "offset": 7,
+            "reason": "wrong",
+            "row": "é\n",
+        }
+    ]
+
+
+def test_what_is_read_again_after_a_restart_stands_there_once(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    DeadLetters(path, "payments").add("payments/0", [row("a", 1), row("a", 5)])
+    letters = DeadLetters(path, "payments")
+    letters.add("payments/0", [row("a", 5), row("a", 9), row("b", 0)])
+    assert [(line["file"], line["offset"]) for line in held(path)] == [
+        ("a", 1),
+        ("a", 5),
+        ("a", 9),
+        ("b", 0),
+    ]
+    assert letters.count("payments/0") == 4
+
+
+def test_partitions_are_apart(tmp_path: Path) -> None:
+    letters = DeadLetters(tmp_path / "payments.jsonl", "payments")
+    letters.add("payments/0", [row("b", 5)])
+    letters.add("payments/1", [row("a", 1)])
+    assert (letters.count("payments/0"), letters.count("payments/1")) == (1, 1)
+
+
+def test_a_file_is_told_once_however_late(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    letters = DeadLetters(path, "payments")
+    letters.add("payments/0", [row("z", 5), Rejected("a", None, "late")])
+    DeadLetters(path, "payments").add("payments/0", [Rejected("a", None, "late")])
+    assert [line["file"] for line in held(path)] == ["z", "a"]
+
+
+def test_half_a_line_of_a_dead_process_spoils_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    DeadLetters(path, "payments").add("payments/0", [row("a", 1)])
+    with path.open("ab") as file:
+        file.write(b'{"stream": "pay')
+    letters = DeadLetters(path, "payments")
+    letters.add("payments/0", [row("a", 2)])
+    assert DeadLetters(path, "payments").count("payments/0") == letters.count("payments/0") == 2
+    assert json.loads(path.read_bytes().splitlines()[-1])["offset"] == 2
+
+
+@thorough(100)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=20))
+def test_several_readers_of_the_same_rows_leave_each_row_once(
+    tmp_path_factory: Any, steps: list[tuple[int, int]]
+) -> None:
+    """Readers go over the same rows at different speeds, as zombies and successors do."""
+    path = tmp_path_factory.mktemp("letters") / "payments.jsonl"
+    readers = [DeadLetters(path, "payments") for _ in range(3)]
+    progress = [0, 0, 0]
+    for reader, count in steps:
+        first = progress[reader]
+        readers[reader].add("payments/0", [row("a", n) for n in range(first, first + count)])
+        progress[reader] += count
+    expected = list(range(max(progress)))
+    assert [line["offset"] for line in (held(path) if expected else [])] == expected

@@ -1,0 +1,196 @@
+"""The generator: rows by number alone, in the distribution and at the pace asked for."""
+
+import datetime
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sources.builders import (
+    FakeClock,
+    generator_stream,
+    opened,
+    read_to_end,
+    rows_of,
+    thorough,
+)
+
+from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.opening import partitions_of
+from tandem_runtime.sources.schema import arrow_schema
+from tandem_runtime.sources.zipf import Zipf
+
+EVERYTHING = (
+    "k STRING, b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, "
+    "s STRING NOT NULL, y BINARY, d DATE, t TIMESTAMP, n TIMESTAMP_NTZ, m DECIMAL(3,2), "
+    "w DECIMAL(38,20), l ARRAY<ARRAY<STRING>>, p MAP<BOOLEAN, DECIMAL(5,2)>, "
+    "r STRUCT<x: INT NOT NULL, y: ARRAY<BINARY>>"
+)
+
+
+@thorough(40)
+@given(st.lists(st.integers(0, 300), min_size=2, max_size=5), st.integers(0, 2**70))
+def test_a_row_is_the_same_however_it_is_read(cuts: list[int], seed: int) -> None:
+    stream = generator_stream(schema=EVERYTHING, key=["k"], seed=seed, skew=0.9, jitter=500)
+    cuts = sorted(cuts)
+    whole = generated(stream, cuts[0], cuts[-1])
+    parts = [generated(stream, a, b) for a, b in pairwise(cuts)]
+    assert pa.concat_tables(parts).combine_chunks() == whole.combine_chunks()
+
+
+def test_every_type_has_values_that_fit_and_vary() -> None:
+    stream = generator_stream(schema=EVERYTHING, key=["k"])
+    rows = generated(stream, 0, 2000)
+    rows.validate(full=True)
+    assert rows.schema == arrow_schema(stream.schema)
+    for name in rows.schema.names:
+        values = rows.column(name)
+        assert values.null_count == 0
+        assert len({str(value) for value in values.to_pylist()}) > 1
+    assert {len(value) for value in rows.column("l").to_pylist()} == {0, 1, 2, 3}
+    assert all(len(dict(entries)) == len(entries) for entries in rows.column("p").to_pylist())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["BOOLEAN", "TINYINT", "BIGINT", "STRING", "BINARY", "DATE", "TIMESTAMP_NTZ", "DECIMAL(12,2)"],
+)
+def test_keys_of_every_type_are_equal_for_equal_ranks_in_every_stream(kind: str) -> None:
+    one = generated(generator_stream(schema=f"a {kind}, x INT", key=["a"]), 0, 500)
+    other = generated(generator_stream(schema=f"y STRING, b {kind}", key=["b"]), 0, 500)
+    assert one.column("a") == other.column("b")
+    one.validate(full=True)
+
+
+def test_all_columns_of_a_key_have_one_rank() -> None:
+    rows = generated(generator_stream(schema="a STRING, b INT", key=["a", "b"], keys=50), 0, 5000)
+    pairs = set(zip(rows.column("a").to_pylist(), rows.column("b").to_pylist(), strict=True))
+    assert pairs == {(f"key-{rank:06}", rank) for rank in range(50)}
+
+
+def test_seeds_and_columns_differ() -> None:
+    def amounts(seed: int, name: str) -> list[int]:
+        stream = generator_stream(schema=f"user STRING, {name} INT", seed=seed)
+        found: list[int] = generated(stream, 0, 100).column(name).to_pylist()
+        return found
+
+    assert amounts(1, "x") != amounts(2, "x")
+    assert amounts(1, "x") != amounts(1, "y")
+
+
+def test_numbers_are_spread_evenly() -> None:
+    amounts = generated(generator_stream(), 0, 100_000).column("amount").to_numpy()
+    counts = np.bincount(amounts // 100, minlength=10)
+    assert counts.min() > 9_500
+    assert counts.max() < 10_500
+
+
+# --- event times --------------------------------------------------------------------------------
+
+
+def test_event_times_follow_the_row_number() -> None:
+    at = generated(generator_stream(rate=3), 0, 4).column("at").to_pylist()
+    base = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    assert [(time - base).total_seconds() for time in at] == [0, 0.333333, 0.666666, 1]
+
+
+def test_jitter_goes_back_only_and_as_far_as_it_says() -> None:
+    times = [
+        generated(generator_stream(rate=1000, jitter=jitter), 0, 20_000).column("at").cast("int64")
+        for jitter in (0, 5000)
+    ]
+    delays = pc.min_max(pc.subtract(times[0], times[1])).as_py()
+    assert 0 <= delays["min"] < 10_000
+    assert 4_990_000 < delays["max"] <= 5_000_000
+
+
+def test_the_watermark_says_which_column_is_the_event_time() -> None:
+    schema = "user STRING, first TIMESTAMP, second TIMESTAMP"
+    rows = generated(generator_stream(schema=schema, watermark="second"), 0, 100)
+    second = rows.column("second").cast("int64").to_pylist()
+    assert second == sorted(second)
+    batch = opened(generator_stream(schema=schema, watermark="second", rows=50)).read(0)
+    assert batch.event_time == second[batch.rows.num_rows - 1] // 1000
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.5, 1.0, 1.5, 3.0])
+def test_ranks_follow_the_zipf_distribution(skew: float) -> None:
+    keys, draws = 1000, 400_000
+    uniform = (np.arange(draws) + 0.5) / draws
+    counts = np.bincount(Zipf(keys, skew).ranks(uniform), minlength=keys)
+    weights = np.arange(1, keys + 1) ** -skew
+    assert np.abs(counts - draws * weights / weights.sum()).max() <= 1.5
+
+
+@pytest.mark.parametrize("skew", [0.3, 1.0, 1.2, 3.0])
+def test_beyond_the_ranks_that_are_added_up_the_distribution_goes_on(skew: float) -> None:
+    keys = 1_000_000
+    weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -skew)
+    uniform = np.linspace(0, 1, 20_000, endpoint=False)
+    exact = np.searchsorted(weights, uniform * weights[-1], side="right")
+    ranks = Zipf(keys, skew).ranks(uniform)
+    assert np.abs(ranks - exact).max() <= 1
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("keys", [1, 2, 100_000, 100_001, 1_000_000_000])
+def test_ranks_are_within_the_keys_at_both_ends(keys: int, skew: float) -> None:
+    ranks = Zipf(keys, skew).ranks(np.array([0.0, 0.5, np.nextafter(1.0, 0.0)]))
+    assert ranks[0] == 0
+    assert all(0 <= rank < keys for rank in ranks)
+    assert list(ranks) == sorted(ranks)
+
+
+def test_a_few_keys_have_most_rows_when_skewed() -> None:
+    rows = generated(generator_stream(keys=10_000, skew=1.1), 0, 50_000)
+    counts = Counter(rows.column("user").to_pylist())
+    assert counts.most_common(1)[0][0] == "key-000000"
+    assert counts["key-000000"] > 5 * counts["key-000010"]
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_a_generator_is_one_partition_that_ends_after_its_rows() -> None:
+    stream = generator_stream(rows=1234, rate=1000)
+    assert partitions_of(stream) == ("payments/0",)
+    batches = read_to_end(opened(stream))
+    assert rows_of(batches) == generated(stream, 0, 1234).to_pylist()
+    after = opened(stream).read(1234)
+    assert (after.end, after.ended, after.rows.num_rows) == (1234, True, 0)
+
+
+def test_reading_goes_on_at_any_row() -> None:
+    stream = generator_stream(rows=500)
+    batches = read_to_end(opened(stream), 123)
+    assert rows_of(batches) == generated(stream, 123, 500).to_pylist()
+
+
+@pytest.mark.parametrize("rate", [1, 7, 1000, 1_000_000])
+def test_the_pace_is_kept(rate: int) -> None:
+    clock = FakeClock()
+    source = opened(generator_stream(rate=rate), clock=clock)
+    position: object = 0
+    while clock.time < 5:
+        waited = sum(clock.waited)
+        batch = source.read(position)
+        position = batch.end
+        assert sum(clock.waited) - waited <= 0.201
+    assert rate * 4.5 - 1 <= batch.end <= rate * clock.time + 1  # type: ignore[operator]
+
+
+def test_a_pause_is_not_made_up_by_a_burst() -> None:
+    clock = FakeClock()
+    source = opened(generator_stream(rate=1000), clock=clock)
+    first = source.read(0)
+    clock.time += 60
+    second = source.read(first.end)
+    assert second.rows.num_rows == 250
+    assert source.read(second.end).rows.num_rows <= 50
