@@ -1,8 +1,8 @@
 """The `tandem` command.
 
-Each subcommand is a module of this package that offers `add_parser(subparsers)` and
-`run(args) -> int`. Commands turn arguments into calls and results into text and exit codes;
-what they show is decided elsewhere.
+Each subcommand is a module of this package, or an object in one, that offers
+`add_parser(subparsers)` and `run(args) -> int`. Commands turn arguments into calls and results into
+text and exit codes; what they show is decided elsewhere.
 """
 
 import argparse
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Protocol
 
-from tandem.cli import simulate, validate
+from tandem.cli import run, simulate, status, validate
+from tandem.cli.signals import FREEZE, KILL, THAW
 
 
 class Command(Protocol):
-    """What the module of a subcommand offers."""
+    """What a subcommand offers."""
 
     def add_parser(self, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         """Declare the subcommand and its arguments."""
@@ -24,10 +25,15 @@ class Command(Protocol):
 
 
 COMMANDS: dict[str, Command] = {
-    "simulate": simulate,
+    "run": run,
+    "status": status,
     "validate": validate,
+    "kill": KILL,
+    "freeze": FREEZE,
+    "thaw": THAW,
+    "simulate": simulate,
 }
-"""By name as typed. A module's `add_parser` declares a parser of the same name."""
+"""By name as typed. Its `add_parser` declares a parser of the same name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

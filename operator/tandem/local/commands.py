@@ -1,0 +1,47 @@
+"""What members run, and how a spare is told where it belongs."""
+
+import json
+import sys
+from pathlib import Path
+
+from tandem.local.directory import Directory
+from tandem.model.states import MemberKind
+from tandem.policy.snapshot import Place
+
+_MODULES = {
+    MemberKind.SPLIT: "tandem_runtime.services.split",
+    MemberKind.MERGE: "tandem_runtime.services.merge",
+    MemberKind.REPLICA: "tandem_runtime.services.replica",
+    MemberKind.SPARE: "tandem_runtime.services.replica",
+}
+
+
+def member_command(directory: Path, place: Place, volume: str) -> list[str]:
+    """The command line of a member."""
+    command = [sys.executable, "-m", _MODULES[place.kind]]
+    command += ["--dir", str(directory), "--name", place.name, "--volume", volume]
+    if place.kind is MemberKind.MERGE:
+        command += ["--slot", str(place.slot)]
+    elif place.kind is MemberKind.REPLICA:
+        command += ["--pair", str(place.pair)]
+    elif place.kind is MemberKind.SPARE:
+        command += ["--spare"]
+    return command
+
+
+def assign_spare(directory: Directory, volume: str, pair: str) -> None:
+    """Tell the spare on a volume that it is a replica of a pair from now on.
+
+    Raises:
+        OSError, ValueError, KeyError: it cannot be found, cannot be reached, or refuses.
+    """
+    # Here and not above: Flight takes long to load, and few pipelines have spares.
+    import pyarrow as pa  # noqa: PLC0415
+
+    from tandem_runtime.wire.flight import call  # noqa: PLC0415
+
+    card = json.loads(directory.card_of(volume).read_text())
+    try:
+        call(card["host"], card["port"], directory.token(), "assign", pair.encode())
+    except pa.ArrowException as problem:
+        raise OSError(f"the spare on {volume} was not reached: {problem}") from problem

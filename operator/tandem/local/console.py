@@ -1,0 +1,31 @@
+"""Console sinks: a merge leaves an epoch's rows in a file, whoever shows the run prints it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_DIGITS = 12
+
+
+class ConsoleTail:
+    """Prints each epoch of one console sink once, in order, and removes its file.
+
+    After a crash between printing and removing, an epoch is printed again.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._printed = 0
+
+    def new_rows(self) -> Iterator[str]:
+        """The rows that are there and have not been printed, as lines of JSON."""
+        for epoch, path in sorted(self._files()):
+            if epoch > self._printed:
+                yield from path.read_text(encoding="utf-8").splitlines()
+                self._printed = epoch
+            path.unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[tuple[int, Path]]:
+        if self._directory.is_dir():
+            for path in self._directory.glob("*.json"):
+                if path.stem.isdecimal() and len(path.stem) == _DIGITS:
+                    yield int(path.stem), path

@@ -1,0 +1,91 @@
+"""Finds the directory of a pipeline and the process that a target means, and signals it."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from tandem.local.directory import Directory, read_status
+from tandem.local.processes import is_marked, mark_of
+from tandem.local.roll import Roll, from_json
+from tandem.model.states import Role
+from tandem.model.status import Status
+
+HOME = Path(".tandem")
+"""Where pipelines live unless told otherwise, by name."""
+
+LEAD = "lead"
+
+
+class NotFound(Exception):
+    """There is no such pipeline or member; the message says which there are."""
+
+
+def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> Directory:
+    """The directory that was named, or the only one there is.
+
+    Raises:
+        NotFound: there is none, or there are several.
+    """
+    if directory is not None:
+        return _existing(Path(directory))
+    if name is not None:
+        return _existing(home / name)
+    known = sorted(path.parent for path in home.glob("*/pipeline.json"))
+    if len(known) == 1:
+        return Directory(known[0])
+    if not known:
+        raise NotFound(f"no pipeline in {home}; name its directory with --dir")
+    names = ", ".join(path.name for path in known)
+    raise NotFound(f"there are several pipelines in {home}: {names}; say which with --dir")
+
+
+def _existing(path: Path) -> Directory:
+    if Directory(path).pipeline.exists():
+        return Directory(path)
+    raise NotFound(f"no pipeline in {path}")
+
+
+def signal_member(directory: Directory, target: str, number: int) -> tuple[str, int]:
+    """Send a signal to a member's whole process group; its name and process.
+
+    Raises:
+        NotFound: nobody is that, or it does not run at the moment.
+    """
+    roll = _roll(directory)
+    name = name_of(target, read_status(directory) or Status(), roll)
+    pid = roll.entry(name).pid
+    # The record may be old, and its number another process's by now.
+    if pid is None or not is_marked(pid, mark_of(directory.uid(), directory.path)):
+        raise NotFound(f"{name} does not run at the moment")
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+    return name, pid
+
+
+def name_of(target: str, status: Status, roll: Roll) -> str:
+    """The member that a target means: its name, `PAIR/primary`, `PAIR/secondary` or `lead`.
+
+    Raises:
+        NotFound: nobody is that.
+    """
+    pair_name, slash, role = target.partition("/")
+    if target == LEAD:
+        found = roll.lead
+    elif slash:
+        pair = next((pair for pair in status.pairs if pair.name == pair_name), None)
+        roles = {Role.PRIMARY: pair.primary, Role.SECONDARY: pair.secondary} if pair else {}
+        found = roles.get(Role(role)) if role in set(Role) else None
+    else:
+        found = target if target in roll.entries else None
+    if found is None:
+        pairs = [f"{pair.name}/{role}" for pair in status.pairs for role in Role]
+        known = ", ".join([LEAD, *pairs, *roll.entries])
+        raise NotFound(f"nobody is {target} at the moment; targets are {known}")
+    return found
+
+
+def _roll(directory: Directory) -> Roll:
+    try:
+        return from_json(directory.members.read_text())
+    except (OSError, ValueError):
+        raise NotFound(f"nothing has run in {directory.path} yet") from None

@@ -1,0 +1,50 @@
+"""Paths in a manifest, made absolute before anybody else reads them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tandem.model.pipeline import Pipeline
+from tandem.model.spec import FilesSink, FilesSource, PythonQuery, Query, Sink, Stream
+
+
+def with_absolute_paths(pipeline: Pipeline, here: Path, base: Path) -> Pipeline:
+    """The same pipeline wherever it is looked at from.
+
+    Rows are read and written relative to the directory `here` in which the command was given; the
+    query's file lies relative to `base`, the manifest's directory.
+    """
+    spec = pipeline.spec
+    return replace(
+        pipeline,
+        spec=replace(
+            spec,
+            streams=tuple(_stream(stream, here) for stream in spec.streams),
+            sinks=tuple(_sink(sink, here) for sink in spec.sinks),
+            query=_query(spec.query, base),
+        ),
+    )
+
+
+def _stream(stream: Stream, here: Path) -> Stream:
+    source = stream.source
+    if isinstance(source, FilesSource):
+        source = replace(source, path=_absolute(source.path, here))
+    return replace(stream, source=source)
+
+
+def _sink(sink: Sink, here: Path) -> Sink:
+    target = sink.target
+    if isinstance(target, FilesSink):
+        target = replace(target, path=_absolute(target.path, here))
+    return replace(sink, target=target)
+
+
+def _query(query: Query, base: Path) -> Query:
+    program = query.program
+    if isinstance(program, PythonQuery):
+        program = replace(program, file=_absolute(program.file, base))
+    return replace(query, program=program)
+
+
+def _absolute(path: str, base: Path) -> str:
+    return str((base / Path(path).expanduser()).resolve())

@@ -1,0 +1,86 @@
+"""Who runs on which volume: the supervisor's record, written before it acts.
+
+A supervisor may be killed between any two steps. The next one reads the roll, finishes giving up
+what was given up, and starts everybody on the volumes they had.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place: its volume and, while it runs, its process."""
+
+    volume: str | None = None
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """All places. Never changed, only replaced."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    given_up: tuple[str, ...] = ()
+    """Volumes that are gone for good and may not have been removed yet."""
+    lead: str | None = None
+    """The place of the split that led when it was last looked at."""
+
+    def entry(self, name: str) -> Entry:
+        """The entry of a place; an empty one, of a place that never ran."""
+        return self.entries.get(name, Entry())
+
+    def on_volume(self, name: str, volume: str | None) -> "Roll":
+        """A place has this volume from now on, and no process on it yet."""
+        return self._with(name, Entry(volume))
+
+    def running(self, name: str, pid: int | None) -> "Roll":
+        """A place has this process, or none."""
+        return self._with(name, replace(self.entry(name), pid=pid))
+
+    def giving_up(self, volume: str) -> "Roll":
+        """A volume is gone for good."""
+        return replace(self, given_up=(*self.given_up, volume))
+
+    def removed(self, volume: str) -> "Roll":
+        """Nothing is left of a volume that was given up."""
+        return replace(self, given_up=tuple(each for each in self.given_up if each != volume))
+
+    def led_by(self, name: str | None) -> "Roll":
+        """Another split leads."""
+        return replace(self, lead=name)
+
+    def at_rest(self) -> "Roll":
+        """Nobody has a process."""
+        return replace(self, entries={n: Entry(e.volume) for n, e in self.entries.items()})
+
+    def _with(self, name: str, entry: Entry) -> "Roll":
+        return replace(self, entries={**self.entries, name: entry})
+
+
+def to_json(roll: Roll) -> str:
+    """The roll as it stands in a file."""
+    members = {
+        name: {"volume": entry.volume, "pid": entry.pid} for name, entry in roll.entries.items()
+    }
+    document = {"members": members, "givenUp": list(roll.given_up), "lead": roll.lead}
+    return json.dumps(document, indent=1)
+
+
+def from_json(text: str) -> Roll:
+    """Read a roll back.
+
+    Raises:
+        ValueError: it is not what `to_json` writes.
+    """
+    document: Any = json.loads(text)
+    try:
+        entries = {
+            name: Entry(entry["volume"], entry["pid"])
+            for name, entry in document["members"].items()
+        }
+        return Roll(entries, tuple(document["givenUp"]), document["lead"])
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise ValueError(f"not a roll of members: {problem!r}") from problem

@@ -1,0 +1,151 @@
+"""One run of a pipeline on this machine, from its directory to its end."""
+
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from rich.console import Console
+
+from tandem.local.check import CheckCommand, Findings, check_query
+from tandem.local.console import ConsoleTail
+from tandem.local.crew import Assign, Command
+from tandem.local.directory import Directory, is_completed, locked, prepare, read_status, remove
+from tandem.local.ending import End, Ending, Stop
+from tandem.local.files import MOST_BYTES
+from tandem.local.results import foreign_sinks, rows_delivered
+from tandem.local.supervisor import Ports, Supervisor
+from tandem.local.table import display_for
+from tandem.model.pipeline import Pipeline
+from tandem.model.spec import ConsoleSink
+from tandem.model.status import Status
+from tandem.policy.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a run starts."""
+
+    command: Command
+    assign: Assign
+    check: CheckCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The query cannot be run by twins, or a sink is another's; nothing was started."""
+
+    findings: Findings
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    base: Path,
+    directory: Directory,
+    programs: Programs,
+    console: Console,
+    seconds: float | None = None,
+    warn: Callable[[Findings], None] = lambda _: None,
+    limits: Limits | None = None,
+) -> End | Refused:
+    """Run a pipeline whose paths are absolute until it is over, or for so many seconds.
+
+    A directory that was completed before stays as it is. One that was made for nothing, because
+    something is refused or cannot be checked, is removed. `warn` is given what was found.
+
+    Raises:
+        DirectoryRefused: the directory cannot be used.
+        CheckFailed: the query could not be checked.
+        OSError: the directory has no room, or a process of an earlier run does not end.
+    """
+    with locked(directory):
+        is_new = prepare(directory, pipeline, base)
+        if is_completed(directory):
+            return End(Ending.COMPLETED, read_status(directory) or Status())
+        accepted = False
+        try:
+            findings = _check(pipeline, directory, programs.check)
+            accepted = not findings.refused
+        finally:
+            if is_new and not accepted:
+                remove(directory)
+        if findings.refused:
+            return Refused(findings)
+        warn(findings)
+        with _logging_to(directory.supervisor_log), _listening() as stop:
+            return _supervise(directory, pipeline, programs, console, stop, seconds, limits)
+
+
+def _check(pipeline: Pipeline, directory: Directory, command: CheckCommand) -> Findings:
+    """What speaks against starting; sinks first, since that takes no time."""
+    foreign = foreign_sinks(pipeline, directory.uid())
+    return Findings(tuple(foreign)) if foreign else check_query(directory, pipeline, command)
+
+
+def _supervise(
+    directory: Directory,
+    pipeline: Pipeline,
+    programs: Programs,
+    console: Console,
+    stop: Stop,
+    seconds: float | None,
+    limits: Limits | None,
+) -> End:
+    tails = [
+        ConsoleTail(directory.console_of(sink.name))
+        for sink in pipeline.spec.sinks
+        if isinstance(sink.target, ConsoleSink)
+    ]
+    display = display_for(console, tails)
+    ports = Ports(
+        programs.command,
+        programs.assign,
+        display,
+        partial(rows_delivered, pipeline, directory),
+        limits or Limits(),
+    )
+    try:
+        return Supervisor(directory, pipeline, ports, stop).run(seconds)
+    finally:
+        display.close()
+
+
+@contextmanager
+def _listening() -> Iterator[Stop]:
+    """Signals ask to stop instead of ending this process."""
+    stop = Stop()
+    before = {
+        number: signal.signal(number, lambda *_: stop.ask())
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Log(RotatingFileHandler):
+    """Says nothing of its own troubles: a full disk must not fill the terminal with tracebacks."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
+        return
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """What is decided goes to a file, which is bounded."""
+    handler = _Log(path, maxBytes=MOST_BYTES, backupCount=1, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("tandem.local")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()

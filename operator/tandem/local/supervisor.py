@@ -1,0 +1,316 @@
+"""The supervisor of a pipeline on one machine: observe, decide, record, act, again and again.
+
+Rows do not wait for it. It starts processes, replaces those that die, writes roles into the intent
+and the status for people.
+"""
+
+import json
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from tandem.local import files
+from tandem.local.crew import Assign, Command, Crew
+from tandem.local.directory import Directory, read_status
+from tandem.local.ending import End, Ending, Stop
+from tandem.local.intent import first_intent, read_intent, with_primaries, write_intent
+from tandem.local.picture import Event, Picture
+from tandem.local.processes import may_give_way
+from tandem.local.rates import Rate
+from tandem.local.roster import roster_of
+from tandem.model.pipeline import Pipeline, status_document
+from tandem.model.status import Status
+from tandem.policy.conditions import Background
+from tandem.policy.decide import Outcome, decide, yielding
+from tandem.policy.decisions import (
+    AssignSpare,
+    Complete,
+    Decision,
+    Halt,
+    Kill,
+    Record,
+    Replace,
+    Restart,
+    Start,
+)
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, PairMemory
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem.policy.status import at_rest, status_of, with_rows_out
+from tandem.policy.totals import Totals
+from tandem_runtime.protocol.data import Intent
+
+TURN = 0.2
+"""Seconds between two looks."""
+STATUS_EVERY = 0.4
+"""Seconds between two versions of the status on disk."""
+FRESH = 2.0
+"""A lead's word that is older, in seconds, does not count."""
+STOPPED = 3.0
+"""A turn that comes so late means that this process was stopped: what it knows is old."""
+GRACE = 20.0
+"""Seconds that members have to stop in good order."""
+LAST_WORDS = 10.0
+"""Seconds that members of a completed pipeline have to end by themselves."""
+WARN_EVERY = 60.0
+"""Seconds before the same warning is given again."""
+EVENTS_SHOWN = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Display(Protocol):
+    """Where a run is shown."""
+
+    def show(self, picture: Picture) -> None:
+        """Show what is now."""
+
+    def tell(self, event: Event) -> None:
+        """Tell of an event once."""
+
+    def warn(self, text: str) -> None:
+        """Tell of something that the user should know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the supervisor does not decide: the programs, the display, the limits."""
+
+    command: Command
+    assign: Assign
+    display: Display
+    rows_delivered: Callable[[], int]
+    """Rows that have reached the sinks; asked when everybody has ended."""
+    limits: Limits = field(default_factory=Limits)
+
+
+class Supervisor:
+    """Runs one pipeline until it is over. To be used once, from the main thread."""
+
+    def __init__(self, directory: Directory, pipeline: Pipeline, ports: Ports, stop: Stop) -> None:
+        self._directory = directory
+        self._name = pipeline.metadata.name
+        self._ports = ports
+        self._stop = stop
+        self._crew = Crew(directory, roster_of(pipeline.spec), ports.command, ports.assign)
+        self._intent = read_intent(directory.intent) or first_intent(pipeline)
+        self._status = read_status(directory) or Status()
+        self._memory = _remembered(self._intent, self._status)
+        self._events: deque[Event] = deque(maxlen=EVENTS_SHOWN)
+        self._rates = Rate(), Rate()
+        self._halted: Complaint | None = None
+        self._began = self._turned = time.monotonic()
+        self._blind_until = 0.0
+        self._warned: dict[str, float] = {}
+        self._published = 0.0
+        self._gives_way = may_give_way()
+
+    def run(self, seconds: float | None) -> End:
+        """Start everything and see to it until it is over, or for so many seconds."""
+        leftovers = self._crew.muster()
+        if leftovers:
+            self._warn(f"{leftovers} processes of an earlier run were still there and were ended")
+        if not self._gives_way:
+            _log.warning("members that catch up run at full priority: lowering it would be final")
+        write_intent(self._directory.intent, self._intent)
+        self._began = self._turned = time.monotonic()
+        forced = True
+        try:
+            why = self._turns(None if seconds is None else self._began + seconds)
+            forced = not self._end_members(why)
+        finally:
+            self._crew.kill_all()
+            self._rest()
+        return End(why, self._status, self._halted, forced)
+
+    def _turns(self, deadline: float | None) -> Ending:
+        while True:
+            ending = None
+            with self._going_on_without_room():
+                ending = self._turn()
+            if ending is not None:
+                return ending
+            if self._stop.asked:
+                return Ending.ASKED
+            if deadline is not None and time.monotonic() >= deadline:
+                return Ending.TIME_OVER
+            self._stop.wait(TURN)
+
+    def _turn(self) -> Ending | None:
+        now = time.monotonic()
+        if now - self._turned > STOPPED:
+            _log.warning("nobody looked for %.0f s", now - self._turned)
+            self._blind_until = now + FRESH
+        self._turned = now
+        snapshot = self._look(now)
+        if now < self._blind_until:
+            return None
+        outcome = decide(snapshot, self._memory, self._ports.limits)
+        # Roles and events may wait for room on the disk; members that died may not.
+        with self._going_on_without_room():
+            self._record(outcome)
+        ending = self._act(outcome.decisions)
+        if self._gives_way:
+            self._crew.give_way(yielding(snapshot, self._memory, self._ports.limits))
+        self._publish(snapshot, now)
+        return ending
+
+    @contextmanager
+    def _going_on_without_room(self) -> Iterator[None]:
+        """What cannot be written or started now is tried again in the next turn."""
+        try:
+            yield
+        except OSError as error:
+            what = f" {error.filename}" if error.filename else ""
+            self._warn(f"cannot write or start{what}: {error.strerror}; trying again")
+
+    def _warn(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._warned.get(text, -math.inf) > WARN_EVERY:
+            self._warned[text] = now
+            _log.warning("%s", text)
+            # What cannot be written may be the terminal itself.
+            with suppress(OSError):
+                self._ports.display.warn(text)
+
+    # --- observe ------------------------------------------------------------------------------
+
+    def _look(self, now: float) -> Snapshot:
+        members = self._crew.members()
+        leads = [member for member in members if self._leads(member, now)]
+        if not leads:
+            return Snapshot(now, members)
+        lead = max(leads, key=_term)
+        return Snapshot(now, members, lead.report.lead if lead.report else None, lead.volume)
+
+    def _leads(self, member: Member, now: float) -> bool:
+        heard = self._crew.heard(member.name)
+        fresh = heard is not None and now - heard < FRESH and member.life is Life.UP
+        return fresh and member.report is not None and member.report.lead is not None
+
+    # --- record -------------------------------------------------------------------------------
+
+    def _record(self, outcome: Outcome) -> None:
+        self._memory = outcome.memory
+        self._crew.note_lead(self._memory.lead)
+        # Not only when somebody is promoted: writing may have failed then.
+        pairs = self._memory.pairs.items()
+        primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
+        if primaries != dict(self._intent.primaries):
+            intent = with_primaries(self._intent, primaries)
+            write_intent(self._directory.intent, intent)
+            self._intent = intent
+        for decision in outcome.decisions:
+            if isinstance(decision, Record):
+                self._write_event(decision)
+
+    def _write_event(self, record: Record) -> None:
+        event = Event(_wall_clock(), record.event, record.subject, record.detail)
+        self._events.append(event)
+        self._ports.display.tell(event)
+        files.append(self._directory.events, json.dumps(event.as_json()))
+
+    # --- act ----------------------------------------------------------------------------------
+
+    def _act(self, decisions: Iterable[Decision]) -> Ending | None:
+        ending = None
+        for decision in decisions:
+            if not isinstance(decision, Record | Complete):
+                _log.info("%s", decision)
+            match decision:
+                case Start(name, volume, _):
+                    self._crew.start(name, volume)
+                case Restart(name, volume, _):
+                    self._crew.start(name, volume)
+                case Replace(name, volume, _):
+                    self._crew.replace(name, volume)
+                case Kill(name, _):
+                    self._crew.kill(name)
+                case AssignSpare(spare, name, volume, _):
+                    self._crew.use_spare(spare, name, volume)
+                case Halt(_, complaint):
+                    self._halted = complaint
+                    ending = Ending.HALTED
+                case Complete():
+                    ending = Ending.COMPLETED
+        return ending
+
+    def _end_members(self, why: Ending) -> bool:
+        """End everybody in good order; false if somebody has to be killed."""
+        if why is Ending.COMPLETED and self._all_end_within(LAST_WORDS):
+            return True
+        self._crew.ask_to_stop()
+        return self._all_end_within(GRACE)
+
+    def _all_end_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        already_asked = self._stop.asked
+        while self._crew.running():
+            hurry = self._stop.at_once or (self._stop.asked and not already_asked)
+            if hurry or time.monotonic() > deadline:
+                return False
+            time.sleep(TURN / 4)
+        return True
+
+    # --- show ---------------------------------------------------------------------------------
+
+    def _publish(self, snapshot: Snapshot, now: float) -> None:
+        if now - self._published < STATUS_EVERY:
+            return
+        self._published = now
+        self._crew.shorten_logs()
+        self._status = status_of(snapshot, self._memory, self._background(), self._status)
+        self._write_status()
+        counters = self._status.counters
+        self._ports.display.show(
+            Picture(
+                name=self._name,
+                status=self._status,
+                snapshot=snapshot,
+                lead=self._memory.lead,
+                rows_in_per_second=self._rates[0].at(now, counters.rows_in),
+                rows_out_per_second=self._rates[1].at(now, counters.rows_out),
+                events=tuple(self._events),
+                running_for=now - self._began,
+            )
+        )
+
+    def _rest(self) -> None:
+        """Write down that all processes have ended."""
+        with self._going_on_without_room():
+            self._crew.disband()
+        snapshot = Snapshot(time.monotonic(), self._crew.members())
+        status = status_of(snapshot, self._memory, self._background(), self._status)
+        status = with_rows_out(status, self._ports.rows_delivered())
+        self._status = at_rest(status, _wall_clock())
+        with self._going_on_without_room():
+            self._write_status()
+
+    def _background(self) -> Background:
+        return Background(_wall_clock(), self._ports.limits, one_machine=True, halted=self._halted)
+
+    def _write_status(self) -> None:
+        content = json.dumps(status_document(self._status), indent=1)
+        files.write(self._directory.status, content.encode())
+
+
+def _remembered(intent: Intent, status: Status) -> Memory:
+    """What outlives a supervisor: roles in the intent, totals in the status."""
+    pairs = {pair: PairMemory(primary=volume) for pair, volume in intent.primaries}
+    return Memory(pairs=pairs, totals=Totals(status.counters))
+
+
+def _term(member: Member) -> int:
+    lead = member.report.lead if member.report is not None else None
+    return lead.term if lead is not None else 0
+
+
+def _wall_clock() -> str:
+    now = datetime.now(UTC)  # noqa: TID251
+    return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"

@@ -1,0 +1,188 @@
+"""A running pipeline for people: a live table on a terminal, lines elsewhere."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tandem.local.console import ConsoleTail
+from tandem.local.picture import Event, Picture
+from tandem.model.quantities import Duration
+from tandem.model.states import MemberKind, MemberState, PairState, Phase, Role
+from tandem.model.status import Member as MemberStatus
+from tandem.model.status import Status
+from tandem.policy.snapshot import Snapshot
+
+LINE_EVERY = 5.0
+"""Seconds between two lines where no table can be drawn."""
+
+_GOOD, _UNEASY, _BAD = "green", "yellow", "red"
+_COLOURS: dict[str, str] = {
+    MemberState.RUNNING: _GOOD,
+    MemberState.STANDBY: _GOOD,
+    MemberState.STARTING: _UNEASY,
+    MemberState.CATCHING_UP: _UNEASY,
+    MemberState.SILENT: _BAD,
+    MemberState.GONE: _BAD,
+    PairState.PAIRED: _GOOD,
+    PairState.ALONE: _UNEASY,
+    PairState.DOWN: _BAD,
+    Phase.RUNNING: _GOOD,
+    Phase.COMPLETED: _GOOD,
+    Phase.HALTED: _BAD,
+}
+
+
+class LiveTable:
+    """A table that is drawn again and again, with rows of console sinks above it."""
+
+    def __init__(self, console: Console, tails: Iterable[ConsoleTail]) -> None:
+        self._console = console
+        self._tails = tuple(tails)
+        self._live = Live(console=console, auto_refresh=False, vertical_overflow="visible")
+        self._live.start()
+
+    def show(self, picture: Picture) -> None:
+        """Draw the table."""
+        _print_rows(self._console, self._tails)
+        self._live.update(draw(picture), refresh=True)
+
+    def tell(self, event: Event) -> None:
+        """Events stand below the table."""
+
+    def warn(self, text: str) -> None:
+        """Print it above the table."""
+        self._console.print(Text(text, style=_UNEASY))
+
+    def close(self) -> None:
+        """Leave the last table where it is."""
+        _print_rows(self._console, self._tails)
+        self._live.stop()
+
+
+class Lines:
+    """A line now and then, and one for each event."""
+
+    def __init__(self, console: Console, tails: Iterable[ConsoleTail]) -> None:
+        self._console = console
+        self._tails = tuple(tails)
+        self._next = 0.0
+
+    def show(self, picture: Picture) -> None:
+        """Print a line if the last one is old enough."""
+        _print_rows(self._console, self._tails)
+        if picture.running_for >= self._next:
+            self._next = picture.running_for + LINE_EVERY
+            self._print(summary_line(picture))
+
+    def tell(self, event: Event) -> None:
+        """Print it."""
+        self._print(event_line(event))
+
+    def warn(self, text: str) -> None:
+        """Print it."""
+        self._print(text)
+
+    def close(self) -> None:
+        """Print what is left."""
+        _print_rows(self._console, self._tails)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | Lines:
+    """A table if there is somebody to look at it."""
+    return LiveTable(console, tails) if console.is_terminal else Lines(console, tails)
+
+
+def draw(picture: Picture) -> RenderableType:
+    """The whole picture."""
+    events = [Text(event_line(event), style="dim") for event in picture.events]
+    return Group(_headline(picture), draw_members(picture.status, picture), *events)
+
+
+def draw_members(status: Status, picture: Picture | None = None) -> Table:
+    """Splits, pairs with their replicas, merges and spares; epochs only with a picture."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("", "member", "role", "state", "epoch", "pid"):
+        table.add_column(column, justify="right" if column in {"epoch", "pid"} else "left")
+    pairs = {pair.name: pair for pair in status.pairs}
+    shown: set[str] = set()
+    for member in status.members:
+        group = Text("")
+        if member.pair is not None and member.pair not in shown:
+            shown.add(member.pair)
+            state = pairs[member.pair].state if member.pair in pairs else ""
+            group = Text.assemble(f"{member.pair} ", (str(state), _COLOURS.get(state, "")))
+        table.add_row(
+            group,
+            member.name,
+            _role(member, picture.lead if picture is not None else None),
+            Text(member.state, style=_COLOURS.get(member.state, "")),
+            _epoch(member, picture.snapshot if picture is not None else None),
+            str(member.pid or ""),
+        )
+    return table
+
+
+def _role(member: MemberStatus, lead: str | None) -> Text:
+    if member.role is not None:
+        return Text(member.role, style="bold" if member.role is Role.PRIMARY else "")
+    if member.kind is MemberKind.SPLIT and member.name == lead:
+        return Text("lead", style="bold")
+    if member.kind is MemberKind.MERGE and member.state is MemberState.RUNNING:
+        return Text("active", style="bold")
+    return Text("")
+
+
+def _epoch(member: MemberStatus, snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return ""
+    seen = snapshot.named(member.name)
+    if seen.merge is not None:
+        return str(seen.merge.delivered)
+    return str(seen.replica.committed) if seen.replica is not None else ""
+
+
+def _headline(picture: Picture) -> Text:
+    status = picture.status
+    return Text.assemble(
+        (picture.name, "bold"),
+        "  ",
+        (status.phase, _COLOURS.get(status.phase, _UNEASY)),
+        "  ",
+        "  ".join(_facts(picture)),
+    )
+
+
+def summary_line(picture: Picture) -> str:
+    """Everything that counts in one line."""
+    paired = sum(pair.state is PairState.PAIRED for pair in picture.status.pairs)
+    pairs = f"pairs {paired}/{len(picture.status.pairs)}"
+    return f"{picture.status.phase}  {'  '.join(_facts(picture))}  {pairs}"
+
+
+def _facts(picture: Picture) -> Iterator[str]:
+    status, counters = picture.status, picture.status.counters
+    yield f"epoch {status.epoch.delivered}/{status.epoch.cut}"
+    yield f"lag {status.lag.seconds:.1f} s"
+    yield f"in {counters.rows_in:,} ({picture.rows_in_per_second:,.0f}/s)"
+    yield f"out {counters.rows_out:,} ({picture.rows_out_per_second:,.0f}/s)"
+    yield f"take-overs {counters.take_overs}"
+    yield f"{Duration(int(picture.running_for) * 1000)}"
+
+
+def event_line(event: Event) -> str:
+    """An event in one line, its time in UTC."""
+    time_of_day = event.at.partition("T")[2].partition(".")[0]
+    detail = f": {event.detail}" if event.detail else ""
+    return f"{time_of_day} {event.reason} {event.subject}{detail}"
+
+
+def _print_rows(console: Console, tails: Iterable[ConsoleTail]) -> None:
+    for tail in tails:
+        for row in tail.new_rows():
+            console.print(row, soft_wrap=True, highlight=False, markup=False)

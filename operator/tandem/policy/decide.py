@@ -1,0 +1,105 @@
+"""The decision: observe, then this, then record and act."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tandem.model.states import EventReason, MemberKind
+from tandem.policy.decisions import Complete, Decision, Promote, Record
+from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, PairMemory
+from tandem.policy.pairs import look_at
+from tandem.policy.recovery import count_crashes, recover
+from tandem.policy.roles import follow
+from tandem.policy.snapshot import IN_GOOD_ORDER, Life, Snapshot
+from tandem.policy.totals import Totals, add_up
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What to do, in this order, and what to remember."""
+
+    decisions: tuple[Decision, ...]
+    memory: Memory
+
+
+def decide(snapshot: Snapshot, memory: Memory, limits: Limits) -> Outcome:
+    """Decide what is to be done about a pipeline that is meant to run.
+
+    Recovery comes first, since rows may wait for it. When everything is delivered members end one
+    after the other; then nothing is recovered and no role changes.
+    """
+    records, after = _listen(snapshot, memory)
+    if after.completed:
+        return Outcome((*records, Complete("everything is delivered")), after)
+    crashes = count_crashes(snapshot, memory.crashes, limits)
+    pairs, roles = _follow_pairs(snapshot, memory, limits)
+    after = replace(after, crashes=crashes, pairs=pairs, totals=_count(after.totals, roles))
+    return Outcome((*recover(snapshot, crashes, limits), *roles, *records), after)
+
+
+def is_completed(snapshot: Snapshot) -> bool:
+    """Whether the lead says so, or all who would know have stopped by themselves in good order."""
+    if snapshot.lead is not None and snapshot.lead.completed:
+        return True
+    knowing = [m for m in snapshot.members if m.kind in {MemberKind.SPLIT, MemberKind.MERGE}]
+    return bool(knowing) and all(
+        member.life is Life.ENDED and member.exit_code == IN_GOOD_ORDER for member in knowing
+    )
+
+
+def yielding(snapshot: Snapshot, memory: Memory, limits: Limits) -> frozenset[str]:
+    """Members that should leave the processor to others.
+
+    A replica that catches up with its twin, and a spare until it is warm. Replicas that nobody
+    computes for do not yield: their pair waits for them.
+    """
+    names = set()
+    for name in snapshot.pairs():
+        pair, known = look_at(snapshot, name, limits), memory.pair(name)
+        for replica in pair.replicas:
+            twin = pair.twin_of(replica.member.name)
+            behind = not known.paired and replica.member.volume != known.primary
+            if replica.member.running and behind and twin is not None and twin.holds:
+                names.add(replica.member.name)
+    for spare in snapshot.of_kind(MemberKind.SPARE):
+        if spare.running and not spare.warm:
+            names.add(spare.name)
+    return frozenset(names)
+
+
+def _listen(snapshot: Snapshot, memory: Memory) -> tuple[list[Record], Memory]:
+    """Take in what members say."""
+    lead = lead_of(snapshot, memory.lead)
+    lost = frozenset(snapshot.lead.lost if snapshot.lead is not None else ())
+    told, happened = passed_on(snapshot, memory.happened)
+    completed = memory.completed or is_completed(snapshot)
+    # When everything is delivered the lead ends too, and others lead for a moment.
+    changes = () if completed else changes_of_lead(memory.lead, lead)
+    records = [*changes, *losses(snapshot, memory.lost), *told]
+    primaries = [pair.primary for pair in memory.pairs.values()]
+    return records, replace(
+        memory,
+        lead=lead,
+        lost=memory.lost | lost,
+        happened=happened,
+        totals=add_up(memory.totals, snapshot, primaries),
+        completed=completed,
+    )
+
+
+def _follow_pairs(
+    snapshot: Snapshot, memory: Memory, limits: Limits
+) -> tuple[Mapping[str, PairMemory], list[Promote | Record]]:
+    pairs: dict[str, PairMemory] = {}
+    said: list[Promote | Record] = []
+    for name in snapshot.pairs():
+        steps, pairs[name] = follow(look_at(snapshot, name, limits), memory.pair(name))
+        said += steps
+    return pairs, said
+
+
+def _count(totals: Totals, said: list[Promote | Record]) -> Totals:
+    counters = totals.counters
+    new = sum(isinstance(s, Record) and s.event is EventReason.TAKE_OVER for s in said)
+    return replace(totals, counters=replace(counters, take_overs=counters.take_overs + new))

@@ -1,0 +1,93 @@
+"""What comes out of a decision. Each says why.
+
+`Start`, `Restart`, `Replace`, `Kill`, `AssignSpare`, `Halt` and `Complete` follow from what is to
+be seen, and are repeated until it has changed. `Promote` and `Record` come once.
+"""
+
+from dataclasses import dataclass
+
+from tandem.model.states import EventReason
+from tandem.policy.snapshot import Complaint
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start the first process of a place; on a new volume unless it has one."""
+
+    name: str
+    volume: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start a process again on the volume it had."""
+
+    name: str
+    volume: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Give a volume up for good and start a process on a new one. Its process has ended."""
+
+    name: str
+    volume: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End a process that hangs; what it has on its volume stays."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssignSpare:
+    """Give the place of a dead replica to a warm spare, and its volume up for good."""
+
+    spare: str
+    name: str
+    volume: str
+    """The volume that is given up."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Make a replica the primary of its pair."""
+
+    pair: str
+    name: str
+    volume: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write an event."""
+
+    event: EventReason
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Stop: only the user can mend what is wrong."""
+
+    name: str
+    complaint: Complaint
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Everything is delivered; members end by themselves."""
+
+    reason: str
+
+
+Decision = Start | Restart | Replace | Kill | AssignSpare | Promote | Record | Halt | Complete

@@ -1,0 +1,67 @@
+"""Events that follow from what members say."""
+
+from collections.abc import Iterator, Mapping
+
+from tandem.model.states import EventReason
+from tandem.policy.decisions import Record
+from tandem.policy.reports import Happening
+from tandem.policy.snapshot import Snapshot
+
+_PASSED_ON = {
+    reason.value: reason
+    for reason in (
+        EventReason.LANE_CLOSED,
+        EventReason.GENERATION_CUT,
+        EventReason.POISON_EPOCH,
+        EventReason.TWINS_DIFFER,
+    )
+}
+"""What members say that is worth an event. What the lead knows for good is not taken from here."""
+
+
+def lead_of(snapshot: Snapshot, before: str | None) -> str | None:
+    """The place of the split that leads; the last known one while none speaks."""
+    for member in snapshot.members:
+        if snapshot.lead_volume is not None and member.volume == snapshot.lead_volume:
+            return member.name
+    return before
+
+
+def changes_of_lead(before: str | None, after: str | None) -> Iterator[Record]:
+    """Another split leads; the first one is no change."""
+    if before is not None and after is not None and after != before:
+        yield Record(EventReason.LEAD_CHANGED, after, f"{before} led before")
+
+
+def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[Record]:
+    """What the lead says is lost, each once."""
+    for subject in snapshot.lead.lost if snapshot.lead is not None else ():
+        if subject not in before:
+            detail = "acknowledged rows or results are lost"
+            yield Record(EventReason.DATA_LOST, subject, detail)
+
+
+def passed_on(
+    snapshot: Snapshot, before: Mapping[str, tuple[Happening, ...]]
+) -> tuple[list[Record], dict[str, tuple[Happening, ...]]]:
+    """Events that members tell, each once, and what they have told by now.
+
+    A member repeats its last events with each answer; new are those it had not told before.
+    """
+    told = {
+        member.volume: before[member.volume]
+        for member in snapshot.members
+        if member.volume is not None and member.volume in before
+    }
+    records = []
+    for report in (member.report for member in snapshot.members):
+        if report is None:
+            continue
+        known = set(before.get(report.volume, ()))
+        told[report.volume] = report.happened
+        records += [
+            Record(_PASSED_ON[each.event], each.subject, each.detail)
+            for each in report.happened
+            if each.event in _PASSED_ON and each not in known
+        ]
+    return records, told

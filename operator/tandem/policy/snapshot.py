@@ -1,0 +1,139 @@
+"""What goes into a decision: one frozen look at a pipeline.
+
+Times are seconds of any clock that only moves forward. Everything here was observed; nothing is
+inferred.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tandem.model.states import MemberKind
+from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport
+
+IN_GOOD_ORDER, REFUSED, USELESS = 0, 3, 10
+"""What a member's exit code means: stopped in good order; a reason that only the user can mend;
+its volume holds nothing of use any more. Everything else is a crash."""
+
+
+class Life(StrEnum):
+    """How far the process or pod of a member is."""
+
+    ABSENT = "absent"
+    """Never started, or its volume was given up since."""
+    STARTING = "starting"
+    """Started, has not answered yet."""
+    UP = "up"
+    """Has answered since it started."""
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Why a member cannot go on for a reason that only the user can mend."""
+
+    reason: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the roster: what a member is for, whoever fills it."""
+
+    name: str
+    kind: MemberKind
+    pair: str | None = None
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A place and the process or pod that fills it."""
+
+    place: Place
+    life: Life = Life.ABSENT
+    volume: str | None = None
+    """None: the next process gets a new one."""
+    volume_there: bool = True
+    """Whether the volume still exists. Only a volume that was there can vanish."""
+    run: int = 0
+    """Counts the processes of this place; tells one from the next."""
+    started: float = 0.0
+    ended: float | None = None
+    exit_code: int | None = None
+    silent_since: float | None = None
+    """When the first question was asked that has not been answered; None while it answers."""
+    complaint: Complaint | None = None
+    report: MemberReport | None = None
+    """What it last said of itself; of this process, not of an earlier one."""
+    pid: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its place."""
+        return self.place.name
+
+    @property
+    def kind(self) -> MemberKind:
+        """The kind of its place."""
+        return self.place.kind
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self.life in {Life.STARTING, Life.UP}
+
+    @property
+    def replica(self) -> ReplicaReport | None:
+        """What it said of itself as a replica or spare."""
+        return self.report.replica if self.report is not None else None
+
+    @property
+    def merge(self) -> MergeReport | None:
+        """What it said of itself as a merge."""
+        return self.report.merge if self.report is not None else None
+
+    @property
+    def warm(self) -> bool:
+        """Whether its Spark driver is up."""
+        return self.replica is not None and self.replica.warm
+
+    def silent_for(self, now: float) -> float:
+        """How long it has not answered; 0 while it does."""
+        return 0.0 if self.silent_since is None else max(0.0, now - self.silent_since)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at everything."""
+
+    now: float
+    members: tuple[Member, ...]
+    """One for each place of the roster, in its order."""
+    lead: LeadReport | None = None
+    """What the lead says, if one speaks at the moment. An old word is none."""
+    lead_volume: str | None = None
+
+    def replicas_of(self, pair: str) -> tuple[Member, ...]:
+        """The replicas of a pair, in the order of their names."""
+        return tuple(member for member in self.members if member.place.pair == pair)
+
+    def of_kind(self, kind: MemberKind) -> tuple[Member, ...]:
+        """The members of one kind."""
+        return tuple(member for member in self.members if member.kind is kind)
+
+    def named(self, name: str) -> Member:
+        """The member at a place.
+
+        Raises:
+            KeyError: no place has this name.
+        """
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise KeyError(name)
+
+    def pairs(self) -> tuple[str, ...]:
+        """The names of the pairs."""
+        names = (member.place.pair for member in self.members)
+        return tuple(dict.fromkeys(name for name in names if name is not None))

@@ -1,0 +1,86 @@
+"""Totals since a pipeline began, from counters that begin anew with every process.
+
+Rows in and out are told as totals by the lead and by the sinks. What is counted in a process's
+memory is summed up from one look to the next, so what a process counted after the last look before
+its end is missing.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from tandem.model.states import MemberKind
+from tandem.model.status import Counters
+from tandem.policy.snapshot import Snapshot
+
+Source = tuple[str, str, int]
+"""What is counted, on which volume, by which process on it."""
+
+_DUPLICATES, _LATE = "duplicates", "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums, and what each living counter showed last."""
+
+    counters: Counters = field(default_factory=Counters)
+    shown: Mapping[Source, int] = field(default_factory=dict)
+
+
+def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]) -> Totals:
+    """The totals after one more look.
+
+    `primaries` are volumes. Twins count the same late rows, so only the primary's count; what one
+    counted before it became primary has been counted at the other.
+    """
+    shown = _shown(snapshot)
+    before = totals.shown
+    counters = totals.counters
+    duplicates = sum(
+        max(0, count - before.get(source, 0))
+        for source, count in shown.items()
+        if source[0] == _DUPLICATES
+    )
+    late = sum(
+        max(0, count - before.get(source, count))
+        for source, count in shown.items()
+        if source[0] == _LATE and source[1] in primaries
+    )
+    rows_in = snapshot.lead.rows_in if snapshot.lead is not None else 0
+    counters = replace(
+        counters,
+        rows_in=max(counters.rows_in, rows_in),
+        rows_out=max(counters.rows_out, _rows_out(snapshot)),
+        duplicates_dropped=counters.duplicates_dropped + duplicates,
+        late_dropped=counters.late_dropped + late,
+    )
+    return Totals(counters, {**_unheard(before, shown, snapshot), **shown})
+
+
+def _shown(snapshot: Snapshot) -> dict[Source, int]:
+    """What all counters show now."""
+    shown: dict[Source, int] = {}
+    for report in (member.report for member in snapshot.members):
+        if report is not None and report.merge is not None:
+            source = (_DUPLICATES, report.volume, report.incarnation)
+            shown[source] = report.merge.duplicates_dropped
+        if report is not None and report.replica is not None:
+            shown[_LATE, report.volume, report.incarnation] = report.replica.late_dropped
+    return shown
+
+
+def _unheard(
+    before: Mapping[Source, int], shown: Mapping[Source, int], snapshot: Snapshot
+) -> dict[Source, int]:
+    """What counters showed last that show nothing now, but may do so again."""
+    heard = {volume for _, volume, _ in shown}
+    kept = {member.volume for member in snapshot.members} - heard
+    return {source: count for source, count in before.items() if source[1] in kept}
+
+
+def _rows_out(snapshot: Snapshot) -> int:
+    """Rows in the sinks: of each slot what the merge that is ahead says."""
+    by_slot: dict[int | None, int] = {}
+    for member in snapshot.of_kind(MemberKind.MERGE):
+        rows = member.merge.rows_out if member.merge is not None else 0
+        by_slot[member.place.slot] = max(by_slot.get(member.place.slot, 0), rows)
+    return sum(by_slot.values())

@@ -1,0 +1,45 @@
+"""`tandem run` with stub members: stub_run.py MANIFEST DIR [SECONDS]."""
+
+import sys
+from pathlib import Path
+
+from tandem.cli.run import execute, load
+from tandem.local.directory import Directory
+from tandem.local.paths import with_absolute_paths
+from tandem.local.run import Programs
+from tandem.policy.limits import Limits
+from tandem.policy.snapshot import Place
+
+MEMBER = Path(__file__).with_name("stub_member.py")
+CHECK = Path(__file__).with_name("stub_check.py")
+LIMITS = Limits(unheard=0.8, hung=2.5, leaving=2.0, first_delay=0.2, most_delay=1.0)
+
+
+def command(directory: Path, place: Place, volume: str) -> list[str]:
+    arguments = [str(directory), place.name, place.kind, place.pair or "", volume]
+    return [sys.executable, "-S", str(MEMBER), *arguments]
+
+
+def assign(directory: Directory, volume: str, pair: str) -> None:
+    (directory.path / "stub" / f"{volume}.pair").write_text(pair)
+
+
+def check(directory: Path) -> list[str]:
+    return [sys.executable, "-S", str(CHECK), str(directory)]
+
+
+PROGRAMS = Programs(command, assign, check)
+
+
+def main(manifest: Path, directory: Path, seconds: float | None) -> int:
+    pipeline = load(manifest)
+    if isinstance(pipeline, int):
+        return pipeline
+    base = manifest.parent
+    pipeline = with_absolute_paths(pipeline, base, base)
+    return execute(pipeline, base, Directory(directory), PROGRAMS, seconds, LIMITS)
+
+
+if __name__ == "__main__":
+    time_given = float(sys.argv[3]) if len(sys.argv) > 3 else None
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), time_given))

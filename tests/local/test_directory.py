@@ -1,0 +1,148 @@
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from tests.local.pipelines import pipeline
+
+from tandem.local.changes import Change, changed_fields
+from tandem.local.directory import (
+    Directory,
+    DirectoryInUse,
+    DirectoryRefused,
+    give_up_volume,
+    is_completed,
+    is_supervised,
+    locked,
+    prepare,
+)
+from tandem.local.paths import with_absolute_paths
+from tandem.local.support import unsupported
+from tandem.model.pipeline import parse_pipeline, status_document
+from tandem.model.problems import ABSENT
+from tandem.model.spec import FilesSink, FilesSource, PythonQuery
+from tandem.model.states import Phase
+from tandem.model.status import Status
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    made = Directory(tmp_path / "state")
+    with locked(made):
+        assert prepare(made, pipeline(), tmp_path)
+    return made
+
+
+def test_a_new_directory_has_an_identity_a_secret_and_the_manifest(directory: Directory) -> None:
+    assert len(directory.uid()) == 32
+    assert len(directory.token()) >= 32
+    for secret in (directory.uid_file, directory.token_file):
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    kept = json.loads(directory.pipeline.read_text())
+    assert parse_pipeline(kept["manifest"]) == pipeline()
+    assert kept["base"] == str(directory.path.parent)
+
+
+def test_the_same_manifest_finds_its_directory_again(directory: Directory, tmp_path: Path) -> None:
+    uid, token = directory.uid(), directory.token()
+    assert not prepare(directory, pipeline(), tmp_path)
+    assert (directory.uid(), directory.token()) == (uid, token)
+
+
+def test_another_manifest_is_refused_with_the_fields_that_changed(
+    directory: Directory, tmp_path: Path
+) -> None:
+    changed = pipeline(query={"sql": "SELECT 1 FROM payments"}, pairs={"count": 3})
+    with pytest.raises(DirectoryRefused) as refusal:
+        prepare(directory, changed, tmp_path)
+    said = str(refusal.value)
+    assert "spec.query.sql: 'SELECT user FROM payments' then, 'SELECT 1 FROM payments' now" in said
+    assert "spec.pairs.count: 2 then, 3 now" in said
+    assert "--dir" in said
+
+
+def test_a_preparation_that_was_cut_short_is_begun_anew(directory: Directory) -> None:
+    directory.pipeline.unlink()
+    uid = directory.uid()
+    assert prepare(directory, pipeline(), directory.path)
+    assert directory.uid() != uid
+
+
+def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(DirectoryRefused, match=r"thesis\.tex"):
+        prepare(Directory(tmp_path), pipeline(), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DirectoryRefused), locked(Directory(tmp_path / "file")):
+        pass
+
+
+def test_one_supervisor_at_a_time(directory: Directory) -> None:
+    assert not is_supervised(directory)
+    with locked(directory):
+        assert is_supervised(directory)
+        with pytest.raises(DirectoryInUse), locked(directory):
+            pass
+    assert not is_supervised(directory)
+    assert not is_supervised(Directory(directory.path / "nowhere"))
+
+
+def test_a_completed_directory_is_known_by_its_status(directory: Directory) -> None:
+    assert not is_completed(directory)
+    for phase, completed in ((Phase.RUNNING, False), (Phase.COMPLETED, True)):
+        directory.status.write_text(json.dumps(status_document(Status(phase=phase))))
+        assert is_completed(directory) is completed
+    directory.status.write_text("{")
+    assert not is_completed(directory)
+
+
+def test_a_volume_is_marked_before_it_goes_and_may_go_twice(directory: Directory) -> None:
+    directory.volume("v").mkdir()
+    directory.card_of("v").write_text("{}")
+    for _ in range(2):
+        give_up_volume(directory, "v")
+        assert directory.gone_mark("v").exists()
+        assert not directory.volume("v").exists()
+        assert not directory.card_of("v").exists()
+
+
+def test_changes_are_told_as_deep_down_as_they_are() -> None:
+    before = {"a": {"b": [1, 2]}, "c": 1, "d": [1]}
+    after = {"a": {"b": [1, 3]}, "d": [1, 2], "e": None}
+    assert changed_fields(before, after) == [
+        Change(("a", "b", 1), 2, 3),
+        Change(("c",), 1, ABSENT),
+        Change(("d",), [1], [1, 2]),
+        Change(("e",), ABSENT, None),
+    ]
+    assert changed_fields(before, before) == []
+
+
+def test_rows_lie_relative_to_where_one_is_and_queries_relative_to_the_manifest() -> None:
+    python = {"python": {"file": "query.py", "function": "build"}}
+    absolute = with_absolute_paths(pipeline(query=python), Path("/here"), Path("/manifests"))
+    source, sink = absolute.spec.streams[0].source, absolute.spec.sinks[0].target
+    assert isinstance(source, FilesSource)
+    assert isinstance(sink, FilesSink)
+    assert isinstance(absolute.spec.query.program, PythonQuery)
+    assert source.path == "/here/data/payments"
+    assert sink.path == "/here/out/totals"
+    assert absolute.spec.query.program.file == "/manifests/query.py"
+    assert with_absolute_paths(absolute, Path("/other"), Path("/other")) == absolute
+
+
+def test_what_cannot_be_done_on_one_machine_is_told_with_its_field() -> None:
+    stream = {
+        "name": "payments",
+        "schema": "user STRING",
+        "key": ["user"],
+        "source": {"http": {}},
+    }
+    sinks = [{"name": "out", "http": {"url": "http://localhost/"}}]
+    asked = pipeline(streams=[stream], sinks=sinks, suspend=True)
+    assert [sentence.partition(":")[0] for sentence in unsupported(asked)] == [
+        "spec.streams[0].source.http",
+        "spec.sinks[0].http",
+        "spec.suspend",
+    ]
+    assert unsupported(pipeline()) == []

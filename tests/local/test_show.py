@@ -1,0 +1,101 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.policy.builders import look, merge, replica, split
+
+from tandem.local.console import ConsoleTail
+from tandem.local.picture import Event, Picture
+from tandem.local.rates import Rate
+from tandem.local.table import LINE_EVERY, Lines, LiveTable, display_for
+from tandem.model.states import EventReason
+from tandem.model.status import Status
+from tandem.policy.conditions import Background
+from tandem.policy.decide import decide
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory
+from tandem.policy.status import status_of
+
+EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "pair-0-b [is] primary")
+
+
+@pytest.fixture
+def picture() -> Picture:
+    snapshot = look(split(), replica(), replica("pair-0-b"), merge(), merge("merge-1"))
+    memory = decide(snapshot, Memory(), Limits()).memory
+    background = Background("2024-01-01T12:30:00Z", Limits(), one_machine=True)
+    status = status_of(snapshot, memory, background, Status())
+    return Picture("spending", status, snapshot, memory.lead, 2000.0, 10.0, (EVENT,), 62.0)
+
+
+def text_of(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=120, color_system=None)
+
+
+def test_the_table_shows_everybody_with_their_roles(picture: Picture) -> None:
+    terminal = console(terminal=True)
+    table = display_for(terminal, [])
+    assert isinstance(table, LiveTable)
+    table.show(picture)
+    table.tell(EVENT)
+    table.warn("no room")
+    table.close()
+    text = text_of(terminal)
+    rows = [line.split() for line in text.splitlines()]
+    assert ["split-0", "lead", "Running", "17"] in rows
+    assert ["pair-0", "Paired", "pair-0-a", "primary", "Running", "10", "17"] in rows
+    assert ["pair-0-b", "secondary", "Running", "10", "17"] in rows
+    assert ["merge-0", "active", "Running", "0", "17"] in rows
+    assert "pair-0-b [is] primary" in text
+    assert "2,000/s" in text
+    assert "no room" in text
+
+
+def test_lines_come_now_and_then_events_at_once(picture: Picture, tmp_path: Path) -> None:
+    pipe = console(terminal=False)
+    lines = display_for(pipe, [ConsoleTail(tmp_path)])
+    assert isinstance(lines, Lines)
+    lines.show(picture)
+    lines.show(picture)
+    lines.tell(EVENT)
+    (tmp_path / "000000000001.json").write_text('{"user": "[a]"}\n')
+    lines.close()
+    printed = text_of(pipe).splitlines()
+    assert len(printed) == 3
+    assert printed[0].endswith("pairs 1/1")
+    assert printed[1] == "12:30:00 TakeOver pair-0: pair-0-b [is] primary"
+    assert printed[2] == '{"user": "[a]"}'
+    assert LINE_EVERY > 0
+
+
+def test_a_console_sink_is_printed_in_order_once_and_cleared(tmp_path: Path) -> None:
+    tail = ConsoleTail(tmp_path / "sink")
+    assert list(tail.new_rows()) == []
+    sink = tmp_path / "sink"
+    (sink / "_tandem").mkdir(parents=True)
+    for epoch in (10, 2):
+        (sink / f"{epoch:012d}.json").write_text(f'{{"n": {epoch}}}\n{{"n": {-epoch}}}\n')
+    (sink / ".000000000003.json").write_text("a draft")
+    assert list(tail.new_rows()) == ['{"n": 2}', '{"n": -2}', '{"n": 10}', '{"n": -10}']
+    assert list(tail.new_rows()) == []
+    # What comes late from somebody who slept is older, and was printed already.
+    (sink / f"{2:012d}.json").write_text("again\n")
+    assert list(tail.new_rows()) == []
+    assert sorted(path.name for path in sink.iterdir()) == [".000000000003.json", "_tandem"]
+
+
+def test_a_rate_is_of_the_last_seconds() -> None:
+    rate = Rate()
+    assert rate.at(0, 0) == 0
+    assert rate.at(1, 100) == 100
+    assert rate.at(2, 100) == 50
+    for second in range(3, 20):
+        last = rate.at(second, 100)
+    assert last == 0
+    assert rate.at(20, 50) == 0

@@ -1,0 +1,65 @@
+"""Members and what they say, in few words."""
+
+from typing import Any
+
+from tandem.model.states import MemberKind
+from tandem.policy.reports import (
+    LeadReport,
+    MemberReport,
+    MergeReport,
+    PairReport,
+    ReplicaReport,
+    SeatReport,
+    SplitReport,
+)
+from tandem.policy.snapshot import Life, Member, Place, Snapshot
+
+NOW = 1000.0
+
+
+def split(name: str = "split-0", /, **fields: Any) -> Member:
+    return _member(Place(name, MemberKind.SPLIT), SplitReport(), fields)
+
+
+def merge(name: str = "merge-0", slot: int = 0, /, **fields: Any) -> Member:
+    report = fields.pop("says", MergeReport(active=name == "merge-0"))
+    return _member(Place(name, MemberKind.MERGE, slot=slot), report, fields)
+
+
+def replica(name: str = "pair-0-a", pair: str = "pair-0", /, **fields: Any) -> Member:
+    report = fields.pop("says", ReplicaReport(state="running", committed=10, verified=True))
+    return _member(Place(name, MemberKind.REPLICA, pair=pair), report, fields)
+
+
+def spare(name: str = "spare-0", /, **fields: Any) -> Member:
+    report = fields.pop("says", ReplicaReport(state="spare"))
+    return _member(Place(name, MemberKind.SPARE), report, fields)
+
+
+def ended(code: int, *, at: float = NOW, started: float = NOW - 5) -> dict[str, Any]:
+    """The fields of a member whose process has ended."""
+    return {"life": Life.ENDED, "exit_code": code, "ended": at, "started": started}
+
+
+def _member(place: Place, report: Any, fields: dict[str, Any]) -> Member:
+    volume = fields.pop("volume", f"v-{place.name}")
+    said = MemberReport(str(volume), 1, report) if report is not None else None
+    values: dict[str, Any] = {"life": Life.UP, "run": 1, "started": NOW - 100, "pid": 17, **fields}
+    return Member(place=place, volume=volume, report=said, **values)
+
+
+def lead(*seats: SeatReport, pair: str = "pair-0", **fields: Any) -> LeadReport:
+    values: dict[str, Any] = {"term": 1, "epoch": 10, "delivered": 9, "generation": 1, **fields}
+    return LeadReport(pairs=(PairReport(pair, seats),), **values)
+
+
+def seat(name: str, /, **fields: Any) -> SeatReport:
+    values: dict[str, Any] = {"verified": True, "committed": 10, "synced": True, **fields}
+    return SeatReport(f"v-{name}", **values)
+
+
+BOTH_SEATS = lead(seat("pair-0-a"), seat("pair-0-b"))
+
+
+def look(*members: Member, lead: LeadReport | None = BOTH_SEATS, now: float = NOW) -> Snapshot:
+    return Snapshot(now, members, lead, "v-split-0" if lead is not None else None)

@@ -1,0 +1,223 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.policy.builders import (
+    BOTH_SEATS,
+    NOW,
+    ended,
+    look,
+    merge,
+    replica,
+    spare,
+    split,
+)
+
+from tandem.model.states import (
+    ConditionStatus,
+    ConditionType,
+    MemberState,
+    PairState,
+    Phase,
+    Role,
+    SinkClass,
+)
+from tandem.model.status import SinkStatus, Status
+from tandem.policy.conditions import Background
+from tandem.policy.decide import decide
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory
+from tandem.policy.reports import MergeReport, ReplicaReport, SinkReport, read_report
+from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem.policy.status import at_rest, status_of, with_rows_out
+
+LIMITS = Limits()
+BACKGROUND = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=True)
+EVERYBODY = (split(), replica(), replica("pair-0-b"), merge(), merge("merge-1"), spare())
+
+
+def seen(
+    *snapshots: Snapshot, previous: Status | None = None, background: Background = BACKGROUND
+) -> Status:
+    memory, status = Memory(), previous or Status()
+    for snapshot in snapshots:
+        memory = decide(snapshot, memory, LIMITS).memory
+        status = status_of(snapshot, memory, background, status)
+    return status
+
+
+def condition(status: Status, kind: ConditionType) -> tuple[ConditionStatus, str]:
+    found = next(each for each in status.conditions if each.type is kind)
+    return found.status, found.reason
+
+
+def test_a_pipeline_that_runs() -> None:
+    sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, 9),)
+    delivering = merge(says=MergeReport(active=True, rows_out=70, sinks=sinks))
+    whole = (split(), replica(), replica("pair-0-b"), delivering, merge("merge-1"), spare())
+    status = seen(look(*whole, lead=replace(BOTH_SEATS, rows_in=100, lag_seconds=0.25)))
+    assert status.phase is Phase.RUNNING
+    assert (status.epoch.cut, status.epoch.committed, status.epoch.delivered) == (10, 10, 9)
+    assert (status.lag.epochs, status.lag.seconds) == (1, 0.25)
+    assert (status.counters.rows_in, status.counters.rows_out) == (100, 70)
+    assert status.sinks == (SinkStatus(name="out", delivery=SinkClass.TRANSACTIONAL, position=9),)
+    (pair,) = status.pairs
+    assert (pair.state, pair.primary, pair.secondary, pair.epoch) == (
+        PairState.PAIRED,
+        "pair-0-a",
+        "pair-0-b",
+        10,
+    )
+    assert [(member.name, member.role, member.state) for member in status.members] == [
+        ("split-0", None, MemberState.RUNNING),
+        ("pair-0-a", Role.PRIMARY, MemberState.RUNNING),
+        ("pair-0-b", Role.SECONDARY, MemberState.RUNNING),
+        ("merge-0", None, MemberState.RUNNING),
+        ("merge-1", None, MemberState.STANDBY),
+        ("spare-0", None, MemberState.STANDBY),
+    ]
+    for kind, expected in {
+        ConditionType.READY: ConditionStatus.TRUE,
+        ConditionType.PAIRED: ConditionStatus.TRUE,
+        ConditionType.CATCHING_UP: ConditionStatus.FALSE,
+        ConditionType.VULNERABLE: ConditionStatus.FALSE,
+        ConditionType.CO_LOCATED: ConditionStatus.TRUE,
+        ConditionType.DATA_LOST: ConditionStatus.FALSE,
+    }.items():
+        assert condition(status, kind)[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"life": Life.ABSENT, "says": None}, MemberState.STARTING),
+        ({"life": Life.STARTING, "says": None}, MemberState.STARTING),
+        ({"says": ReplicaReport(state="booting")}, MemberState.STARTING),
+        ({"says": ReplicaReport(state="joining")}, MemberState.CATCHING_UP),
+        ({"silent_since": NOW - 5}, MemberState.SILENT),
+        (ended(1), MemberState.GONE),
+    ],
+)
+def test_what_a_replica_is_doing(fields: dict[str, Any], state: MemberState) -> None:
+    status = seen(look(split(), replica(), replica("pair-0-b", **fields), merge()))
+    member = next(each for each in status.members if each.name == "pair-0-b")
+    assert member.state is state
+    running = fields.get("life", Life.UP) in {Life.STARTING, Life.UP}
+    assert (member.pid is not None) is running
+
+
+def test_numbers_that_nobody_tells_stay_as_they_were() -> None:
+    before = seen(look(*EVERYBODY))
+    after = seen(look(*EVERYBODY, lead=None), previous=before)
+    assert after.epoch == before.epoch
+    assert after.generation == before.generation
+    assert condition(after, ConditionType.READY) == (ConditionStatus.FALSE, "NoLead")
+    assert condition(after, ConditionType.VULNERABLE)[0] is ConditionStatus.UNKNOWN
+
+
+def test_why_a_pipeline_is_not_ready() -> None:
+    whole = look(*EVERYBODY)
+    no_merge = look(split(), replica(), replica("pair-0-b"), merge("merge-1"))
+    assert condition(seen(no_merge), ConditionType.READY)[1] == "NoMerge"
+    down = look(split(), replica(**ended(1)), replica("pair-0-b", **ended(-9)), merge())
+    status = seen(whole, down)
+    assert condition(status, ConditionType.READY)[1] == "PairDown"
+    ready = next(each for each in status.conditions if each.type is ConditionType.READY)
+    assert "pair-0-b: ended by signal 9" in ready.message
+    halted = replace(BACKGROUND, halted=Complaint("Broken", "it does not work", "mend it"))
+    status = seen(whole, background=halted)
+    assert status.phase is Phase.HALTED
+    assert condition(status, ConditionType.READY)[1] == "Broken"
+    assert condition(at_rest(status, BACKGROUND.at), ConditionType.READY)[1] == "Broken"
+    status = seen(look(*EVERYBODY, lead=replace(BOTH_SEATS, lost=("pair-0",))))
+    assert status.phase is Phase.HALTED
+    assert condition(status, ConditionType.DATA_LOST)[0] is ConditionStatus.TRUE
+
+
+def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
+    over = look(
+        split(**ended(0)),
+        replica(**ended(0)),
+        replica("pair-0-b", **ended(0)),
+        merge(**ended(0)),
+        lead=None,
+    )
+    status = seen(look(*EVERYBODY), over)
+    assert status.phase is Phase.COMPLETED
+    assert status.epoch.delivered == status.epoch.cut == 10
+    assert [pair.state for pair in status.pairs] == [PairState.PAIRED]
+    resting = at_rest(status, "2024-02-02T00:00:00Z")
+    assert resting.pairs == status.pairs
+    assert condition(resting, ConditionType.READY) == (ConditionStatus.FALSE, "Completed")
+
+
+def test_a_pipeline_at_rest_has_nobody() -> None:
+    resting = at_rest(seen(look(*EVERYBODY)), "2024-02-02T00:00:00Z")
+    assert {member.state for member in resting.members} == {MemberState.GONE}
+    assert {member.pid for member in resting.members} == {None}
+    assert [pair.state for pair in resting.pairs] == [PairState.DOWN]
+    ready = next(each for each in resting.conditions if each.type is ConditionType.READY)
+    assert (ready.reason, ready.last_transition_time) == ("NotRunning", "2024-02-02T00:00:00Z")
+    assert with_rows_out(resting, 5).counters.rows_out == 5
+    assert with_rows_out(with_rows_out(resting, 5), 3).counters.rows_out == 5
+
+
+def test_totals_go_on_when_counters_begin_anew() -> None:
+    def counting(duplicates: int, late: int, incarnation: int) -> Snapshot:
+        says = ReplicaReport("running", 10, verified=True, late_dropped=late)
+        a, b = replica(says=says), replica("pair-0-b", says=says)
+        m = merge(says=MergeReport(active=True, duplicates_dropped=duplicates))
+        assert a.report is not None
+        assert m.report is not None
+        return look(
+            split(),
+            replace(a, report=replace(a.report, incarnation=incarnation)),
+            b,
+            replace(m, report=replace(m.report, incarnation=incarnation)),
+        )
+
+    twin = replica("pair-0-b", says=ReplicaReport("running", 10, verified=True, late_dropped=3))
+    unheard = look(split(), replica(says=None), twin, merge(says=None))
+    counters = seen(
+        counting(0, 0, 1), counting(5, 3, 1), unheard, counting(7, 3, 1), counting(2, 1, 2)
+    ).counters
+    assert counters.duplicates_dropped == 9
+    assert counters.late_dropped == 3
+
+
+def test_reports_take_what_they_understand_and_nothing_else() -> None:
+    assert read_report([]) is None
+    assert read_report({"incarnation": 1}) is None
+    report = read_report(
+        {
+            "volume": "v",
+            "incarnation": "three",
+            "events": [{"event": "LaneClosed", "subject": "l", "at_ms": 5}, "x"],
+            "split": {
+                "rows_per_second": float("nan"),
+                "lead": {
+                    "term": 4,
+                    "epoch": True,
+                    "pairs": [{"name": "pair-0", "seats": [{"volume": "w", "verified": 1}]}],
+                    "merges": {"0": "m", "x": "n", "1": 3},
+                    "lost": ["a", 1],
+                    "completed": "yes",
+                },
+            },
+        }
+    )
+    assert report is not None
+    assert report.incarnation == 0
+    assert report.lead is not None
+    assert (report.lead.term, report.lead.epoch, report.lead.completed) == (4, 0, False)
+    assert report.lead.merges == ((0, "m"),)
+    assert report.lead.lost == ("a",)
+    assert report.lead.seat("w") is not None
+    assert not report.lead.pairs[0].seats[0].verified
+    assert [each.event for each in report.happened] == ["LaneClosed"]
+    merged = read_report(
+        {"volume": "v", "merge": {"sinks": {"a": {"class": "Idempotent"}, "b": {"class": "?"}}}}
+    )
+    assert merged is not None
+    assert merged.merge is not None
+    assert [sink.name for sink in merged.merge.sinks] == ["a"]
