@@ -66,7 +66,7 @@ class Driver:
         self._volume = volume
         self._post = post
         self._node: Node | None = None
-        self._failure: Failure | None = None
+        self.failure: Failure | None = None
         """Why Spark is of no use, if it failed."""
         self._opened = False
         self._copies = itertools.count()
@@ -81,8 +81,8 @@ class Driver:
     def serve(self, node: Node) -> None:
         """Carry the node's effects out from now on."""
         self._node = node
-        if self._failure is not None:
-            node.fail(self._failure)
+        if self.failure is not None:
+            node.fail(self.failure)
         write, erase, ship = node.hand(Write), node.hand(Erase), node.hand(Ship)
         node.lend(
             {
@@ -149,9 +149,9 @@ class Driver:
     def failed(self, error: EngineFailure) -> None:
         """Spark cannot go on: this process ends, and is started again unless the user must act."""
         _log.error("%s: %s", error.kind, error.message)
-        self._failure = Failure(error.kind, error.message, error.hint, error.is_users)
+        self.failure = Failure(error.kind, error.message, error.hint, error.is_users)
         if self._node is not None:
-            self._node.fail(self._failure)
+            self._node.fail(self.failure)
 
     def stop(self) -> None:
         """End Spark."""

@@ -127,6 +127,8 @@ class Node:
         self.volume = volume
         self.surroundings = surroundings
         self.post = post
+        self.ended = ""
+        """Why the machine exited, once it has."""
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
         """When the loop last turned: what the health answer goes by."""
@@ -206,6 +208,7 @@ class Node:
                 self._take_one(max(next_tick - milliseconds(), 0) / 1000)
         except Ended as end:
             _log.info("ends: %s", end)
+            self.ended = str(end)
             return end.code
         except Outcast as outcast:
             _log.warning("ends: %s", outcast)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Peer, Settings
-from tandem_runtime.protocol.messages import Terminate
+from tandem_runtime.protocol.messages import COMPLETED, Terminate
 from tandem_runtime.services import http
 from tandem_runtime.services.node import EXIT_WIPED, Node, milliseconds
 from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
@@ -24,6 +24,9 @@ from tandem_runtime.wire.flight import Post, Server
 
 LOOP_STUCK_MS = 10_000
 """A loop that has not turned for so long is not healthy."""
+
+LAST_WORDS_SECONDS = 1.5
+"""How long a process of a completed pipeline can still be asked for its state."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +97,9 @@ class Process:
         self._node = node
         code = node.run()
         self.post.drain(1.0)
+        if node.ended == COMPLETED:
+            # Whoever watches shall see it before everybody is gone.
+            time.sleep(LAST_WORDS_SECONDS)
         if code == 0:
             self.volume.leave_clean()
         return code

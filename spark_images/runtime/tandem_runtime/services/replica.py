@@ -16,8 +16,8 @@ from tandem_runtime.surroundings.port import Surroundings
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.codec import decode, encode
 
-_INTENT_SECONDS = 0.2
-"""How often a replica looks for the intent that names its pair."""
+_LOOK_SECONDS = 0.2
+"""How often a replica looks for the intent that names its pair, a spare for its Spark."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
             keys = max(named).keys_of(pair)
             volume.write_beside("birth", encode(keys))
             return keys
-        threading.Event().wait(_INTENT_SECONDS)
+        threading.Event().wait(_LOOK_SECONDS)
 
 
 def run(process: Process, arguments: argparse.Namespace) -> int:
@@ -103,9 +103,12 @@ def _assigned(process: Process, driver: Driver) -> str:
         doing = "spare" if driver.booted.is_set() else "booting"
         return {"replica": {"pair": None, "state": doing}}
 
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(asked_to_stop, lambda *_: os._exit(0))
     process.serve(state, actions={"assign": assign})
-    given.wait()
+    while not given.wait(_LOOK_SECONDS):
+        if driver.failure is not None:
+            raise RuntimeError(f"Spark is of no use: {driver.failure.message}")
     _log.info("a replica of %s from now on", pair[0])
     return pair[0]
 
