@@ -34,7 +34,7 @@ def main() -> int:
     outcomes |= _try_all(todo, options)
     MEMORY.parent.mkdir(exist_ok=True)
     MEMORY.write_text(json.dumps(outcomes, indent=1))
-    date = datetime.now(UTC).strftime("%Y-%m-%d")  # noqa: TID251 - a document has a date
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
     check = Check(
         date, options.seed, options.schedules, len(candidates), mutants, outcomes, sources
     )

@@ -82,11 +82,14 @@ def test_splits_are_those_that_announced_themselves_and_are_not_gone(directory: 
     for made in (card("split-0", "split", "a"), card("split-1", "split", "b")):
         laptop.announce(made)
     laptop.announce(card("merge-0", "merge", "c"))
+    # The card of a spare that became a replica, and of the replica whose place it took.
+    laptop.announce(card("pair-0-a", "replica", "d"))
+    laptop.announce(card("pair-0-a", "replica", "e")._replace(pair="pair-0"))
     (directory / "gone").mkdir()
     (directory / "gone" / "a").touch()
     assert laptop.splits() == (Member("split-1", "b", "localhost"),)
     assert laptop.address_of("c") == ("127.0.0.1", 4711)
-    assert laptop.address_of("d") is None
+    assert laptop.address_of("f") is None
 
 
 def test_a_process_that_moved_is_found_at_its_new_place(directory: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -31,7 +32,9 @@ def serve(host: str, healthy: Callable[[], bool], state: Callable[[], object]) -
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):
+                # Whoever asked may have lost patience.
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Requests are not worth a line."""

@@ -63,11 +63,12 @@ class Laptop:
         """The splits that have told of themselves and whose volumes are there."""
         gone = self.gone()
         cards = [self._card(path) for path in (self.directory / "peers").glob("*.json")]
-        return tuple(
+        splits = [
             Member(card.name, card.volume, NODE)
-            for card in sorted(card for card in cards if card is not None)
-            if card.kind == "split" and card.volume not in gone
-        )
+            for card in cards
+            if card is not None and card.kind == "split" and card.volume not in gone
+        ]
+        return tuple(sorted(splits))
 
     def _card(self, path: Path) -> Card | None:
         """A card, read again only when it has changed."""

@@ -38,13 +38,6 @@ RETRY_SECONDS = 0.2
 """Pause after a peer could not be reached."""
 
 _HEADER = "tandem-token"
-
-_ALIVE = [
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.max_pings_without_data", 0),
-]
-"""A stream to a machine that has vanished must break, not wait."""
 _log = logging.getLogger(__name__)
 
 
@@ -207,7 +200,7 @@ class _Line:
         address = self._directory.address_of(self._to)
         if address is None:
             return False
-        self._client = flight.connect(f"grpc://{address[0]}:{address[1]}", generic_options=_ALIVE)
+        self._client = flight.connect(f"grpc://{address[0]}:{address[1]}")
         descriptor = flight.FlightDescriptor.for_command(self._hello)
         self._writer, _ = self._client.do_put(descriptor, SCHEMA, self._options)
         return True
