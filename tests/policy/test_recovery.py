@@ -32,7 +32,7 @@ from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes, Memory
 from tandem.policy.recovery import count_crashes, next_start
 from tandem.policy.reports import LeadReport, ReplicaReport
-from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem.policy.snapshot import FINISHED, Complaint, Life, Snapshot
 
 LIMITS = Limits()
 
@@ -87,16 +87,16 @@ def test_one_that_ended_in_good_order_may_be_the_first_of_all_to_end() -> None:
     assert actions(look(split(**just_ended), merge(), replica(), replica("pair-0-b"))) == []
 
 
-def test_the_end_is_known_by_the_lead_or_by_everybodys_good_end() -> None:
+def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> None:
     everybody = (split(), merge(), replica(), replica("pair-0-b", **ended(1)))
     (decision,) = actions(look(*everybody, lead=replace(BOTH_SEATS, completed=True)))
     assert isinstance(decision, Complete)
-    all_over = (split(**ended(0)), merge(**ended(0)), replica(**ended(-15)))
-    outcome = decide(look(*all_over, lead=None), Memory(), LIMITS)
+    one_knew = (split(**ended(FINISHED)), merge(), replica(**ended(-15)))
+    outcome = decide(look(*one_knew, lead=None), Memory(), LIMITS)
     assert any(isinstance(each, Complete) for each in outcome.decisions)
     assert outcome.memory.completed
-    crashed = (split(**ended(0)), merge(**ended(1)))
-    assert not decide(look(*crashed, lead=None), Memory(), LIMITS).memory.completed
+    stopped = (split(**ended(0)), merge(**ended(0)))
+    assert not decide(look(*stopped, lead=None), Memory(), LIMITS).memory.completed
 
 
 def test_hung_members_are_ended_and_slow_ones_are_not() -> None:

@@ -28,7 +28,7 @@ from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.reports import MergeReport, ReplicaReport, SinkReport, read_report
-from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem.policy.snapshot import FINISHED, Complaint, Life, Snapshot
 from tandem.policy.status import at_rest, status_of, with_rows_out
 
 LIMITS = Limits()
@@ -136,10 +136,10 @@ def test_why_a_pipeline_is_not_ready() -> None:
 
 def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
     over = look(
-        split(**ended(0)),
-        replica(**ended(0)),
-        replica("pair-0-b", **ended(0)),
-        merge(**ended(0)),
+        split(**ended(FINISHED)),
+        replica(**ended(FINISHED)),
+        replica("pair-0-b", **ended(FINISHED)),
+        merge(**ended(FINISHED)),
         lead=None,
     )
     status = seen(look(*EVERYBODY), over)

@@ -282,10 +282,10 @@ def test_an_idle_partition_can_be_released() -> None:
 # --- chunks -------------------------------------------------------------------------------
 
 
-def test_a_chunk_is_sealed_when_the_interval_is_over() -> None:
+def test_a_chunk_is_sealed_when_half_the_interval_is_over() -> None:
     found = fed(lane("b"), rows(0, 2), now=100)
-    assert sealed(found, 599) == []
-    effects = sealed(found, 600)
+    assert sealed(found, 349) == []
+    effects = sealed(found, 350)
     note = Note(10, (("p", Mark(2, 100)),))
     key = ("chunk", A1, 1)
     assert effects[0] == Write(key, Chunk(note, ("rows 0-2",)))
@@ -294,14 +294,14 @@ def test_a_chunk_is_sealed_when_the_interval_is_over() -> None:
     assert (found.changed, sealed(found, 9000)) == (set(), [])
 
 
-def test_the_interval_counts_from_the_first_row() -> None:
+def test_the_time_of_a_chunk_counts_from_the_first_row() -> None:
     found = fed(lane(), rows(0, 1), now=100)
-    fed(found, rows(1, 2), now=400)
-    assert sealed(found, 599) == []
-    assert sealed(found, 600) != []
+    fed(found, rows(1, 2), now=300)
+    assert sealed(found, 349) == []
+    assert sealed(found, 350) != []
     fed(found, rows(2, 3), now=900)
-    assert sealed(found, 1399) == []
-    assert sealed(found, 1400) != []
+    assert sealed(found, 1149) == []
+    assert sealed(found, 1150) != []
 
 
 def test_a_chunk_that_is_large_enough_is_sealed_at_once() -> None:  # [12]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from tests.protocol.builders import (
     A1,
     B1,
@@ -261,6 +262,15 @@ def test_the_interval_counts_from_the_last_header() -> None:
     assert lead.book.epoch == 1
     leading.do(lead.tick(1000))
     assert (lead.book.epoch, lead.cut_at) == (2, 1000)
+
+
+@pytest.mark.parametrize(("late", "beat"), [(700, 500), (750, 500), (751, 501), (2000, 1750)])
+def test_a_late_cut_keeps_the_beat_unless_it_is_half_an_interval_late(late: int, beat: int) -> None:
+    leading = running()
+    lead = leading.lead
+    first = split_report(lane_report(A1, {1: note(1, p=Mark(1, 1))}))
+    leading.do(lead.hear_split(peer("a"), first, late))
+    assert (lead.book.epoch, lead.cut_at) == (1, beat)
 
 
 def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12]

@@ -56,8 +56,9 @@ STOPPED = 3.0
 """A turn that comes so late means that this process was stopped: what it knows is old."""
 GRACE = 20.0
 """Seconds that members have to stop in good order."""
-LAST_WORDS = 10.0
-"""Seconds that members of a completed pipeline have to end by themselves."""
+LAST_WORDS = 3.0
+"""Seconds that members of a completed pipeline have to end by themselves. Some may never hear of
+it: whoever could tell them has ended."""
 WARN_EVERY = 60.0
 """Seconds before the same warning is given again."""
 EVENTS_SHOWN = 8

@@ -11,7 +11,7 @@ from tandem.policy.memory import Memory, PairMemory
 from tandem.policy.pairs import look_at
 from tandem.policy.recovery import count_crashes, recover
 from tandem.policy.roles import follow
-from tandem.policy.snapshot import IN_GOOD_ORDER, Life, Snapshot
+from tandem.policy.snapshot import FINISHED, Life, Snapshot
 from tandem.policy.totals import Totals, add_up
 
 
@@ -39,12 +39,11 @@ def decide(snapshot: Snapshot, memory: Memory, limits: Limits) -> Outcome:
 
 
 def is_completed(snapshot: Snapshot) -> bool:
-    """Whether the lead says so, or all who would know have stopped by themselves in good order."""
+    """Whether the lead says so, or a member has ended because of it: the record is final."""
     if snapshot.lead is not None and snapshot.lead.completed:
         return True
-    knowing = [m for m in snapshot.members if m.kind in {MemberKind.SPLIT, MemberKind.MERGE}]
-    return bool(knowing) and all(
-        member.life is Life.ENDED and member.exit_code == IN_GOOD_ORDER for member in knowing
+    return any(
+        member.life is Life.ENDED and member.exit_code == FINISHED for member in snapshot.members
     )
 
 

@@ -38,6 +38,11 @@ class Replica:
         return self.live and self.verified
 
     @property
+    def booting(self) -> bool:
+        """Whether its Spark is not up yet."""
+        return self.member.replica is not None and self.member.replica.state == "booting"
+
+    @property
     def standing(self) -> tuple[str, int]:
         """Which process it is."""
         return self.member.name, self.member.run
@@ -87,6 +92,9 @@ def in_step(pair: Pair, before: bool) -> bool:
     Goes by the lead's word on both, which is of one moment; without it, by what was so `before`.
     """
     if len(pair.holders) < 2:  # noqa: PLR2004 - twins are two
+        return False
+    if any(replica.booting for replica in pair.holders):
+        # It holds the state, and could not go on with it if its twin died now.
         return False
     seats = [replica.seat for replica in pair.holders]
     known = [seat for seat in seats if seat is not None and seat.verified]

@@ -22,6 +22,7 @@ from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes
 from tandem.policy.pairs import look_at
 from tandem.policy.snapshot import (
+    FINISHED,
     IN_GOOD_ORDER,
     REFUSED,
     USELESS,
@@ -176,6 +177,7 @@ def ended_how(member: Member) -> str:
         IN_GOOD_ORDER: "it has stopped in good order",
         REFUSED: "it cannot go on with the query",
         USELESS: "its volume holds nothing of use",
+        FINISHED: "everything is delivered",
     }.get(code, f"crashed with exit code {code}")
 
 

@@ -10,9 +10,10 @@ from enum import StrEnum
 from tandem.model.states import MemberKind
 from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport
 
-IN_GOOD_ORDER, REFUSED, USELESS = 0, 3, 10
+IN_GOOD_ORDER, REFUSED, USELESS, FINISHED = 0, 3, 10, 20
 """What a member's exit code means: stopped in good order; a reason that only the user can mend;
-its volume holds nothing of use any more. Everything else is a crash."""
+its volume holds nothing of use any more; the whole pipeline is completed. Everything else is a
+crash."""
 
 
 class Life(StrEnum):

@@ -158,7 +158,7 @@ class Settings(NamedTuple):
     """Bounds and times, in bytes and in the unit of the shell's clock (milliseconds)."""
 
     interval: int = 500
-    """Epoch interval: a chunk is sealed and a header cut at the latest after it."""
+    """Epoch interval: a header is cut at the latest after it, a chunk sealed after half of it."""
     silence: int = 1500
     """After this long without a word a member *tries* to go on without a peer (f)."""
     max_epoch_bytes: int = 32 * 2**20

@@ -208,7 +208,9 @@ class Lead:
             effects.extend(self.stored.add(number, entry))
             self.pending.append((number, entry))
             if isinstance(entry, Header):
-                self.cut_at = now
+                # Keep the beat: a cut that came late does not delay all later ones.
+                interval = self.settings.interval
+                self.cut_at = max(self.cut_at + interval, now - interval // 2)
         effects.extend(self._copy(number) for number, _ in self.pending if self.log.follower)
         return effects
 

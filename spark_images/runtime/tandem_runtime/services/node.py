@@ -29,6 +29,7 @@ from tandem_runtime.protocol.effects import (
     Write,
 )
 from tandem_runtime.protocol.messages import (
+    COMPLETED,
     CopyChunk,
     NewIntent,
     RegisterAnswer,
@@ -102,6 +103,9 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 3
 """The user has to change something; `refusal.json` on the volume says what."""
 
+EXIT_COMPLETED = 20
+"""Everything is delivered: nobody needs to be started again."""
+
 EXIT_WIPED = 10
 """The volume holds nothing of use: start again on a new one."""
 
@@ -127,8 +131,6 @@ class Node:
         self.volume = volume
         self.surroundings = surroundings
         self.post = post
-        self.ended = ""
-        """Why the machine exited, once it has."""
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
         """When the loop last turned: what the health answer goes by."""
@@ -208,7 +210,6 @@ class Node:
                 self._take_one(max(next_tick - milliseconds(), 0) / 1000)
         except Ended as end:
             _log.info("ends: %s", end)
-            self.ended = str(end)
             return end.code
         except Outcast as outcast:
             _log.warning("ends: %s", outcast)
@@ -307,6 +308,8 @@ class Node:
         self.events.append(Event(_wall_clock(), effect.event, effect.subject, effect.detail))
 
     def _exit(self, effect: Exit) -> None:
+        if effect.reason == COMPLETED:
+            raise Ended(effect.reason, EXIT_COMPLETED)
         raise Ended(effect.reason, EXIT_WIPED if effect.wipe else 0)
 
 

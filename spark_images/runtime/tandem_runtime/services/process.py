@@ -14,9 +14,9 @@ from typing import Any
 
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Peer, Settings
-from tandem_runtime.protocol.messages import COMPLETED, Terminate
+from tandem_runtime.protocol.messages import Terminate
 from tandem_runtime.services import http
-from tandem_runtime.services.node import EXIT_WIPED, Node, milliseconds
+from tandem_runtime.services.node import EXIT_COMPLETED, EXIT_WIPED, Node, milliseconds
 from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
 from tandem_runtime.surroundings.port import Card
 from tandem_runtime.volume.volume import Volume, VolumeDistrusted
@@ -97,10 +97,10 @@ class Process:
         self._node = node
         code = node.run()
         self.post.drain(1.0)
-        if node.ended == COMPLETED:
+        if code == EXIT_COMPLETED:
             # Whoever watches shall see it before everybody is gone.
             time.sleep(LAST_WORDS_SECONDS)
-        if code == 0:
+        if code in (0, EXIT_COMPLETED):
             self.volume.leave_clean()
         return code
 

@@ -25,6 +25,9 @@ from tandem_runtime.sources.walk import Files, OpenFile, Walk
 _BATCH_BYTES = 2 * 2**20
 """A batch is handed out when it has this size; small files are put together."""
 
+_LOOK_AGAIN = 0.05
+"""Seconds between two looks at a directory in which nothing new was."""
+
 
 class FilesPartition:
     """The files of a directory that belong to one partition of a stream.
@@ -55,8 +58,13 @@ class FilesPartition:
         try:
             walk = self._walk_from(position)
             piece = self._gather(walk)
-            if walk.is_at(position) and not piece.rejected and not walk.ended:
-                self._clock.wait(min(self._pace.wait() or LONGEST_WAIT, LONGEST_WAIT))
+            waited = 0.0
+            while walk.is_at(position) and not piece.rejected and not walk.ended:
+                if waited >= LONGEST_WAIT:
+                    break
+                pause = min(self._pace.wait() or _LOOK_AGAIN, _LOOK_AGAIN)
+                self._clock.wait(pause)
+                waited += pause
                 piece = self._gather(walk)
         except OSError as error:
             # What was gathered is read again, from the position.
