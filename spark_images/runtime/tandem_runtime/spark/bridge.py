@@ -1,0 +1,43 @@
+"""The JVM's side of a query as Python calls it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+class Bridge:
+    """Calls `dev.tandem.spark.Epochs` for one channel, which belongs to one query."""
+
+    def __init__(self, session: SparkSession, channel: str) -> None:
+        epochs = session.sparkContext._jvm.dev.tandem.spark.Epochs  # type: ignore[union-attr]
+        self.channel = channel
+        # Each access to a member asks the JVM what it is; so they are looked up once.
+        self._start = epochs.start
+        self._publish = epochs.publish
+        self._finish = epochs.finish
+        self._next_event = epochs.nextEvent
+        self._stop = epochs.stop
+        epochs.open(channel)
+
+    def start(self, result: DataFrame, output_mode: str, checkpoint: Path, inbox: Path) -> None:
+        """Start the query."""
+        self._start(self.channel, result._jdf, output_mode, str(checkpoint), str(inbox))
+
+    def publish(self, epoch: int) -> None:
+        """Let the query read an epoch, whose files are complete."""
+        self._publish(self.channel, epoch)
+
+    def finish(self, epoch: int) -> None:
+        """Let the batch of an epoch be committed."""
+        self._finish(self.channel, epoch)
+
+    def next_event(self) -> dict[str, Any]:
+        """Wait for what happens next; the last event is `ended`."""
+        event: dict[str, Any] = json.loads(self._next_event(self.channel))
+        return event
+
+    def stop(self) -> None:
+        """Stop the query; a batch that was not let finish is not committed."""
+        self._stop(self.channel)

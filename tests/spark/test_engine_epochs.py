@@ -1,0 +1,143 @@
+"""One epoch, one micro-batch: when it runs, when it is committed, what a restart does."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.spark.harness import Replica, pipeline, stream
+
+from tandem.model.pipeline import Pipeline
+from tandem_runtime.spark.failure import EngineError
+from tandem_runtime.spark.launch import Driver
+
+Make = Callable[..., Replica]
+
+pytestmark = pytest.mark.timeout(180)
+
+PAYMENTS = stream("payments", "user STRING, amount BIGINT", "user")
+
+
+def sums(function: str = "sum") -> Pipeline:
+    sql = f"SELECT user, {function}(amount) AS total FROM payments GROUP BY user"  # noqa: S608
+    return pipeline({"sql": sql}, PAYMENTS, mode="update")
+
+
+def test_every_epoch_is_told_and_committed_in_order(replica: Make) -> None:
+    one = replica(sums())
+    for epoch in (1, 2, 3):
+        one.run(epoch, {"payments": [("a", epoch), ("b", 1)]})
+    assert one.told.committed == [1, 2, 3]
+    assert [one.told.outcomes[epoch].rows for epoch in (1, 2, 3)] == [
+        [("a", 1), ("b", 1)],
+        [("a", 3), ("b", 2)],
+        [("a", 6), ("b", 3)],
+    ]
+
+
+def test_commit_is_told_when_spark_has_written_it(replica: Make) -> None:
+    one = replica(sums())
+    outcomes = [one.run(epoch, {"payments": [("a", 1)]}) for epoch in (1, 2, 3, 4)]
+    assert all(outcome.committed_when_told for outcome in outcomes)
+
+
+def test_an_epoch_without_rows_runs(replica: Make) -> None:
+    one = replica(sums())
+    one.run(1, {"payments": [("a", 1)]})
+    assert one.run(2).rows == []
+    assert one.run(3, {"payments": [("a", 1)]}).rows == [("a", 2)]
+
+
+def test_a_query_without_epochs_stops_at_once(replica: Make) -> None:
+    one = replica(sums())
+    begun = time.monotonic()
+    one.stop()
+    assert time.monotonic() - begun < 5
+    assert one.told.failure is None
+
+
+def test_nothing_runs_before_an_epoch_is_there(replica: Make) -> None:
+    one = replica(sums())
+    one.run(1, {"payments": [("a", 1)]})
+    one.stop()
+    assert sorted(path.name for path in (one.checkpoint / "offsets").glob("[0-9]*")) == ["0"]
+
+
+def test_the_first_epoch_may_be_a_late_one(replica: Make) -> None:
+    one = replica(sums(), base=41)
+    assert one.run(42, {"payments": [("a", 1)]}).rows == [("a", 1)]
+
+
+def test_a_batch_that_may_not_finish_is_not_committed_and_runs_again(
+    replica: Make, tmp_path: Path
+) -> None:
+    one = replica(sums(), tmp_path / "checkpoint")
+    one.run(1, {"payments": [("a", 1)]})
+    one.finishes = False
+    before = one.run(2, {"payments": [("a", 1), ("b", 5)]})
+    one.stop()
+    assert one.told.committed == [1]
+    assert not (one.checkpoint / "commits" / "1").exists()
+
+    again = replica(sums(), tmp_path / "checkpoint")
+    after = again.run(2, {"payments": [("a", 1), ("b", 5)]})
+    assert (after.rows, after.digest) == (before.rows, before.digest)
+    assert again.run(3, {"payments": [("a", 1)]}).rows == [("a", 3)]
+
+
+def test_rows_that_are_read_are_given_back(replica: Make, driver: Driver) -> None:
+    one = replica(sums())
+    for epoch in (1, 2):
+        one.run(epoch, {"payments": [("a", 1)]})
+    arrow = driver.session.sparkContext._jvm.org.apache.spark.sql.util.ArrowUtils  # type: ignore[union-attr]
+    assert arrow.rootAllocator().getAllocatedMemory() == 0
+    maps = Path(f"/proc/{driver.jvm.process.pid}/maps").read_text()
+    assert str(one.inbox) not in maps
+    assert [path.name for path in one.inbox.iterdir()] == []
+
+
+def test_state_of_another_query_is_refused(replica: Make, tmp_path: Path) -> None:
+    one = replica(sums(), tmp_path / "checkpoint")
+    one.run(1, {"payments": [("a", 1)]})
+    one.stop()
+    with pytest.raises(EngineError) as refused:
+        replica(sums("max"), tmp_path / "checkpoint")
+    assert refused.value.failure.kind == "FingerprintMismatch"
+    assert refused.value.failure.is_users
+    assert replica(sums(), tmp_path / "checkpoint").run(2, {"payments": [("a", 1)]}).rows == [
+        ("a", 2)
+    ]
+
+
+def test_a_query_that_spark_refuses_is_the_users_failure(replica: Make) -> None:
+    wrong = pipeline({"sql": "SELECT nobody FROM payments"}, PAYMENTS)
+    with pytest.raises(EngineError) as refused:
+        replica(wrong)
+    assert refused.value.failure.kind.startswith("UNRESOLVED_COLUMN")
+    assert refused.value.failure.is_users
+
+
+def test_a_row_that_breaks_the_query_is_told_once(replica: Make) -> None:
+    one = replica(pipeline({"sql": "SELECT 1 DIV amount AS x FROM payments"}, PAYMENTS))
+    one.run(1, {"payments": [("a", 1)]})
+    one.begin(2, {"payments": [("a", 0)]})
+    one.await_(lambda told: told.failure is not None)
+    assert one.told.failure is not None
+    assert one.told.failure.kind == "DIVIDE_BY_ZERO"
+    assert one.told.failure.is_users
+
+
+def test_two_columns_of_one_name_are_refused(replica: Make) -> None:
+    with pytest.raises(EngineError) as refused:
+        replica(pipeline({"sql": "SELECT user, amount AS USER FROM payments"}, PAYMENTS))
+    assert refused.value.failure.kind == "QueryRefused"
+
+
+def test_boot_warms_the_query_up_and_leaves_nothing(replica: Make, tmp_path: Path) -> None:
+    one = replica(sums())
+    one.stop()
+    one._engine.boot()
+    one.checkpoint = tmp_path / "fresh"
+    one._engine.open(one.checkpoint)
+    assert one.run(1, {"payments": [("a", 7)]}).rows == [("a", 7)]
+    assert not (one.inbox / "warm-up").exists()

