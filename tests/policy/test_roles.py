@@ -163,6 +163,16 @@ def test_who_catches_up_yields_and_who_is_waited_for_does_not() -> None:
     assert yielding(WHOLE, memory, LIMITS) == frozenset()
     both = look(replica(says=JOINING), replica("pair-0-b", says=JOINING))
     assert yielding(both, follow(both)[1], LIMITS) == frozenset()
+    beginning = look(replica(), replica("pair-0-b", says=JOINING))
+    assert yielding(beginning, follow(beginning)[1], LIMITS) == frozenset()
+
+
+def test_a_twin_whose_spark_is_not_up_does_not_make_a_pair() -> None:
+    holding = replica().replica
+    assert holding is not None
+    booting = a_is(says=replace(holding, state="booting"), run=2)
+    assert not follow(WHOLE, booting)[1].pair("pair-0").paired
+    assert follow(WHOLE, a_is(run=2))[1].pair("pair-0").paired
 
 
 def test_events_that_follow_from_what_members_say_come_once() -> None:

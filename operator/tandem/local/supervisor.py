@@ -168,8 +168,8 @@ class Supervisor:
         try:
             yield
         except OSError as error:
-            what = f" {error.filename}" if error.filename else ""
-            self._warn(f"cannot write or start{what}: {error.strerror}; trying again")
+            where = error.filename or self._directory.path
+            self._warn(f"cannot write or start in {where}: {error.strerror}; trying again")
 
     def _warn(self, text: str) -> None:
         now = time.monotonic()

@@ -7,7 +7,7 @@ from tandem.model.states import EventReason, MemberKind
 from tandem.policy.decisions import Complete, Decision, Promote, Record
 from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, PairMemory
+from tandem.policy.memory import Memory, PairMemory, Stage
 from tandem.policy.pairs import look_at
 from tandem.policy.recovery import count_crashes, recover
 from tandem.policy.roles import follow
@@ -50,15 +50,15 @@ def is_completed(snapshot: Snapshot) -> bool:
 def yielding(snapshot: Snapshot, memory: Memory, limits: Limits) -> frozenset[str]:
     """Members that should leave the processor to others.
 
-    A replica that catches up with its twin, and a spare until it is warm. Replicas that nobody
-    computes for do not yield: their pair waits for them.
+    A replica that catches up with its twin after a failure, and a spare until it is warm. When a
+    pair begins neither yields, and replicas that nobody computes for do not: their pair waits.
     """
     names = set()
     for name in snapshot.pairs():
         pair, known = look_at(snapshot, name, limits), memory.pair(name)
         for replica in pair.replicas:
             twin = pair.twin_of(replica.member.name)
-            behind = not known.paired and replica.member.volume != known.primary
+            behind = known.stage is not Stage.WHOLE and replica.member.volume != known.primary
             if replica.member.running and behind and twin is not None and twin.holds:
                 names.add(replica.member.name)
     for spare in snapshot.of_kind(MemberKind.SPARE):
