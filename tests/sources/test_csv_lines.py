@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.sources.builders import thorough
 
 from tandem.model.ddl_parser import parse_schema
+from tandem_runtime.arrow_schema import arrow_schema
 from tandem_runtime.sources.csv_lines import BadHeader, CsvDecoder, check_csv_schema
 from tandem_runtime.sources.csv_values import CsvRows
-from tandem_runtime.sources.schema import arrow_schema
 from tandem_runtime.sources.source import SourceUnsupported
 from tandem_runtime.sources.values import Unfit
 

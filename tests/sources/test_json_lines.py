@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.sources.builders import thorough
 
 from tandem.model.ddl_parser import parse_schema
+from tandem_runtime.arrow_schema import arrow_schema
 from tandem_runtime.sources.json_lines import JsonDecoder
 from tandem_runtime.sources.json_values import JsonRows
-from tandem_runtime.sources.schema import arrow_schema
 from tandem_runtime.sources.values import Unfit
 
 MICROSECONDS_OF_2024 = 1_704_067_200_000_000

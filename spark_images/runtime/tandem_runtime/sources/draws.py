@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from tandem.model.ddl import Array, Column, DataType, Decimal, Map, Simple, Struct
-from tandem_runtime.sources.schema import arrow_type
+from tandem_runtime.arrow_schema import arrow_type
 
 ArrowArray = Any
 U64Array = np.ndarray[tuple[int], np.dtype[np.uint64]]

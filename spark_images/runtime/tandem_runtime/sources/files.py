@@ -5,13 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from tandem.model.spec import FileFormat, FilesSource, OnError, Stream
+from tandem_runtime.arrow_schema import arrow_schema, no_rows
 from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.csv_lines import check_csv_schema
 from tandem_runtime.sources.file_readers import MOST_ROWS, CsvReader, Piece, TextReader
 from tandem_runtime.sources.json_lines import JsonDecoder
 from tandem_runtime.sources.pace import Clock, Pace
 from tandem_runtime.sources.parquet_file import ParquetReader
-from tandem_runtime.sources.schema import arrow_schema, no_rows
 from tandem_runtime.sources.source import (
     LONGEST_WAIT,
     Batch,

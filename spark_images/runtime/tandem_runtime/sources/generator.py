@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from tandem.model.ddl import Column, Simple
 from tandem.model.spec import GeneratorSource, Stream
+from tandem_runtime.arrow_schema import arrow_schema, no_rows
 from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.draws import BASE, Draws, I64Array, drawn, keys
 from tandem_runtime.sources.pace import Clock, Pace
-from tandem_runtime.sources.schema import arrow_schema, no_rows
 from tandem_runtime.sources.source import LONGEST_WAIT, Batch, Rows, event_time_of
 from tandem_runtime.sources.zipf import Zipf
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tandem_runtime.sources.schema import ArrowSchema
+from tandem_runtime.arrow_schema import ArrowSchema
 from tandem_runtime.sources.source import Rows
 from tandem_runtime.sources.values import Unfit
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tandem_runtime.arrow_schema import ArrowSchema, ArrowType
 from tandem_runtime.sources.checks import in_range
-from tandem_runtime.sources.schema import ArrowSchema, ArrowType
 from tandem_runtime.sources.source import Rows
 from tandem_runtime.sources.values import Unfit
 

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tandem_runtime.arrow_schema import ArrowSchema
 from tandem_runtime.sources.file_readers import MOST_ROWS, Piece
 from tandem_runtime.sources.parquet_cast import as_wanted, mismatch
-from tandem_runtime.sources.schema import ArrowSchema
 from tandem_runtime.sources.source import SHORTENED, Rejected, Rows
 from tandem_runtime.sources.values import Unfit
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tandem.model.spec import Stream
-from tandem_runtime.spark.arrow_schema import TIMESTAMP, arrow_schema
+from tandem_runtime.arrow_schema import TIMESTAMP, arrow_schema
 
 WATERMARK_COLUMN = "_wm"
 """Null on rows, the header's watermark on the tick row that begins an epoch."""
@@ -25,8 +25,12 @@ def clamped(watermark: int | None) -> int:
 
 
 def source_schema(stream: Stream) -> pa.Schema:
-    """Give the schema of a stream's files: its columns, and the hidden one if it has event time."""
-    schema = arrow_schema(stream.schema)
+    """Give the schema of a stream's files: its columns, and the hidden one if it has event time.
+
+    All columns may be null there, whatever the DDL says: a tick row has no values.
+    """
+    columns = arrow_schema(stream.schema)
+    schema = pa.schema([column.with_nullable(True) for column in columns])
     return schema.append(pa.field(WATERMARK_COLUMN, TIMESTAMP)) if stream.watermark else schema
 
 

@@ -24,6 +24,8 @@ from tandem.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simp
 ArrowType = Any
 ArrowSchema = Any
 
+TIMESTAMP = pa.timestamp("us", "UTC")
+
 _SIMPLE = {
     Simple.BOOLEAN: pa.bool_(),
     Simple.TINYINT: pa.int8(),
@@ -35,7 +37,7 @@ _SIMPLE = {
     Simple.STRING: pa.string(),
     Simple.BINARY: pa.binary(),
     Simple.DATE: pa.date32(),
-    Simple.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Simple.TIMESTAMP: TIMESTAMP,
     Simple.TIMESTAMP_NTZ: pa.timestamp("us"),
 }
 

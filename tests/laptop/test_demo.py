@@ -1,0 +1,57 @@
+"""The demonstration must see what it says is not there."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from demo.recount import Gaps, gaps, recount
+
+PAYMENTS = pa.table({"user": ["ann", "bob", "ann", "ann"], "amount": [1, 2, 3, 4]})
+RIGHT = [("ann", 2, 4, 1), ("bob", 1, 2, 1), ("ann", 3, 8, 2)]
+
+
+def delivered(directory: Path, rows: list[tuple[str, int, int, int]]) -> Path:
+    """Results as a sink leaves them: user, count, sum, epoch."""
+    for epoch in {row[3] for row in rows}:
+        user, n, total, epochs = zip(*[row for row in rows if row[3] == epoch], strict=True)
+        table: Any = pa.table({"user": user, "n": n, "total": total, "_epoch": epochs})
+        pq.write_table(table, directory / f"{epoch:012}.parquet")
+    return directory
+
+
+def test_the_recount_agrees_with_what_is_right(tmp_path: Path) -> None:
+    found = recount(PAYMENTS, delivered(tmp_path, RIGHT))
+    assert found.good
+    assert (found.users, found.agreeing, found.results) == (2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "lost", "doubled", "repeated"),
+    [
+        (RIGHT[:2], 1, 0, 0),
+        ([RIGHT[0], RIGHT[2]], 1, 0, 0),
+        ([*RIGHT, ("ann", 4, 12, 3)], 0, 1, 0),
+        ([*RIGHT, ("ann", 3, 8, 3)], 0, 0, 1),
+    ],
+    ids=["a lost payment", "a lost user", "a payment counted twice", "a result delivered twice"],
+)
+def test_the_recount_sees(
+    rows: list[tuple[str, int, int, int]], lost: int, doubled: int, repeated: int, tmp_path: Path
+) -> None:
+    found = recount(PAYMENTS, delivered(tmp_path, rows))
+    assert not found.good
+    assert (found.lost, found.doubled, found.repeated) == (lost, doubled, repeated)
+
+
+def test_a_wrong_sum_is_seen_though_the_count_is_right(tmp_path: Path) -> None:
+    found = recount(PAYMENTS, delivered(tmp_path, [*RIGHT[:2], ("ann", 3, 9, 2)]))
+    assert (found.users, found.agreeing) == (2, 1)
+    assert not found.good
+
+
+def test_gaps_belong_to_the_part_in_which_they_end() -> None:
+    times = [0.0, 1.0, 1.5, 2.0, 4.0, 4.5, 5.0, 5.25]
+    assert gaps(times, begin=1.0, broken=2.5, whole=4.75) == Gaps(0.5, 2.0, 0.5)
+    assert gaps([1.0], begin=1.0, broken=2.0, whole=3.0) == Gaps(None, None, None)

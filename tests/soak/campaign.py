@@ -1,0 +1,166 @@
+"""Makes faults in a running pipeline, one after the other and several at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tests.laptop.harness import POLL_SECONDS, Run
+from tests.laptop.output import Output
+from tests.soak.plan import Act, Fault, Target
+
+from tandem.local.find import NotFound
+
+PRESENT_WITHIN = 120.0
+"""Seconds that a target may take to come back from an earlier fault."""
+PROGRESS_WITHIN = 240.0
+"""Seconds that delivery may take to go on, also where all drivers start on a busy machine."""
+
+
+class CompletedEarly(Exception):
+    """The pipeline was through before all faults were made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A fault that was made."""
+
+    fault: Fault
+    who: str
+    at: float
+    """Seconds since the first epoch was delivered."""
+    delivered: int
+    """The last epoch then delivered."""
+
+
+@dataclass(slots=True)
+class Campaign:
+    """The faults of one run, and who is frozen at the moment."""
+
+    run: Run
+    output: Output
+    progress: Callable[[Made], None] = lambda _: None
+    made: list[Made] = field(default_factory=list)
+    starts: int = 1
+    """How often `tandem run` was started."""
+    _frozen: dict[int, float] = field(default_factory=dict)
+    """Process groups, or the supervisor's process as a negative number, and when each goes on."""
+
+    def carry_out(self, faults: Iterable[Fault]) -> None:
+        """Make all faults, then let everybody go on.
+
+        Between groups of faults something is delivered: faults in a pipeline that is not under way
+        would show little.
+
+        Raises:
+            CompletedEarly: the pipeline ended before that.
+            AssertionError: the pipeline ended in another way, or a target does not come back.
+        """
+        began = time.monotonic()
+        for fault in faults:
+            self._pause(time.monotonic() + fault.after)
+            if self.made and not fault.together:
+                self._see_progress(self.made[-1].delivered)
+            who = self._make(fault)
+            made = Made(fault, who, time.monotonic() - began, self.output.last())
+            self.made.append(made)
+            self.progress(made)
+        self._pause(max(self._frozen.values(), default=0.0))
+
+    # --- making -------------------------------------------------------------------------------
+
+    def _make(self, fault: Fault) -> str:
+        if fault.target is Target.SUPERVISOR:
+            self._at_supervisor(fault)
+            return "tandem run"
+        found: list[tuple[str, int]] = []
+
+        def hit() -> bool:
+            who = who_is(self.run, fault.target, fault.pair)
+            if who is None:
+                return False
+            number = signal.SIGKILL if fault.act is Act.KILL else signal.SIGSTOP
+            try:
+                found.append(self.run.signal(who, number))
+            except NotFound:
+                return False
+            return True
+
+        self._wait(hit, time.monotonic() + PRESENT_WITHIN)
+        name, pid = found[0]
+        self._frozen.pop(pid, None)
+        if fault.act is Act.FREEZE:
+            self._frozen[pid] = time.monotonic() + fault.frozen
+        return name
+
+    def _at_supervisor(self, fault: Fault) -> None:
+        pid = self.run.supervisor.pid
+        self._frozen.pop(-pid, None)
+        if fault.act is Act.FREEZE:
+            os.kill(pid, signal.SIGSTOP)
+            self._frozen[-pid] = time.monotonic() + fault.frozen
+            return
+        self.run.kill_supervisor()
+        # Everybody dies with it, the frozen ones too.
+        self._frozen.clear()
+        self.run.start()
+        self.starts += 1
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    def _see_progress(self, before: int) -> None:
+        deadline = time.monotonic() + PROGRESS_WITHIN
+        self._wait(lambda: self.output.last() > before + 1, deadline)
+
+    def _pause(self, until: float) -> None:
+        self._wait(lambda: time.monotonic() >= until, math.inf)
+
+    def _wait(self, condition: Callable[[], bool], deadline: float) -> None:
+        """Wait while frozen processes are let go in time."""
+        while not condition():
+            self._thaw()
+            if self.run.supervisor.poll() is not None:
+                self._ended()
+            assert time.monotonic() < deadline, (
+                "a target does not come back, or nothing is delivered"
+            )
+            time.sleep(POLL_SECONDS)
+        self._thaw()
+
+    def _thaw(self) -> None:
+        now = time.monotonic()
+        for who in [who for who, until in self._frozen.items() if until <= now]:
+            del self._frozen[who]
+            try:
+                os.kill(-who, signal.SIGCONT)
+            except ProcessLookupError:
+                continue
+
+    def _ended(self) -> None:
+        code = self.run.supervisor.returncode
+        if code == 0 and self.run.status()["phase"] == "Completed":
+            raise CompletedEarly
+        raise AssertionError(f"`tandem run` ended with exit code {code}")
+
+
+def who_is(run: Run, target: Target, pair: int = 0) -> str | None:
+    """The member that a target means at the moment; None if nobody is that."""
+    match target:
+        case Target.PRIMARY | Target.SECONDARY:
+            return f"pair-{pair}/{target}"
+        case Target.LEAD:
+            return run.lead()
+        case Target.FOLLOWER:
+            lead = run.lead()
+            others = [each["name"] for each in run.members("split")]
+            return next((name for name in others if lead and name != lead), None)
+        case Target.ACTIVE | Target.STANDBY:
+            state = "Running" if target is Target.ACTIVE else "Standby"
+            merges = [each for each in run.members("merge") if each["state"] == state]
+            return merges[0]["name"] if merges else None
+        case Target.SUPERVISOR:
+            return None

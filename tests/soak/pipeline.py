@@ -1,0 +1,167 @@
+"""The pipeline that is soaked, and what must come out of it.
+
+Two streams are joined on their key within a bound in time. Event times are in order and differ
+from row to row, so that they are the rows' identities: each result names the two rows it is made
+of, and a result of a later row may not come out before that of an earlier one.
+
+How long a soak takes is known only when it is over. So rows stand in files that are written while
+it goes on, always some seconds ahead of what may have been read; without a further file the streams
+end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.laptop.harness import POLL_SECONDS, Run
+
+from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem.model.spec import Stream
+from tandem_runtime.sources.generator import generated
+
+Document = dict[str, Any]
+
+PAIRS = 2
+ROWS_PER_SECOND = 300
+KEYS = 1000
+ROWS_IN_A_FILE = 900
+AHEAD = 10.0
+"""Seconds for which there are always rows."""
+
+_SQL = """
+SELECT item, quantity, ordered_at, price, offered_at
+FROM orders JOIN offers
+ON item = product
+AND offered_at BETWEEN ordered_at - INTERVAL 2 SECONDS AND ordered_at + INTERVAL 2 SECONDS
+"""
+_ORDERS = "item STRING, quantity BIGINT, ordered_at TIMESTAMP"
+_OFFERS = "product STRING, price BIGINT, offered_at TIMESTAMP"
+
+
+def manifest(pairs: int = PAIRS, replicas: int = 2) -> Document:
+    """The pipeline."""
+    return {
+        "apiVersion": "tandem.dev/v1alpha1",
+        "kind": "StreamPipeline",
+        "metadata": {"name": "soak"},
+        "spec": {
+            "epoch": {"interval": "500ms"},
+            "streams": [
+                _stream("orders", "item", _ORDERS, "ordered_at", _files("orders", "json")),
+                _stream("offers", "product", _OFFERS, "offered_at", _files("offers", "parquet")),
+            ],
+            "query": {"sql": _SQL.strip(), "outputMode": "append"},
+            "pairs": {"count": pairs, "replicas": replicas},
+            "sinks": [{"name": "matches", "files": {"path": "out", "format": "parquet"}}],
+        },
+    }
+
+
+def _stream(name: str, key: str, schema: str, at: str, source: Document) -> Document:
+    return {
+        "name": name,
+        "schema": schema,
+        "key": [key],
+        "watermark": {"column": at, "delay": "1s"},
+        "source": source,
+    }
+
+
+def _files(name: str, form: str) -> Document:
+    files = {"path": f"data/{name}", "format": form, "bounded": True}
+    return {"files": {**files, "rowsPerSecond": ROWS_PER_SECOND}}
+
+
+class Rows:
+    """The rows of both streams, as many as have been written."""
+
+    def __init__(self, home: Path, seed: int) -> None:
+        self._data = home / "data"
+        self._streams = _made_up(seed)
+        self.written = 0
+        """In each stream."""
+        for stream in self._streams:
+            (self._data / stream.name).mkdir(parents=True)
+
+    @contextmanager
+    def flowing(self, run: Run) -> Iterator[None]:
+        """Write files until the end of the block; nobody reads before there is a lead."""
+        over = threading.Event()
+
+        def write() -> None:
+            while run.lead() is None and not over.wait(POLL_SECONDS):
+                pass
+            began = time.monotonic()
+            while not over.wait(POLL_SECONDS):
+                self._write_until(time.monotonic() - began + AHEAD)
+
+        self._write_until(AHEAD)
+        writer = threading.Thread(target=write, name="rows", daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            over.set()
+            writer.join()
+
+    def tables(self) -> dict[str, Any]:
+        """All rows; zones are dropped, since all times are in UTC."""
+        return {stream.name: _plain(stream, 0, self.written) for stream in self._streams}
+
+    def expected(self) -> Any:
+        """What must come out, counted by DuckDB, as an Arrow table."""
+        with duckdb.connect() as database:
+            for name, table in self.tables().items():
+                database.register(name, table)
+            return database.sql(_SQL).to_arrow_table()
+
+    def _write_until(self, seconds: float) -> None:
+        while self.written < seconds * ROWS_PER_SECOND:
+            orders, offers = (
+                _plain(stream, self.written, self.written + ROWS_IN_A_FILE)
+                for stream in self._streams
+            )
+            name = f"{self.written:09}"
+            _write_lines(orders, self._data / "orders" / f"{name}.json")
+            _write_parquet(offers, self._data / "offers" / f"{name}.parquet")
+            self.written += ROWS_IN_A_FILE
+
+
+def _made_up(seed: int) -> tuple[Stream, ...]:
+    """The streams as if they were generated."""
+    document = manifest()
+    for number, stream in enumerate(document["spec"]["streams"]):
+        pace = {"rowsPerSecond": ROWS_PER_SECOND, "keys": KEYS}
+        stream["source"] = {"generator": {**pace, "seed": 2 * seed + number}}
+    parsed = parse_pipeline(document)
+    assert not isinstance(parsed, Refusal), parsed
+    return parsed.spec.streams
+
+
+def _plain(stream: Stream, first: int, last: int) -> Any:
+    table = generated(stream, first, last)
+    at = len(table.schema) - 1
+    times = table.column(at).cast(pa.timestamp("us"))
+    return table.set_column(at, table.schema.field(at).name, times)
+
+
+def _write_lines(table: Any, path: Path) -> None:
+    lines = [json.dumps(row, default=lambda at: at.isoformat()) for row in table.to_pylist()]
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text("".join(f"{line}\n" for line in lines))
+    hidden.rename(path)
+
+
+def _write_parquet(table: Any, path: Path) -> None:
+    hidden = path.with_name(f".{path.name}")
+    pq.write_table(table, hidden)
+    hidden.rename(path)
