@@ -14,22 +14,24 @@ _OWNED = {
     "spark.app.name": "the framework names its drivers",
     "spark.driver.cores": "set spec.spark.cores",
     "spark.driver.memory": "set spec.spark.memory; the heap is derived from it",
-    "spark.hadoop.fs.file.impl": "checkpoints need the framework's file system",
     "spark.master": "set spec.spark.cores; a driver runs local[cores]",
+    "spark.sql.adaptive.enabled": "stateful queries run without it",
     "spark.sql.session.timeZone": "the session's zone is UTC in every replica",
     "spark.sql.shuffle.partitions": _TWINS,
     "spark.sql.streaming.checkpointFileManagerClass": "checkpoints need the framework's own",
     "spark.sql.streaming.checkpointLocation": "the framework keeps checkpoints on the volume",
+    "spark.sql.streaming.minBatchesToRetain": "copies for a twin need what the framework keeps",
     "spark.sql.streaming.multipleWatermarkPolicy": "watermarks belong to the framework",
     "spark.sql.streaming.noDataMicroBatches.enabled": "an epoch is exactly one micro-batch",
-    "spark.sql.streaming.stateStore.providerClass": _TWINS,
     "spark.submit.deployMode": "a driver runs local[cores]",
 }
 _OWNED_PREFIXES = {
     "spark.dynamicAllocation.": "drivers run local[n], without executors",
     "spark.executor.": "drivers run local[n], without executors",
     "spark.executorEnv.": "drivers run local[n], without executors",
+    "spark.hadoop.": "checkpoints need the framework's file system, and nothing else is read",
     "spark.kubernetes.": "the operator makes the pods",
+    "spark.sql.streaming.stateStore.": _TWINS,
 }
 
 
