@@ -30,6 +30,8 @@ class Listing(NamedTuple):
     """When each was changed, moved or made last, in the file system's nanoseconds."""
     unusable: list[str]
     """Files whose names are not UTF-8, escaped: no position could name them."""
+    directories: dict[Path, int]
+    """When each directory that was looked into had changed last, just before that."""
 
     def after(self, name: str | None) -> str | None:
         """The first file that sorts after a name; the first of all after None."""
@@ -41,7 +43,7 @@ class Listing(NamedTuple):
         return self.names[: bisect_left(self.names, name)]
 
 
-NOTHING = Listing([], {}, [])
+NOTHING = Listing([], {}, [], {})
 
 
 def list_files(directory: Path, partition: int, partitions: int) -> Listing:
@@ -50,8 +52,8 @@ def list_files(directory: Path, partition: int, partitions: int) -> Listing:
     Raises:
         OSError: the directory is not there or cannot be read.
     """
-    listing = Listing([], {}, [])
-    for name, changed in _walk(directory, ""):
+    listing = Listing([], {}, [], {})
+    for name, changed in _walk(directory, "", listing.directories):
         printable = name.encode(errors="backslashreplace").decode()
         if partition_of(printable, partitions) != partition:
             continue
@@ -64,6 +66,20 @@ def list_files(directory: Path, partition: int, partitions: int) -> Listing:
     return listing
 
 
+def is_unchanged(listing: Listing) -> bool:
+    """Whether no file has come to or gone from the directories of a listing; quick.
+
+    A change in the very moment of the listing may not be seen: the file system's time has steps.
+    """
+    try:
+        return all(
+            directory.stat().st_mtime_ns == changed
+            for directory, changed in listing.directories.items()
+        )
+    except OSError:
+        return False
+
+
 def counts(name: str) -> bool:
     """Whether a file or directory of this name is looked at."""
     return not name.startswith(_HIDDEN) and not name.endswith(_TEMPORARY)
@@ -74,8 +90,9 @@ def partition_of(name: str, partitions: int) -> int:
     return xxhash.xxh64_intdigest(name.encode()) % partitions
 
 
-def _walk(directory: Path, prefix: str) -> Iterator[tuple[str, int]]:
+def _walk(directory: Path, prefix: str, directories: dict[Path, int]) -> Iterator[tuple[str, int]]:
     """Names of files, and when each was changed or moved last."""
+    directories[directory] = directory.stat().st_mtime_ns
     with os.scandir(directory) as entries:
         for entry in entries:
             if not counts(entry.name):
@@ -83,7 +100,7 @@ def _walk(directory: Path, prefix: str) -> Iterator[tuple[str, int]]:
             name = prefix + entry.name
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    yield from _walk(Path(entry.path), f"{name}/")
+                    yield from _walk(Path(entry.path), f"{name}/", directories)
                 elif entry.is_file():
                     itself = entry.stat(follow_symlinks=False).st_ctime_ns
                     yield name, max(itself, entry.stat().st_ctime_ns)

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
-from tandem_runtime.sources.listing import NOTHING, Listing
+from tandem_runtime.sources.listing import NOTHING, Listing, is_unchanged
 from tandem_runtime.sources.pace import Clock
 from tandem_runtime.sources.source import Rejected
 
 _LASTS = 0.5
 """Seconds after which the directory is looked at again although more files are known."""
+
+_TRUSTED = 2.0
+"""Seconds for which a listing is trusted while its directories do not change. Files that were
+passed may grow, which does not change their directory."""
 
 _SHARE = 20
 """Looking into a large directory takes at most one part in so many of the time."""
@@ -34,6 +38,8 @@ class Watch:
         self._listing = NOTHING
         self._looked_at: float | None = None
         self._looking_took = 0.0
+        self._listed_at = 0.0
+        self._settled = False
         self._passed: dict[str, int] = {}
         """When the files passed by this process were changed last."""
         self._told: set[str] = set()
@@ -44,9 +50,14 @@ class Watch:
         if not self._due(following is not None):
             return following, []
         started = self._clock.now()
-        self._listing = self._look()
-        self._looked_at = self._clock.now()
+        if following is None and self._still_holds(started):
+            self._looked_at = started
+            return None, []
+        before, self._listing = self._listing, self._look()
+        self._listed_at = self._looked_at = self._clock.now()
         self._looking_took = self._looked_at - started
+        # Twice the same: nothing changed in the moment of the first listing.
+        self._settled = before.directories == self._listing.directories
         return self._listing.after(name), self._left_out(name)
 
     def passes(self, name: str, changed: int) -> None:
@@ -54,6 +65,11 @@ class Watch:
         changed = max(changed, self._listing.changed.get(name, 0))
         self._passed[name] = changed
         self.newest = max(self.newest, changed)
+
+    def _still_holds(self, now: float) -> bool:
+        """Whether looking would show what is known. Never of what is bounded: that must be sure."""
+        young = self._settled and now - self._listed_at < _TRUSTED
+        return young and not self._bounded and is_unchanged(self._listing)
 
     def _due(self, more_is_known: bool) -> bool:
         # That nothing is left in a bounded directory is true only if it was looked at just now.
