@@ -1,0 +1,92 @@
+"""What came out: one file for each epoch or micro-batch, and when it appeared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One epoch at the sink."""
+
+    epoch: int
+    at: float
+    """When its file appeared, in seconds since 1970: its last change is that of its name."""
+    last: int
+    """Number of the last row that is in it."""
+
+
+def files_of(directory: Path) -> list[Path]:
+    """The files of a sink, in order."""
+    if not directory.is_dir():
+        return []
+    return sorted(
+        path
+        for path in directory.iterdir()
+        if path.suffix == ".parquet" and path.stem.isdecimal() and len(path.stem) == _DIGITS
+    )
+
+
+def read_deliveries(directory: Path, after: int = -1) -> list[Delivery]:
+    """All deliveries after an epoch."""
+    return [_read(path) for path in files_of(directory) if int(path.stem) > after]
+
+
+def _read(path: Path) -> Delivery:
+    last = pc.max(pq.read_table(path, columns=["last"])["last"]).as_py()
+    return Delivery(int(path.stem), path.stat().st_ctime_ns / 1e9, last)
+
+
+class Outlet:
+    """A sink's directory that is looked at again and again; each file is read once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.seen: list[Delivery] = []
+
+    def look(self) -> list[Delivery]:
+        """All deliveries up to now."""
+        after = self.seen[-1].epoch if self.seen else -1
+        self.seen += read_deliveries(self.directory, after)
+        return self.seen
+
+    def reaches(self) -> int:
+        """Number of the last row that was delivered; -1 if none was."""
+        return max((delivery.last for delivery in self.look()), default=-1)
+
+
+def gaps(deliveries: Sequence[Delivery]) -> list[float]:
+    """Seconds between each two deliveries that follow each other."""
+    return [after.at - before.at for before, after in pairwise(deliveries)]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time without a delivery."""
+
+    seconds: float
+    ended: float
+    """When the next delivery came, in seconds since 1970."""
+
+
+def longest_gap(deliveries: Sequence[Delivery], start: float, end: float) -> Gap:
+    """The longest time without a delivery that overlaps a stretch of time."""
+    touching = [
+        Gap(after.at - before.at, after.at)
+        for before, after in pairwise(deliveries)
+        if after.at >= start and before.at <= end
+    ]
+    nothing = Gap(float("nan"), float("nan"))
+    return max(touching, key=lambda gap: gap.seconds, default=nothing)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that a share of all values does not exceed."""
+    return float(np.percentile(values, 100 * share)) if len(values) else float("nan")

@@ -1,0 +1,95 @@
+"""Puts rows into a directory as files, at a pace, for whoever watches it."""
+
+import threading
+import time
+from pathlib import Path
+
+from bench.streaming.rows import Rows
+
+
+class Feeder:
+    """Writes a file every so often with the rows that became due since the last one.
+
+    Row `n` of those that are paced is due `n / rate` seconds after the start. All keys come first,
+    in one file, so that the state has its size from the beginning.
+    """
+
+    def __init__(self, directory: Path, rows: Rows, rate: int, period: float) -> None:
+        self.rows = rows
+        self.rate = rate
+        self.period = period
+        self.fed = 0
+        """Rows that are in the directory."""
+        self._directory = directory
+        self._new = directory.with_name(f"{directory.name}.new")
+        self._files = 0
+        self._started = 0.0
+        self._paced_from = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+        directory.mkdir(parents=True)
+        self._new.mkdir()
+
+    def preload(self) -> None:
+        """Write every key once."""
+        self._put(self.rows.keys)
+        self._paced_from = self.fed
+
+    def start(self) -> None:
+        """Let time begin."""
+        self._started = now()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more rows; all that were due are there."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def due(self, number: int) -> float:
+        """The time at which a paced row was due, in seconds since 1970."""
+        return self._started + (number - self._paced_from) / self.rate
+
+    def _run(self) -> None:
+        written = 0
+        while not self._stop.wait(max(0.0, self._started + (written + 1) * self.period - now())):
+            written = int((now() - self._started) / self.period)
+            self._put(self._paced_from + int(written * self.period * self.rate) - self.fed)
+
+    def _put(self, count: int) -> None:
+        name = f"{self._files:09d}.json"
+        draft = self._new / name
+        draft.write_bytes(self.rows.json_lines(self.fed, self.fed + count))
+        draft.replace(self._directory / name)
+        self._files += 1
+        self.fed += count
+
+
+def now() -> float:
+    """Seconds since 1970: the clock that files are stamped by."""
+    return time.time_ns() / 1e9
+
+
+class Stock:
+    """Files that are written beforehand and put into a watched directory when they are wanted."""
+
+    def __init__(self, shelf: Path, rows: Rows, count: int, rows_per_file: int) -> None:
+        """Write all files."""
+        self.rows = rows
+        self.bytes = 0
+        self._files: list[tuple[Path, int]] = []
+        shelf.mkdir(parents=True)
+        for index, first in enumerate(range(0, count, rows_per_file)):
+            last = min(first + rows_per_file, count)
+            path = shelf / f"{index:09d}.json"
+            text = rows.json_lines(first, last)
+            path.write_bytes(text)
+            self.bytes += len(text)
+            self._files.append((path, last))
+
+    def release(self, directory: Path, first: int, last: int | None = None) -> int:
+        """Put some of the files into a directory; the number of their last row."""
+        chosen = self._files[first:last]
+        for path, _ in chosen:
+            (directory / path.name).hardlink_to(path)
+        return chosen[-1][1] - 1

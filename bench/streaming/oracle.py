@@ -1,0 +1,97 @@
+"""Counts everything again, without Spark, and compares epoch by epoch.
+
+The last row of an epoch is the last one of its key, so the highest `last` of an epoch says exactly
+which rows are in it. From that follows what each epoch must hold, row by row. A missing epoch makes
+the next one seem larger, and its rows are missed there, unless all its keys come again in the next
+one; so numbers without a file are counted too. A repeated epoch has rows too many.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from bench.streaming.deliveries import files_of
+from bench.streaming.rows import Rows
+
+_DIFFERENCE = """
+WITH delivered AS (
+  SELECT CAST(regexp_extract(filename, '(\\d+)\\.parquet$', 1) AS BIGINT) AS epoch,
+         user, n, CAST(total AS HUGEINT) AS total, last
+  FROM read_parquet($files, filename = true)
+),
+bounds AS (SELECT epoch, max(last) AS last FROM delivered GROUP BY epoch),
+placed AS (
+  SELECT fed.user, fed.amount, fed.number, bounds.epoch
+  FROM fed ASOF LEFT JOIN bounds ON fed.number <= bounds.last
+),
+expected AS (
+  SELECT epoch, user,
+         CAST(sum(count(*)) OVER so_far AS BIGINT) AS n,
+         CAST(sum(sum(amount)) OVER so_far AS HUGEINT) AS total,
+         max(number) AS last
+  FROM placed GROUP BY epoch, user
+  WINDOW so_far AS (PARTITION BY user ORDER BY epoch)
+)
+SELECT (SELECT count(*) FROM (FROM expected EXCEPT ALL FROM delivered)),
+       (SELECT count(*) FROM (FROM delivered EXCEPT ALL FROM expected)),
+       (SELECT count(*) FROM delivered),
+       (SELECT count(*) FROM bounds),
+       (SELECT max(epoch) - min(epoch) + 1 - count(*) FROM bounds)
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the output compares with the recount."""
+
+    fed: int
+    """Rows that were to be counted."""
+    delivered: int
+    """Result rows that came out."""
+    epochs: int
+    missing: int
+    """Result rows that the recount has and the output has not."""
+    surplus: int
+    """Result rows that the output has and the recount has not."""
+    skipped: int
+    """Numbers of epochs without a file between the first and the last: an epoch without rows has
+    none, but every epoch of these inputs has rows, except where a split's lane was closed."""
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is lost, doubled or wrong."""
+        return self.missing == 0 and self.surplus == 0
+
+    @property
+    def brief(self) -> str:
+        """In a few words, for a table."""
+        if self.right:
+            return f"equal, {self.epochs:,} epochs"
+        return f"DIFFERENT: {self.missing:,} missing, {self.surplus:,} too many"
+
+    def __str__(self) -> str:
+        word = "equal" if self.right else "DIFFERENT"
+        return (
+            f"{word} to the recount: {self.fed:,} rows in, {self.delivered:,} result rows in "
+            f"{self.epochs:,} epochs, {self.missing} missing, {self.surplus} too many, "
+            f"{self.skipped} numbers skipped"
+        )
+
+
+def recount(directory: Path, rows: Rows, fed: int) -> Verdict:
+    """Compare a sink's files with the first `fed` rows."""
+    return recount_table(directory, rows.table(0, fed))
+
+
+def recount_table(directory: Path, fed: pa.Table) -> Verdict:
+    """Compare a sink's files with rows that have a user, an amount and a number."""
+    files = [str(path) for path in files_of(directory)]
+    if not files:
+        return Verdict(fed.num_rows, 0, 0, fed.num_rows, 0, 0)
+    with duckdb.connect() as database:
+        database.register("fed", fed)
+        found = database.execute(_DIFFERENCE, {"files": files}).fetchone()
+    assert found is not None  # noqa: S101 - a SELECT of counts has one row
+    missing, surplus, delivered, epochs, skipped = found
+    return Verdict(fed.num_rows, delivered, epochs, missing, surplus, skipped)

@@ -1,0 +1,69 @@
+"""A plain Structured Streaming query, as a program: the peer that Tandem is compared with.
+
+Reads JSON files, runs the same SQL, and writes each micro-batch as one Parquet file named by its
+number, by `foreachBatch`. Started by `spark-submit` it is stock; with `--tuned` it takes the JVM
+and the settings that Tandem's replicas have. Runs until it is killed.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+
+def main(arguments: list[str]) -> None:
+    """Run the query."""
+    options = _options().parse_args(arguments)
+    session = _tuned_session(options) if options.tuned else SparkSession.builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    reader = session.readStream.schema(options.schema)
+    if options.max_files:
+        reader = reader.option("maxFilesPerTrigger", options.max_files)
+    reader.json(str(options.input)).createOrReplaceTempView(options.stream)
+    options.output.mkdir(parents=True, exist_ok=True)
+
+    def deliver(result: DataFrame, batch: int) -> None:
+        """Write a batch so that it appears at once; a repeated one replaces itself."""
+        draft = options.output / f".{batch:012d}"
+        pq.write_table(result.toArrow(), draft)
+        draft.replace(options.output / f"{batch:012d}.parquet")
+
+    writer = (
+        session.sql(options.sql)
+        .writeStream.outputMode("update")
+        .option("checkpointLocation", str(options.checkpoint))
+        .foreachBatch(deliver)
+    )
+    if options.trigger_ms:
+        writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
+    writer.start().awaitTermination()
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    for name in ("--input", "--output", "--checkpoint"):
+        parser.add_argument(name, type=Path, required=True)
+    for name in ("--schema", "--stream", "--sql"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--trigger-ms", type=int, default=0)
+    parser.add_argument("--max-files", type=int, default=0)
+    parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--memory", type=int, default=2**30)
+    return parser
+
+
+def _tuned_session(options: argparse.Namespace) -> SparkSession:
+    # Here and not above: stock Spark must not need any of it.
+    from tandem.model.quantities import ByteSize  # noqa: PLC0415
+    from tandem.model.spec import Spark  # noqa: PLC0415
+    from tandem_runtime.spark.launch import start_driver  # noqa: PLC0415
+
+    spark = Spark(cores=options.cores, memory=ByteSize(options.memory))
+    return start_driver(spark, options.checkpoint.with_name("scratch")).session
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
