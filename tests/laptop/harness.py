@@ -128,10 +128,19 @@ class Run:
 
     def lead(self) -> str | None:
         """The split that leads, as far as the supervisor knows."""
+        found: str | None = self._roll().get("lead")
+        return found
+
+    def process_of(self, name: str) -> int | None:
+        """The process that was started last for a member."""
+        found: int | None = self._roll().get("members", {}).get(name, {}).get("pid")
+        return found
+
+    def _roll(self) -> Document:
         try:
-            found: str | None = json.loads(self.directory.members.read_text())["lead"]
+            found: Document = json.loads(self.directory.members.read_text())
         except FileNotFoundError:
-            return None
+            return {}
         return found
 
     def members(self, kind: str) -> list[Document]:

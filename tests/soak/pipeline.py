@@ -5,15 +5,14 @@ from row to row, so that they are the rows' identities: each result names the tw
 of, and a result of a later row may not come out before that of an earlier one.
 
 How long a soak takes is known only when it is over. So rows stand in files that are written while
-it goes on, always some seconds ahead of what may have been read; without a further file the streams
-end.
+it goes on, always a few ahead of the one that is being read; without a further file streams end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tests.laptop.harness import POLL_SECONDS, Run
 
 from tandem.model.pipeline import Refusal, parse_pipeline
@@ -31,11 +29,12 @@ from tandem_runtime.sources.generator import generated
 Document = dict[str, Any]
 
 PAIRS = 2
+SPLITS = 2
 ROWS_PER_SECOND = 300
 KEYS = 1000
 ROWS_IN_A_FILE = 900
-AHEAD = 10.0
-"""Seconds for which there are always rows."""
+AHEAD = 4
+"""Files beyond the one that is being read, each with rows for three seconds."""
 
 _SQL = """
 SELECT item, quantity, ordered_at, price, offered_at
@@ -56,10 +55,11 @@ def manifest(pairs: int = PAIRS, replicas: int = 2) -> Document:
         "spec": {
             "epoch": {"interval": "500ms"},
             "streams": [
-                _stream("orders", "item", _ORDERS, "ordered_at", _files("orders", "json")),
-                _stream("offers", "product", _OFFERS, "offered_at", _files("offers", "parquet")),
+                _stream("orders", "item", _ORDERS, "ordered_at", _files("orders")),
+                _stream("offers", "product", _OFFERS, "offered_at", _files("offers")),
             ],
             "query": {"sql": _SQL.strip(), "outputMode": "append"},
+            "splits": {"count": SPLITS},
             "pairs": {"count": pairs, "replicas": replicas},
             "sinks": [{"name": "matches", "files": {"path": "out", "format": "parquet"}}],
         },
@@ -76,8 +76,8 @@ def _stream(name: str, key: str, schema: str, at: str, source: Document) -> Docu
     }
 
 
-def _files(name: str, form: str) -> Document:
-    files = {"path": f"data/{name}", "format": form, "bounded": True}
+def _files(name: str) -> Document:
+    files = {"path": f"data/{name}", "format": "json", "bounded": True}
     return {"files": {**files, "rowsPerSecond": ROWS_PER_SECOND}}
 
 
@@ -94,17 +94,14 @@ class Rows:
 
     @contextmanager
     def flowing(self, run: Run) -> Iterator[None]:
-        """Write files until the end of the block; nobody reads before there is a lead."""
+        """Write files until the end of the block, as they are read."""
         over = threading.Event()
 
         def write() -> None:
-            while run.lead() is None and not over.wait(POLL_SECONDS):
-                pass
-            began = time.monotonic()
             while not over.wait(POLL_SECONDS):
-                self._write_until(time.monotonic() - began + AHEAD)
+                self._write_until(self._being_read(run) + AHEAD * ROWS_IN_A_FILE)
 
-        self._write_until(AHEAD)
+        self._write_until(AHEAD * ROWS_IN_A_FILE)
         writer = threading.Thread(target=write, name="rows", daemon=True)
         writer.start()
         try:
@@ -124,16 +121,28 @@ class Rows:
                 database.register(name, table)
             return database.sql(_SQL).to_arrow_table()
 
-    def _write_until(self, seconds: float) -> None:
-        while self.written < seconds * ROWS_PER_SECOND:
-            orders, offers = (
-                _plain(stream, self.written, self.written + ROWS_IN_A_FILE)
-                for stream in self._streams
-            )
-            name = f"{self.written:09}"
-            _write_lines(orders, self._data / "orders" / f"{name}.json")
-            _write_parquet(offers, self._data / "offers" / f"{name}.parquet")
+    def _write_until(self, wanted: int) -> None:
+        while self.written <= wanted:
+            for stream in self._streams:
+                table = _plain(stream, self.written, self.written + ROWS_IN_A_FILE)
+                _write_lines(table, self._data / stream.name / f"{self.written:09}.json")
             self.written += ROWS_IN_A_FILE
+
+    def _being_read(self, run: Run) -> int:
+        """The highest number of a first row among the files that a split has open; else 0."""
+        splits = [run.process_of(f"split-{number}") for number in range(SPLITS)]
+        opened = [path for pid in splits if pid is not None for path in _open_files(pid)]
+        return max((int(path.stem) for path in opened if self._data in path.parents), default=0)
+
+
+def _open_files(pid: int) -> Iterator[Path]:
+    try:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                yield entry.readlink()
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        # It has ended, and whoever comes after it reads nothing that it has not read.
+        return
 
 
 def _made_up(seed: int) -> tuple[Stream, ...]:
@@ -158,10 +167,4 @@ def _write_lines(table: Any, path: Path) -> None:
     lines = [json.dumps(row, default=lambda at: at.isoformat()) for row in table.to_pylist()]
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("".join(f"{line}\n" for line in lines))
-    hidden.rename(path)
-
-
-def _write_parquet(table: Any, path: Path) -> None:
-    hidden = path.with_name(f".{path.name}")
-    pq.write_table(table, hidden)
     hidden.rename(path)
