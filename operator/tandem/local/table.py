@@ -12,7 +12,7 @@ from tandem.local.picture import Event, Picture
 from tandem.model.quantities import Duration
 from tandem.model.states import MemberKind, MemberState, PairState, Phase, Role
 from tandem.model.status import Member as MemberStatus
-from tandem.model.status import Status
+from tandem.model.status import PairStatus, Status
 from tandem.policy.snapshot import Snapshot
 
 LINE_EVERY = 5.0
@@ -160,8 +160,8 @@ def _headline(picture: Picture) -> Text:
 
 def summary_line(picture: Picture) -> str:
     """Everything that counts in one line."""
-    paired = sum(pair.state is PairState.PAIRED for pair in picture.status.pairs)
-    pairs = f"pairs {paired}/{len(picture.status.pairs)}"
+    whole = sum(_is_whole(pair, picture.snapshot) for pair in picture.status.pairs)
+    pairs = f"pairs {whole}/{len(picture.status.pairs)}"
     return f"{picture.status.phase}  {'  '.join(_facts(picture))}  {pairs}"
 
 
@@ -186,3 +186,9 @@ def _print_rows(console: Console, tails: Iterable[ConsoleTail]) -> None:
     for tail in tails:
         for row in tail.new_rows():
             console.print(row, soft_wrap=True, highlight=False, markup=False)
+
+
+def _is_whole(pair: PairStatus, snapshot: Snapshot) -> bool:
+    """Whether everybody of a pair is there; one that is meant to have no twin needs none."""
+    alone = len(snapshot.replicas_of(pair.name)) == 1 and pair.state is PairState.ALONE
+    return alone or pair.state is PairState.PAIRED
