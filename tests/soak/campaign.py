@@ -32,7 +32,7 @@ class Made:
     fault: Fault
     who: str
     at: float
-    """Seconds since the first epoch was delivered."""
+    """Seconds since the campaign began."""
     delivered: int
     """The last epoch then delivered."""
 

@@ -85,7 +85,7 @@ class Rows:
     """The rows of both streams, as many as have been written."""
 
     def __init__(self, home: Path, seed: int) -> None:
-        self._data = home / "data"
+        self._data = home.resolve() / "data"
         self._streams = _made_up(seed)
         self.written = 0
         """In each stream."""

@@ -1,0 +1,68 @@
+"""Runs a pipeline of payments, breaks it half-way, and counts what came of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from demo.payments import Payments
+from demo.recount import Gaps, deliveries, gaps, recount
+from demo.report import Findings, conclude, introduce, speaker
+from demo.story import Story
+from tandem.cli.run import PROGRAMS, load
+from tandem.local.check import CheckFailed
+from tandem.local.directory import Directory
+from tandem.local.ending import End
+from tandem.local.paths import with_absolute_paths
+from tandem.local.run import run_pipeline
+
+MANIFEST = Path(__file__).with_name("payments.yaml")
+DONE, FAILED = 0, 1
+
+
+def main() -> int:
+    """Run the demonstration; 0 if it came to its end and nothing was lost or doubled."""
+    console = Console(highlight=False)
+    manifest = load(MANIFEST)
+    if isinstance(manifest, int):
+        return manifest
+    introduce(console, MANIFEST)
+    with tempfile.TemporaryDirectory(prefix="tandem-demo-") as place:
+        home = Path(place)
+        pipeline = with_absolute_paths(manifest, home, MANIFEST.parent)
+        directory = Directory(home / "state")
+        payments = Payments(pipeline.spec.streams[0], home / "payments")
+        story = Story(directory, payments, speaker(console))
+        story.begin()
+        try:
+            end = run_pipeline(pipeline, MANIFEST.parent, directory, PROGRAMS, console)
+        except CheckFailed as problem:
+            console.print(str(problem), soft_wrap=True)
+            return FAILED
+        if not isinstance(end, End) or not story.over:
+            console.print("It was stopped before its end.")
+            return FAILED
+        findings = Findings(
+            rows_in=payments.written,
+            recount=recount(payments.rows(), home / "totals"),
+            gaps=_gaps(story, home / "totals"),
+            failures=tuple(story.failures),
+            take_overs=end.status.counters.take_overs,
+        )
+    conclude(console, findings)
+    return DONE if findings.recount.good else FAILED
+
+
+def _gaps(story: Story, output: Path) -> Gaps:
+    begin = story.warm_at or math.inf
+    broken = min((failure.at for failure in story.failures), default=math.inf)
+    whole = max((failure.paired_at or math.inf for failure in story.failures), default=math.inf)
+    return gaps(deliveries(output), begin, broken, whole)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
