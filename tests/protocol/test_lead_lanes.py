@@ -187,7 +187,7 @@ def test_an_ended_lane_whose_buddy_is_silent_ends_where_its_owner_says() -> None
     notes = {2: note(1), 3: note(2), 4: note(3)}
     hear = hearsay()
     says(hear, "a", split_report(lane_report(A1, notes, live=False)))
-    closed = LaneClosed(A1, 4, ((3, note(2)), (4, note(3))))
+    closed = LaneClosed(A1, 4, ((3, note(2)), (4, note(3))), alone=True)
     assert list(settlements(book, hear, LATE)) == [closed]
 
 

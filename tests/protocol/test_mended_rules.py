@@ -35,7 +35,7 @@ from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.hearsay import delivered_through
 from tandem_runtime.protocol.lane import OwnLane
 from tandem_runtime.protocol.lead import Lead
-from tandem_runtime.protocol.lead_lanes import settlements
+from tandem_runtime.protocol.lead_lanes import lost_lanes, settlements
 from tandem_runtime.protocol.lead_seats import build_epoch
 from tandem_runtime.protocol.messages import (
     DISPLACED,
@@ -214,6 +214,15 @@ def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
     sealed = SealedCopy(A1, 1, 1, ())
     hear = hearsay(splits={"b": split_report(sealed=(sealed,))})
     assert list(settlements(book, hear, 0)) == [LaneClosed(A1, 3, ())]
+
+
+def test_a_lane_closed_by_its_owners_word_claims_no_second_copy() -> None:  # [8]
+    book = running_book(header(1, Span(A1, 1, 3)), LaneClosing(A1))
+    book.apply(LaneClosed(A1, 3, (), alone=True))
+    assert book.lanes[A1].buddy is None
+    gone = hearsay(gone={"a"}, replicas={"x0": replica_report(0)})
+    (lost,) = lost_lanes(book, gone, 0)
+    assert isinstance(lost, DataLost)
 
 
 def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:

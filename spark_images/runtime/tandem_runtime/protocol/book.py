@@ -228,7 +228,10 @@ class Book:
 
     def _lane_closed(self, record: LaneClosed) -> None:
         lane = self.lanes[record.lane]
-        self.lanes[record.lane] = lane._replace(state=CLOSED, last=record.last, notes=record.notes)
+        buddy = None if record.alone else lane.buddy
+        self.lanes[record.lane] = lane._replace(
+            buddy=buddy, state=CLOSED, last=record.last, notes=record.notes
+        )
         self._forget_closed()
 
     def _partition_owned(self, record: PartitionOwned) -> None:

@@ -25,7 +25,6 @@ class Contact:
         "silence",
         "term",
         "version",
-        "_turn",
     )
 
     def __init__(self, silence: int, now: int) -> None:
@@ -38,7 +37,6 @@ class Contact:
         """Lower terms are refused; raised by views and by a muster (i)."""
         self.sequence = 0
         self.incarnations: Recent[int] = Recent()
-        self._turn = 0
 
     def stale(self, sender: Peer) -> bool:
         """Is a message of an older process on the sender's volume?"""
@@ -58,10 +56,12 @@ class Contact:
 
     def target(self, now: int) -> str:
         """Where to report now: the lead, or the next split when it has been silent for long."""
-        known = any(member.volume == self.lead for member in self.members)
-        if self.members and (not self.lead or not known or now - self.heard >= self.silence):
-            self._turn += 1
-            self.lead = self.members[self._turn % len(self.members)].volume
+        volumes = [member.volume for member in self.members]
+        known = self.lead in volumes
+        if volumes and (not known or now - self.heard >= self.silence):
+            # After the silent one comes the next by name, so that everybody has a turn.
+            after = volumes.index(self.lead) if known else -1
+            self.lead = volumes[(after + 1) % len(volumes)]
             self.heard = now
         return self.lead
 

@@ -85,7 +85,7 @@ def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
                 yield LaneResumed(lane)
             else:
                 notes = tuple(note for note in report.notes if note[0] > state.reach)
-                yield LaneClosed(lane, report.through, notes)
+                yield LaneClosed(lane, report.through, notes, alone=True)
 
 
 def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None:

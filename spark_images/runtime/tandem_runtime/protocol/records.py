@@ -40,6 +40,8 @@ class LaneClosed(NamedTuple):
     lane: LaneId
     last: int
     notes: tuple[tuple[int, Note], ...]
+    alone: bool = False
+    """By the owner's word only: the recorded buddy need not have its last chunks."""
 
 
 class PartitionOwned(NamedTuple):
