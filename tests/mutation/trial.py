@@ -30,7 +30,7 @@ class Workshop:
         for name in COPIED:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(root / name, directory / name, ignore=ignored)
-        for name in ("pyproject.toml", "tests/mutation/simulate.py"):
+        for name in ("pyproject.toml", "tests/repeatable.py", "tests/mutation/simulate.py"):
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, directory / name)
         self._python("-m", "compileall", "-q", *COPIED, seconds=UNIT_SECONDS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from hypothesis import settings
+from tests.repeatable import thorough
 
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import (
@@ -40,7 +40,7 @@ from tandem_runtime.protocol.records import (
 T = TypeVar("T")
 Volume = dict[Key, object]
 
-PROPERTY = settings.get_profile("protocol")
+PROPERTY = thorough(60, stateful_step_count=40)
 """For property tests: few examples, the same in every run."""
 
 S = Settings(interval=500, silence=1500)

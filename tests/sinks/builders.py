@@ -5,17 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import settings
 
 from tandem.model.spec import ResultFormat
 from tandem_runtime.sinks.files import FilesSink
 
 UID = "7d1f4d3e"
-
-
-def thorough(examples: int) -> settings:
-    """So many examples, the same in every run."""
-    return settings(settings.get_profile("sinks"), max_examples=examples)
 
 
 def opened(directory: Path, result_format: str = "json", uid: str = UID) -> FilesSink:

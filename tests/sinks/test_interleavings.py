@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sinks.builders import beside, opened, results, table, thorough
+from tests.repeatable import thorough
+from tests.sinks.builders import beside, opened, results, table
 
 EPOCHS = 3
 MERGES = 3

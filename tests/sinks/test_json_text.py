@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sinks.builders import thorough
+from tests.repeatable import thorough
 
 from tandem_runtime.sinks.json_text import json_lines, literals
 

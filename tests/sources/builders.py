@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
+import pyarrow as pa
 
 from tandem.model.ddl_parser import parse_schema
 from tandem.model.quantities import Duration
@@ -14,13 +14,9 @@ from tandem.model.spec import FileFormat, FilesSource, GeneratorSource, OnError,
 from tandem_runtime.sources.opening import open_partition
 from tandem_runtime.sources.pace import Clock
 from tandem_runtime.sources.source import Batch, Rejected, SourcePartition
+from tandem_runtime.sources.values import Unfit
 
 PAYMENTS = "user STRING, amount BIGINT, at TIMESTAMP"
-
-
-def thorough(examples: int) -> settings:
-    """So many examples, the same in every run."""
-    return settings(settings.get_profile("sources"), max_examples=examples)
 
 
 class FakeClock:
@@ -142,3 +138,17 @@ def write(directory: Path, name: str, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return path
+
+
+def only_value(decoded: Any) -> Any:
+    """The one value of column `a` that was decoded; times as Arrow's numbers.
+
+    Raises:
+        Unfit: it was rejected.
+    """
+    if decoded.bad:
+        raise Unfit(decoded.bad[0].reason)
+    column = decoded.batches[0].column("a")
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
+    return column.to_pylist()[0]

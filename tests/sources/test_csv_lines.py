@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sources.builders import thorough
+from tests.repeatable import thorough
+from tests.sources.builders import only_value
 
 from tandem.model.ddl_parser import parse_schema
 from tandem_runtime.arrow_schema import arrow_schema
@@ -21,12 +22,7 @@ MICROSECONDS_OF_2024 = 1_704_067_200_000_000
 
 def one(kind: str, text: str) -> Any:
     decoded = CsvDecoder(parse_schema(f"a {kind}"), b"a,b").decode(f"{text},x\n".encode())
-    if decoded.bad:
-        raise Unfit(decoded.bad[0].reason)
-    column = decoded.batches[0].column("a")
-    if pa.types.is_temporal(column.type):
-        column = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
-    return column.to_pylist()[0]
+    return only_value(decoded)
 
 
 @pytest.mark.parametrize(

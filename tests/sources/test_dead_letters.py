@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sources.builders import thorough
+from tests.repeatable import thorough
 
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.source import Rejected

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.repeatable import thorough
 from tests.sources.builders import (
     FakeClock,
     column_of,
@@ -22,7 +23,6 @@ from tests.sources.builders import (
     read_to_end,
     rejected_of,
     rows_of,
-    thorough,
     write,
 )
 

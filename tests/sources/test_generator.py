@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.repeatable import thorough
 from tests.sources.builders import (
     FakeClock,
     generator_stream,
     opened,
     read_to_end,
     rows_of,
-    thorough,
 )
 
 from tandem_runtime.arrow_schema import arrow_schema

@@ -1,21 +1,15 @@
-"""One JVM for all tests of the engine, and `tests.spark.harness` importable."""
+"""One JVM for all tests of the engine."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.harness import Replica
 
 from tandem.model.pipeline import Pipeline
 from tandem.model.spec import Spark
 from tandem_runtime.spark.launch import Driver, start_driver
-
-_ROOT = str(Path(__file__).parents[2])
-if _ROOT not in sys.path:
-    sys.path.append(_ROOT)
-
-from tests.spark.harness import Replica  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ class Limits:
     boot: float = 60.0
     """So long may a new process take until its first answer."""
     leaving: float = 3.0
-    """A member that ended in good order, unasked, is started again after this long: when a
-    pipeline is completed all of them end, one after the other."""
+    """A member that ended in good order, unasked, is started again after this long: somebody may
+    be stopping everything, one after the other."""
     first_delay: float = 1.0
     """Before the second start in a row; the first one is made at once."""
     most_delay: float = 30.0

@@ -23,7 +23,7 @@ class Replica:
     live: bool
     """It has a process that answers."""
     leaving: bool
-    """It has just ended in good order. Nothing is wrong: perhaps everybody ends."""
+    """It has just ended in good order. Nothing is wrong: perhaps everybody is being stopped."""
     verified: bool
     """By its own word it holds the pair's state, and the lead has not let it lapse."""
 

@@ -205,13 +205,8 @@ class ReplicaView(NamedTuple):
     """How many calls the log holds, to be told back."""
 
 
-WAITING, SEATED, DISPLACED, RETIRED, COMPLETED = (
-    "waiting",
-    "seated",
-    "displaced",
-    "retired",
-    "completed",
-)
+WAITING, SEATED, DISPLACED = "waiting", "seated", "displaced"
+RETIRED, COMPLETED = "retired", "completed"
 """Standings of a replica."""
 
 

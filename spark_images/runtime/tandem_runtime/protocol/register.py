@@ -1,6 +1,6 @@
 """The register: lead, buddy and term of a pipeline, behind compare-and-set.
 
-`swap` is what the register does (a Lease object, a locked file, the simulator's variable).
+`swap` is what the register does (a Lease object, a sequence of files, the simulator's variable).
 `RegisterClient` is how a member uses it when requests and answers may be lost or late, rule (e):
 after an unknown result it reads first, and asks again for the same only if nothing changed.
 """

@@ -186,7 +186,7 @@ class Node:
 
     def tell_event(self, event: str, subject: str, detail: str) -> None:
         """Let one of the own threads say that something happened."""
-        self.carry_out([Happened(event, subject, detail)])
+        self.happened(Happened(event, subject, detail))
 
     def fail(self, failure: Failure) -> None:
         """End the process: what was asked of it cannot be done, here or anywhere."""
