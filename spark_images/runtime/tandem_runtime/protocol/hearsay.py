@@ -131,6 +131,6 @@ def faster(book: Book, hear: Hearsay, pair: str) -> int:
     """How far the replica of a pair has committed that is ahead."""
     ahead = 0
     for seat in book.seats.get(pair, ()):
-        if seat is not None and seat.verified:
-            ahead = max(ahead, committed(seat, hear))
+        if seat is not None and seat.verified and (reached := committed(seat, hear)) > ahead:
+            ahead = reached
     return ahead

@@ -26,6 +26,8 @@ def intent_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     if intent is None or intent.version < book.intent_version:
         return
     wanted = {generation.number for generation in intent.generations}
+    if wanted == book.generations.keys():
+        return
     for number in book.generations:
         if number > book.generation and number not in wanted:
             yield GenerationGivenUp(number, intent.version)
@@ -58,7 +60,9 @@ def retirements(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     In two steps: a new pair that died unnoticed, after its last word had made the old ones
     dispensable, must still find them.
     """
-    if book.generation == 0 or delivered_through(book, hear) < book.first_of_generation:
+    if len(book.names) <= 1 or book.generation == 0:
+        return
+    if delivered_through(book, hear) < book.first_of_generation:
         return
     kept = {name for n in book.generations if n >= book.generation for name in book.pairs(n)}
     old = tuple(pair for pair in book.living_pairs() if pair not in kept)

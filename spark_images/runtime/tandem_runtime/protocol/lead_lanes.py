@@ -134,15 +134,13 @@ def _nobody_has(hear: Hearsay, lane: LaneId, state: Lane) -> bool:
 
 def ownerships(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Source partitions that need an owner, given to the lanes with the fewest [9]."""
-    load = open_lanes(book, hear)
-    if not load or hear.intent is None:
-        return
-    for stream in hear.intent.streams:
-        for partition in stream.partitions:
-            if may_get_owner(book, partition):
-                lane = min(load, key=lambda lane: load[lane])
-                load[lane] += 1
-                yield PartitionOwned(partition, lane)
+    streams = hear.intent.streams if hear.intent is not None else ()
+    free = [p for stream in streams for p in stream.partitions if may_get_owner(book, p)]
+    load = open_lanes(book, hear) if free else {}
+    for partition in free if load else ():
+        lane = min(load, key=lambda lane: load[lane])
+        load[lane] += 1
+        yield PartitionOwned(partition, lane)
 
 
 def may_get_owner(book: Book, partition: str) -> bool:
@@ -151,13 +149,13 @@ def may_get_owner(book: Book, partition: str) -> bool:
     Only once a published header covers everything its former owner took in, so that the new
     one's rows come in later epochs and its start stands in that header [9].
     """
-    mark = book.marks.get(partition, Mark(0, 0))
-    if mark.state == ENDED:
+    mark = book.marks.get(partition)
+    if mark is not None and mark.state == ENDED:
         return False
     owner = book.owners.get(partition)
-    if owner is None or owner not in book.lanes or mark.state == RELEASED:
+    lane = book.lanes.get(owner) if owner is not None else None
+    if lane is None or (mark is not None and mark.state == RELEASED):
         return True
-    lane = book.lanes[owner]
     return lane.state == CLOSED and lane.reach == lane.last
 
 
@@ -178,11 +176,11 @@ def open_lanes(book: Book, hear: Hearsay) -> dict[LaneId, int]:
 def releases(book: Book, hear: Hearsay) -> dict[str, str]:
     """Partitions to be let go, by split, because another lane has two fewer."""
     load = open_lanes(book, hear)
-    if not load or any(may_get_owner(book, partition) for partition in book.owners):
+    if not load or max(load.values()) - min(load.values()) <= 1:
+        return {}
+    if any(may_get_owner(book, partition) for partition in book.owners):
         return {}
     most = max(load, key=lambda lane: load[lane])
-    if load[most] - min(load.values()) <= 1:
-        return {}
     active = [
         partition
         for partition, owner in book.owners.items()

@@ -26,14 +26,13 @@ def seatings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     One of a generation to come waits while a lane is full: it would hold the trim point.
     """
     taken: set[tuple[str, int]] = set()
-    full = a_lane_is_full(hear)
     for volume, heard in hear.replicas.items():
         pair = heard.report.pair
         if not heard.report.fresh or pair not in book.seats or volume in hear.gone:
             continue
-        if full and is_shadow(book, pair):
-            continue
         if hear.silent(volume, now) or book.seat_of(volume) is not None:
+            continue
+        if a_lane_is_full(hear) and is_shadow(book, pair):
             continue
         number = _seat_for(book, hear, pair, now)
         if number is not None and (pair, number) not in taken:
@@ -94,7 +93,7 @@ def vacancies(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 
 def sinks_ahead(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """A sink has an epoch that no header here knows: the header log was lost and rebuilt."""
-    if "sinks" not in book.lost and any(d > book.epoch for d in hear.delivered.values()):
+    if max(hear.delivered.values(), default=0) > book.epoch and "sinks" not in book.lost:
         yield DataLost("sinks", f"ahead of header {book.epoch}")
 
 
@@ -102,12 +101,17 @@ def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
     if book.generation == 0 or book.trim == 0:
         return
+    stateless = [pair for pair, seats in book.seats.items() if not _has_state(seats)]
+    if not stateless:
+        return
     for pair in _answering_pairs(book, hear):
-        seats = book.seats.get(pair, ())
-        if pair in book.lost or any(seat and seat.verified for seat in seats):
-            continue
-        if not build_sources(book, pair):
+        if pair in stateless and pair not in book.lost and not build_sources(book, pair):
             yield DataLost(pair, "no replica holds its state")
+
+
+def _has_state(seats: list[Seat | None]) -> bool:
+    first, second = seats
+    return bool(first and first.verified) or bool(second and second.verified)
 
 
 def _answering_pairs(book: Book, hear: Hearsay) -> list[str]:
@@ -174,6 +178,8 @@ def calls_to_lapse(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
 def _others_to_call(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     struck = _struck(hear)
     waiting = _pairs_with_joiners(book, hear, now)
+    if not struck and not waiting:
+        return
     for pair, seats in book.seats.items():
         if pair not in waiting and not _any_of(seats, struck):
             continue
@@ -251,7 +257,11 @@ def _any_of(seats: list[Seat | None], volumes: set[str]) -> bool:
 
 def a_lane_is_full(hear: Hearsay) -> bool:
     """Does some lane wait for room?"""
-    return any(report.over_bound for heard in hear.splits.values() for report in heard.report.lanes)
+    for heard in hear.splits.values():
+        for report in heard.report.lanes:
+            if report.over_bound:
+                return True
+    return False
 
 
 def is_shadow(book: Book, pair: str) -> bool:
@@ -283,6 +293,9 @@ def may_lapse(book: Book, hear: Hearsay, pair: str, number: int) -> bool:
     return committed(twin, hear) > committed(seat, hear)
 
 
+_NOBODY_SEATED: list[Seat | None] = [None, None]
+
+
 def trim_point(book: Book, hear: Hearsay) -> Iterator[Entry]:
     """Everything every seat that has not lapsed has committed, and every sink has [5].
 
@@ -291,12 +304,11 @@ def trim_point(book: Book, hear: Hearsay) -> Iterator[Entry]:
     """
     point = min(delivered_through(book, hear), book.epoch)
     for pair, seats in book.seats.items():
-        taken = [seat for seat in seats if seat is not None]
-        if not taken and book.generation and pair in book.pairs(book.generation):
-            return
-        for seat in taken:
-            if not seat.lapsed:
+        for seat in seats:
+            if seat is not None and not seat.lapsed:
                 point = min(point, committed(seat, hear))
+        if seats == _NOBODY_SEATED and book.generation and pair in book.pairs(book.generation):
+            return
     if point > book.trim:
         yield Trimmed(point)
 

@@ -143,11 +143,15 @@ def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:
 
 
 def _named(book: Book, headers: tuple[Header, ...]) -> tuple[Generation, ...]:
+    if not headers:
+        return ()
     return tuple(book.generations[number] for number in sorted({h.generation for h in headers}))
 
 
 def _copies(book: Book, headers: tuple[Header, ...]) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
     """Who has the chunks that headers speak of."""
+    if not headers:
+        return ()
     lanes = dict.fromkeys(span.lane for header in headers for span in header.spans)
     copies = []
     for lane in lanes:

@@ -176,15 +176,20 @@ class ReplicaMachine:
         for epoch in [e for e in self.headers if e <= self.trim and e < self.committed]:
             del self.headers[epoch]
             effects.append(Erase(("header", epoch)))
-        named = {header.generation for header in self.headers.values()}
-        newest = max(self.generations, default=0)
-        for number in [n for n in self.generations if n < newest and n not in named]:
-            del self.generations[number]
-            effects.append(Erase(("generation", number)))
+        if len(self.generations) > 1:
+            effects += self._forget_generations()
         for lane in [lane for lane in self.lanes if len(self.lanes) > _LANES_KNOWN]:
             if all(span.lane != lane for h in self.headers.values() for span in h.spans):
                 del self.lanes[lane]
         return effects
+
+    def _forget_generations(self) -> list[Effect]:
+        named = {header.generation for header in self.headers.values()}
+        newest = max(self.generations)
+        old = [n for n in self.generations if n < newest and n not in named]
+        for number in old:
+            del self.generations[number]
+        return [Erase(("generation", number)) for number in old]
 
     # --- joining ------------------------------------------------------------------------------
 
@@ -317,6 +322,8 @@ class ReplicaMachine:
 
     def _offer(self) -> list[Effect]:
         """Offer the lowest results that are not delivered."""
+        if not self.outbox:
+            return []
         ready = sorted(e for e in self.outbox if self.delivered < e <= self.committed)
         offers = tuple((e, *self.outbox[e]) for e in ready[: self.settings.window])
         return [Send(merge, Offers(self.pair, offers)) for merge in self.merges if offers]
