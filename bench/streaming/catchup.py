@@ -227,12 +227,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--large-keys", type=int, default=1_000_000, help="at 2 s epochs; 0 leaves it out"
     )
+    parser.add_argument("--large-tries", type=int, default=3, help="kills in each of those (3)")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
     parser.add_argument("--no-peers", action="store_true", help="without plain Spark")
     chosen = parser.parse_args(arguments)
     settings = [Setting(chosen.keys, 500, 1536, chosen.tries, chosen.rate)]
     if chosen.large_keys:
-        settings.append(Setting(chosen.large_keys, 2000, 4096, chosen.tries, chosen.rate, False))
+        settings.append(
+            Setting(chosen.large_keys, 2000, 4096, chosen.large_tries, chosen.rate, False)
+        )
     found = conditions({"pairs": 1, "cores of a driver": 1, "rate": chosen.rate})
     attempts = Attempts()
     cases: list[Case] = []
