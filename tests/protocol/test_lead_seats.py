@@ -290,6 +290,12 @@ def test_a_joiner_without_state_does_not_save_a_pair() -> None:
     assert len(list(lost_pairs(book, hearsay(), 0))) == 1
 
 
+def test_a_pair_that_a_rebuilt_log_only_names_is_lost_too() -> None:  # schedule 3441 of seed 1
+    book = running_book(header(1), Trimmed(1))
+    del book.seats["x"]
+    assert [e.subject for e in lost_pairs(book, hearsay(), 0) if isinstance(e, DataLost)] == ["x"]
+
+
 def test_a_lost_pair_that_still_owes_an_epoch_is_said_after_the_cut_too() -> None:  # DataLost
     carried = Generation(2, (("v", ""),))
     book = running_book(

@@ -101,7 +101,8 @@ def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
     if book.generation == 0 or book.trim == 0:
         return
-    stateless = [pair for pair, seats in book.seats.items() if not _has_state(seats)]
+    pairs = {pair for names in book.names.values() for pair in names}
+    stateless = {pair for pair in pairs if not _has_state(book.seats.get(pair, []))}
     if not stateless:
         return
     for pair in _answering_pairs(book, hear):
@@ -110,8 +111,7 @@ def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 
 
 def _has_state(seats: list[Seat | None]) -> bool:
-    first, second = seats
-    return bool(first and first.verified) or bool(second and second.verified)
+    return any(seat is not None and seat.verified for seat in seats)
 
 
 def _answering_pairs(book: Book, hear: Hearsay) -> list[str]:
