@@ -26,20 +26,21 @@ def reference() -> str:
     sections = [
         _HEAD,
         "## The resource\n",
-        *_documents("", Pipeline, set()),
+        *_documents("", Pipeline, {}),
         "## Status\n",
-        *_documents("status", Status, set()),
+        *_documents("status", Status, {}),
         "## Words\n",
         *_words(),
     ]
     return "\n".join(sections)
 
 
-def _documents(path: str, cls: type[Any], shown: set[type[Any]]) -> Iterator[str]:
-    """A table for a document, then one for each document inside it."""
+def _documents(path: str, cls: type[Any], shown: dict[type[Any], str]) -> Iterator[str]:
+    """A table for a document, then one for each document inside it; each only once."""
     if cls in shown:
+        yield f"### `{path}`\n\nAs `{shown[cls]}`.\n"
         return
-    shown.add(cls)
+    shown[cls] = path
     settings = settings_of(cls)
     title = f"### `{path}`\n\n" if path else ""
     rows = "".join(row for setting in settings for row in _rows(setting))
@@ -50,7 +51,7 @@ def _documents(path: str, cls: type[Any], shown: set[type[Any]]) -> Iterator[str
             yield from _inner(f"{path}.{name}" if path else name, kind, shown)
 
 
-def _inner(path: str, kind: object, shown: set[type[Any]]) -> Iterator[str]:
+def _inner(path: str, kind: object, shown: dict[type[Any], str]) -> Iterator[str]:
     if isinstance(kind, ListOf):
         yield from _inner(f"{path}[]", kind.item, shown)
     elif isinstance(kind, Document):
@@ -78,7 +79,8 @@ def _rows(setting: Setting) -> Iterator[str]:
 
 def _value(kind: object) -> str:
     if isinstance(kind, ListOf):
-        return f"list of {_value(kind.item)}"
+        inner = _value(kind.item)
+        return f"list{kind.count}, each {'a ' if inner.startswith('mapping') else ''}{inner}"
     if isinstance(kind, Document):
         return "mapping, below"
     if isinstance(kind, OneOf):

@@ -6,17 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.model.documents import Document, settings_of
+from tandem.model.judging import normal_path
 from tandem.model.pipeline import (
     Pipeline,
     Refusal,
+    fixed_part,
     parse_pipeline,
     parse_status,
     pipeline_document,
+    sparse_document,
     status_document,
 )
 from tandem.model.problems import Fault, path_text
 from tandem.model.quantities import ByteSize, Duration
-from tandem.model.rules import normal_path
 from tandem.model.spec import ConsoleSink, FilesSource, OnError, OutputMode, Spec
 from tandem.model.spec_kinds import SqlQuery
 from tandem.model.states import (
@@ -28,7 +30,14 @@ from tandem.model.states import (
     Phase,
     SinkClass,
 )
-from tandem.model.status import Condition, Member, PairStatus, SinkStatus, Status
+from tandem.model.status import (
+    Condition,
+    Member,
+    PairStatus,
+    SinkStatus,
+    Status,
+    ready_text,
+)
 
 
 def parsed(data: object) -> Pipeline:
@@ -67,7 +76,7 @@ def test_alternatives_become_types(payments: dict[str, Any]) -> None:
 
 
 def test_a_pipeline_survives_being_written(payments: dict[str, Any]) -> None:
-    payments["spec"]["spark"] = {"conf": {"spark.ui.enabled": False, "spark.x": 3}}
+    payments["spec"]["spark"] = {"conf": {"spark.x": "3", "spark.ui.enabled": "false"}}
     payments["spec"]["streams"][0]["watermark"] = {"column": "at", "delay": "1m30s"}
     pipeline = parsed(payments)
     assert pipeline.spec.spark.conf == (("spark.ui.enabled", "false"), ("spark.x", "3"))
@@ -175,9 +184,27 @@ FULL: dict[str, Any] = {
             },
         ],
         "query": {"python": {"file": "query.py", "function": "build"}, "outputMode": "update"},
-        "splits": {"count": 3},
-        "pairs": {"count": 3, "replicas": 1, "spares": 1},
-        "merges": {"count": 1},
+        "splits": {"count": 3, "template": {"nodeSelector": {"disk": "fast"}}},
+        "pairs": {
+            "count": 3,
+            "replicas": 1,
+            "spares": 1,
+            "template": {
+                "labels": {"team": "payments"},
+                "annotations": {"note": "two\nlines"},
+                "tolerations": [{"key": "spot", "operator": "Exists"}],
+                "affinity": {"nodeAffinity": {}},
+                "env": [{"name": "REGION", "value": "north"}],
+                "envFrom": [{"secretRef": {"name": "keys"}}],
+                "volumes": [{"name": "queries", "configMap": {"name": "queries"}}],
+                "volumeMounts": [{"name": "queries", "mountPath": "/queries"}],
+                "resources": {"requests": {"cpu": 2}, "limits": {"cpu": "2500m"}},
+                "priorityClassName": "high",
+                "imagePullSecrets": [{"name": "registry"}],
+                "runtimeClassName": "gvisor",
+            },
+        },
+        "merges": {"count": 1, "template": {}},
         "sinks": [
             {"name": "files", "files": {"path": "out", "format": "json"}},
             {"name": "topic", "kafka": {"bootstrapServers": "k:9092", "topic": "out"}},
@@ -191,6 +218,45 @@ FULL: dict[str, Any] = {
 
 def test_a_manifest_with_everything_in_it_is_right() -> None:
     assert parsed(pipeline_document(parsed(FULL))) == parsed(FULL)
+
+
+def test_templates_are_kept_as_given() -> None:
+    template = parsed(FULL).spec.pairs.template
+    assert template is not None
+    assert template.volumes[0].data == {"name": "queries", "configMap": {"name": "queries"}}
+    assert template.resources is not None
+    assert template.resources.requests == (("cpu", "2"),)
+    written: Any = pipeline_document(parsed(FULL))["spec"]
+    given = FULL["spec"]["pairs"]["template"] | {"nodeSelector": {}}
+    given["resources"]["requests"]["cpu"] = "2"
+    assert written["pairs"]["template"] == given
+
+
+@pytest.mark.parametrize(
+    "affinity", [{"a": float("nan")}, {"a": object()}, {1: "a"}, {"a": [[0] * 500]}]
+)
+def test_a_template_holds_plain_data_only(payments: dict[str, Any], affinity: object) -> None:
+    payments["spec"]["splits"] = {"template": {"affinity": affinity}}
+    assert problems(payments) == {("spec.splits.template.affinity", Fault.BAD_FORMAT)}
+
+
+def test_a_sparse_document_says_only_what_is_not_the_default(payments: dict[str, Any]) -> None:
+    assert sparse_document(parsed(payments)) == payments
+    payments["spec"]["pairs"] = {"count": 2, "spares": 1}
+    sparse: Any = sparse_document(parsed(payments))["spec"]
+    assert sparse["pairs"] == {"spares": 1}
+    assert parsed(sparse_document(parsed(FULL))) == parsed(FULL)
+
+
+def test_the_fixed_part_is_without_what_may_change() -> None:
+    changed = deepcopy(FULL)
+    changed["metadata"] |= {"uid": "u-1", "generation": 7}
+    changed["spec"]["suspend"] = False
+    for role in ("splits", "pairs", "merges"):
+        del changed["spec"][role]["template"]
+    assert fixed_part(parsed(changed)) == fixed_part(parsed(FULL))
+    changed["spec"]["pairs"]["count"] = 4
+    assert fixed_part(parsed(changed)) != fixed_part(parsed(FULL))
 
 
 @pytest.mark.parametrize("where", ["schema", "name", "key", "source", "watermark"])
@@ -231,6 +297,16 @@ def test_a_status_survives_being_written() -> None:
     assert written["sinks"] == [{"name": "totals", "class": "Transactional", "position": 40}]
     assert written["observedGeneration"] == 4
     assert parse_status(written) == status
+
+
+def test_pairs_are_counted_by_what_they_should_be() -> None:
+    pairs = [
+        PairStatus(name=f"pair-{number}", state=state)
+        for number, state in enumerate([PairState.PAIRED, PairState.PAIRED, PairState.ALONE])
+    ]
+    assert ready_text(pairs, replicas=2) == "2/3"
+    assert ready_text(pairs, replicas=1) == "1/3"
+    assert ready_text((), replicas=2) == Status().pairs_ready
 
 
 def test_states_have_meanings_and_ends() -> None:

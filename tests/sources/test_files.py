@@ -28,7 +28,7 @@ from tests.sources.builders import (
 
 from tandem.model.spec import OnError
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME
-from tandem_runtime.sources.opening import partitions_of
+from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.sources.source import SourceFailed, SourceUnavailable, SourceUnsupported
 
 USERS = "user STRING"

@@ -21,7 +21,7 @@ from tests.sources.builders import (
 
 from tandem_runtime.arrow_schema import arrow_schema
 from tandem_runtime.sources.generator import generated
-from tandem_runtime.sources.opening import partitions_of
+from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.sources.zipf import Zipf
 
 EVERYTHING = (

@@ -4,7 +4,8 @@ import pytest
 
 from tandem.model.ddl_parser import parse_schema
 from tandem.model.spec import HttpSource, KafkaSource, Stream
-from tandem_runtime.sources.opening import open_partition, partitions_of
+from tandem_runtime.sources.opening import open_partition
+from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.sources.source import SourceUnsupported
 
 

@@ -169,6 +169,11 @@ class Choice(Kind[E]):
         return str(value)
 
 
+def _unit_hint(value: object) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "; a number needs a unit" if is_number else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Span(Kind[Duration]):
     """A duration within bounds, both included."""
@@ -182,8 +187,7 @@ class Span(Kind[Duration]):
 
     def read(self, value: object, at: Path, reading: Reading) -> Duration:
         if not isinstance(value, str):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            hint = "; a number needs a unit" if is_number else ""
+            hint = _unit_hint(value)
             reading.reject(at, value, Fault.WRONG_TYPE, f"{self.expected}{hint}")
         try:
             duration = parse_duration(value)
@@ -211,10 +215,11 @@ class Size(Kind[ByteSize]):
         return f"an amount of bytes from {self.least} to {self.most}{why}, such as 1g or 800Mi"
 
     def read(self, value: object, at: Path, reading: Reading) -> ByteSize:
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            reading.reject(at, value, Fault.WRONG_TYPE, self.expected)
+        if not isinstance(value, str):
+            hint = _unit_hint(value)
+            reading.reject(at, value, Fault.WRONG_TYPE, f"{self.expected}{hint}")
         try:
-            size = parse_bytes(value) if isinstance(value, str) else ByteSize(value)
+            size = parse_bytes(value)
         except ValueError as error:
             reading.reject(at, value, Fault.BAD_FORMAT, str(error))
         if not self.least <= size <= self.most:
@@ -227,20 +232,27 @@ class Size(Kind[ByteSize]):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Kind[tuple[T_co, ...]]):
-    """A list whose items are all of one kind."""
+    """A list whose items are all of one kind, and whose length is within bounds."""
 
     item: Kind[T_co]
     least: int = 0
+    most: int | None = None
+
+    @property
+    def count(self) -> str:
+        """How many items there may be, as it follows after `list`."""
+        if self.most is not None:
+            return f" of {self.least} to {self.most}"
+        return f" of {self.least} or more" if self.least else ""
 
     @property
     def expected(self) -> str:
-        count = f" of {self.least} or more" if self.least else ""
-        return f"a list{count}, each {self.item.expected}"
+        return f"a list{self.count}, each {self.item.expected}"
 
     def read(self, value: object, at: Path, reading: Reading) -> tuple[T_co, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
             reading.reject(at, value, Fault.WRONG_TYPE, self.expected)
-        if len(value) < self.least:
+        if len(value) < self.least or (self.most is not None and len(value) > self.most):
             reading.reject(at, value, Fault.OUT_OF_RANGE, self.expected)
         items: list[T_co] = []
         for position, entry in enumerate(value):

@@ -1,13 +1,15 @@
 """The edge: plain parsed data in, a typed pipeline or all its problems out; and back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar, cast
 
 from tandem.model.documents import Document, RuleBook, document, setting
 from tandem.model.kinds import Choice, Text, Unreadable, Whole
+from tandem.model.names import GROUP, MOST_NAME, VERSION
 from tandem.model.problems import Problem
 from tandem.model.rules import RULES
+from tandem.model.sparse import without_defaults
 from tandem.model.spec import Spec
 from tandem.model.status import Status
 
@@ -19,7 +21,7 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 class ApiVersion(StrEnum):
     """The version of the resource."""
 
-    V1ALPHA1 = "tandem.dev/v1alpha1"
+    V1ALPHA1 = f"{GROUP}/{VERSION}"
 
 
 class ResourceKind(StrEnum):
@@ -48,8 +50,13 @@ class Metadata:
     """What Kubernetes knows of the pipeline."""
 
     name: str = setting(
-        # Names of pods and services are made from it and may have 63 characters.
-        Text("a name of small letters, digits and dashes (RFC 1123)", _LABEL, 40),
+        # Kubernetes takes 63 characters, and a letter at the beginning of a Service's name.
+        Text(
+            "a name of small letters, digits and dashes that begins with a letter (RFC 1035; pods "
+            "and services are named after it)",
+            r"[a-z]([-a-z0-9]*[a-z0-9])?",
+            MOST_NAME,
+        ),
         doc="Name of the pipeline.",
     )
     namespace: str = setting(
@@ -94,6 +101,31 @@ def parse_status(data: object) -> Status | Refusal:
 def pipeline_document(pipeline: Pipeline) -> dict[str, object]:
     """Write a pipeline as plain data, defaults included; parsing it gives the same pipeline."""
     return cast("dict[str, object]", Document(Pipeline).write(pipeline))
+
+
+def sparse_document(pipeline: Pipeline) -> dict[str, object]:
+    """Write a pipeline as plain data without defaults; parsing it gives the same pipeline."""
+    sparse = without_defaults(Document(Pipeline), pipeline_document(pipeline))
+    return cast("dict[str, object]", sparse)
+
+
+def fixed_part(pipeline: Pipeline) -> Pipeline:
+    """The pipeline without all that may change while it runs.
+
+    That is `suspend`, the templates of its pods, and what the API server counts.
+    """
+    spec = pipeline.spec
+    return replace(
+        pipeline,
+        metadata=replace(pipeline.metadata, uid=None, generation=0),
+        spec=replace(
+            spec,
+            suspend=False,
+            splits=replace(spec.splits, template=None),
+            pairs=replace(spec.pairs, template=None),
+            merges=replace(spec.merges, template=None),
+        ),
+    )
 
 
 def status_document(status: Status) -> dict[str, object]:

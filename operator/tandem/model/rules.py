@@ -5,11 +5,13 @@ rule may meet fields that could not be read: touching one ends the rule, so rule
 documents ask `is_set` first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tandem.model.ddl import Array, Column, DataType, Map, Simple, Struct
 from tandem.model.documents import Rule, is_set
+from tandem.model.judging import is_within, normal_path, repeated
+from tandem.model.pod_rules import POD_RULES
 from tandem.model.problems import Fault, Path, Problem, suggestion
 from tandem.model.spec import FilesSink, FilesSource, Sink, Spec, Stream
 from tandem.model.spec_kinds import SqlQuery
@@ -107,7 +109,7 @@ def _keys(stream: Stream) -> list[Column | None]:
 def _stream_names_differ(spec: Spec) -> Iterator[Problem]:
     # Spark takes table names without regard to case.
     names = [stream.name.lower() if is_set(stream, "name") else None for stream in spec.streams]
-    for position in _repeated(names):
+    for position in repeated(names):
         at: Path = ("streams", position, "name")
         wanted = "a name that no other stream has, whatever its case"
         yield Problem(at, spec.streams[position].name, Fault.DUPLICATE, wanted)
@@ -115,14 +117,14 @@ def _stream_names_differ(spec: Spec) -> Iterator[Problem]:
 
 def _sink_names_differ(spec: Spec) -> Iterator[Problem]:
     names = [sink.name if is_set(sink, "name") else None for sink in spec.sinks]
-    for position in _repeated(names):
+    for position in repeated(names):
         at: Path = ("sinks", position, "name")
         yield Problem(at, names[position], Fault.DUPLICATE, "a name that no other sink has")
 
 
 def _sinks_share_no_directory(spec: Spec) -> Iterator[Problem]:
     directories = [_directory(sink) for sink in spec.sinks]
-    for position in _repeated(directories):
+    for position in repeated(directories):
         at: Path = ("sinks", position, "files", "path")
         wanted = "a directory of its own: another sink writes there"
         yield Problem(at, directories[position], Fault.DUPLICATE, wanted)
@@ -138,7 +140,7 @@ def _sinks_write_to_no_source(spec: Spec) -> Iterator[Problem]:
     ]
     for position, sink in enumerate(spec.sinks):
         directory = _directory(sink)
-        if directory is not None and any(_is_within(directory, source) for source in read):
+        if directory is not None and any(is_within(directory, source) for source in read):
             at: Path = ("sinks", position, "files", "path")
             wanted = "a directory that no stream reads: results would come in again as rows"
             yield Problem(at, directory, Fault.MISMATCH, wanted)
@@ -148,21 +150,6 @@ def _directory(sink: Sink) -> str | None:
     if not is_set(sink, "target") or not isinstance(sink.target, FilesSink):
         return None
     return normal_path(sink.target.path) if is_set(sink.target, "path") else None
-
-
-def normal_path(path: str) -> str:
-    """Write a path in the one way that equal paths share, without asking the file system."""
-    steps: list[str] = []
-    for step in path.split("/"):
-        if step == ".." and steps and steps[-1] != "..":
-            steps.pop()
-        elif step not in {"", "."}:
-            steps.append(step)
-    return ("/" if path.startswith("/") else "") + "/".join(steps)
-
-
-def _is_within(directory: str, parent: str) -> bool:
-    return directory == parent or directory.startswith(f"{parent}/")
 
 
 def _idle_timeouts_outlast_an_epoch(spec: Spec) -> Iterator[Problem]:
@@ -189,15 +176,6 @@ def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
             yield Problem(at, stream.name, Fault.MISMATCH, wanted)
 
 
-def _repeated(names: Sequence[str | None]) -> list[int]:
-    """The positions of names that stand earlier in the list already."""
-    return [
-        position
-        for position, name in enumerate(names)
-        if name is not None and name in names[:position]
-    ]
-
-
 RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     Stream: (
         _columns_leave_reserved_names,
@@ -215,4 +193,5 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
         _sinks_share_no_directory,
         _sinks_write_to_no_source,
     ),
+    **POD_RULES,
 }

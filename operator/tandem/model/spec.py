@@ -9,6 +9,7 @@ from enum import StrEnum
 from tandem.model.ddl import Schema
 from tandem.model.documents import Document, Inline, OneOf, document, setting
 from tandem.model.kinds import Choice, Flag, ListOf, Number, Size, Span, Text, Whole
+from tandem.model.pods import Merges, Pairs, Splits
 from tandem.model.quantities import ByteSize, Duration
 from tandem.model.spec_kinds import SchemaText, SparkConf, SqlQuery, SqlText
 
@@ -21,13 +22,18 @@ _IDENTIFIER = Text(
     r"[A-Za-z_][A-Za-z0-9_]*",
     longest=63,
 )
-_COLUMN = Text("the name of a column", longest=255)
-_FILE_PATH = Text("the path of a directory", r"[^\x00]*[^\s\x00][^\x00]*", longest=4096)
+_COLUMN = Text("the name of a column", longest=63)
+_FILE_PATH = Text("the path of a directory", r"[^\x00]*[^\s\x00][^\x00]*", longest=1024)
 _TOPIC = Text("the name of a Kafka topic", r"[A-Za-z0-9._-]+", longest=249)
 _BROKERS = Text(
-    "Kafka brokers as host:port, separated by commas", r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*"
+    "Kafka brokers as host:port, separated by commas",
+    r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*",
+    longest=1024,
 )
 _ROWS_PER_SECOND = Whole(1, 10_000_000)
+
+# Lists are short because the API server bounds what its rules may cost.
+_MOST_STREAMS, _MOST_KEY_COLUMNS, _MOST_SINKS = 8, 8, 16
 
 
 class FileFormat(StrEnum):
@@ -156,7 +162,7 @@ class Stream:
     name: str = setting(_IDENTIFIER, doc="Name of the stream, and of its table in the query.")
     schema: Schema = setting(SchemaText(), doc="Columns, in Spark's DDL.")
     key: tuple[str, ...] = setting(
-        ListOf(_COLUMN, least=1),
+        ListOf(_COLUMN, least=1, most=_MOST_KEY_COLUMNS),
         doc="Columns by which rows are partitioned. Across streams they correspond by position "
         "and have equal types.",
     )
@@ -187,7 +193,7 @@ class PythonQuery:
     """A query built by a function from data frames by stream name to one data frame."""
 
     file: str = setting(
-        Text("the path of a Python file, ending in .py", r"[^\x00]*[^\x00/]\.py", longest=4096),
+        Text("the path of a Python file, ending in .py", r"[^\x00]*[^\x00/]\.py", longest=1024),
         doc="Python file, relative to the manifest.",
     )
     function: str = setting(
@@ -237,41 +243,6 @@ class Epoch:
 
 
 @document
-class Splits:
-    """The pods that take rows in."""
-
-    count: int = setting(
-        Whole(1, 256),
-        default=2,
-        doc="Number of splits. With one there is no second copy of what was taken in.",
-    )
-
-
-@document
-class Pairs:
-    """The pairs of Spark drivers that own the keys."""
-
-    count: int = setting(Whole(1, 1024), default=2, doc="Number of pairs.")
-    replicas: int = setting(
-        Whole(1, 2),
-        default=2,
-        doc="Drivers in a pair; 1 means no twin: cheaper, and slower to recover.",
-    )
-    spares: int = setting(
-        Whole(0, 64), default=0, doc="Warm drivers kept ready to replace a lost replica quickly."
-    )
-
-
-@document
-class Merges:
-    """The pods that deliver results."""
-
-    count: int = setting(
-        Whole(1, 64), default=1, doc="Number of active merges; each has a standby."
-    )
-
-
-@document
 class FilesSink:
     """One file for each epoch that has rows, named by the epoch."""
 
@@ -296,7 +267,9 @@ class KafkaSink:
 class HttpSink:
     """Rows posted to a server, with pair and epoch as idempotency key."""
 
-    url: str = setting(Text("an http or https address", r"https?://\S+"), doc="Where to post.")
+    url: str = setting(
+        Text("an http or https address", r"https?://\S+", longest=2048), doc="Where to post."
+    )
 
 
 SinkTarget = FilesSink | ConsoleSink | KafkaSink | HttpSink
@@ -346,10 +319,13 @@ class Spark:
 class Spec:
     """What a pipeline should be."""
 
-    streams: tuple[Stream, ...] = setting(ListOf(Document(Stream), least=1), doc="The inputs.")
+    streams: tuple[Stream, ...] = setting(
+        ListOf(Document(Stream), least=1, most=_MOST_STREAMS), doc="The inputs."
+    )
     query: Query = setting(Document(Query), doc="What is computed.")
     sinks: tuple[Sink, ...] = setting(
-        ListOf(Document(Sink), least=1), doc="Where results go; every sink gets all of them."
+        ListOf(Document(Sink), least=1, most=_MOST_SINKS),
+        doc="Where results go; every sink gets all of them.",
     )
     epoch: Epoch = setting(Document(Epoch), default=Epoch(), doc="How the streams are cut.")
     splits: Splits = setting(Document(Splits), default=Splits(), doc="The pods that take rows in.")

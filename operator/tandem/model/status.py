@@ -1,6 +1,7 @@
 """The status of a `StreamPipeline`: what the resource shows and `tandem status -o json` prints."""
 
 import math
+from collections.abc import Sequence
 
 from tandem.model.documents import Document, document, setting
 from tandem.model.kinds import Choice, ListOf, Number, Text, Whole
@@ -32,7 +33,7 @@ class Condition:
         Text("a sentence or nothing", r"(?s).*", longest=32_768), default="", doc="Why, for people."
     )
     last_transition_time: str = setting(
-        Text("a time in UTC, ISO 8601", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
+        Text("a time in UTC, ISO 8601", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", 40),
         doc="Since when it is so.",
     )
 
@@ -67,6 +68,12 @@ class PairStatus:
     primary: str | None = setting(_NAME, default=None, doc="Member that is primary.")
     secondary: str | None = setting(_NAME, default=None, doc="Member that is its twin.")
     epoch: int = setting(_COUNT, default=0, doc="Last epoch that its faster replica committed.")
+
+
+def ready_text(pairs: Sequence[PairStatus], replicas: int) -> str:
+    """How many pairs have all their `replicas`, of how many: `2/3`."""
+    whole = PairState.PAIRED if replicas > 1 else PairState.ALONE
+    return f"{sum(pair.state is whole for pair in pairs)}/{len(pairs)}"
 
 
 @document
@@ -122,6 +129,11 @@ class Status:
     lag: Lag = setting(Document(Lag), default=Lag(), doc="How far delivery is behind.")
     pairs: tuple[PairStatus, ...] = setting(
         ListOf(Document(PairStatus)), default=(), doc="The pairs."
+    )
+    pairs_ready: str = setting(
+        Text("two numbers such as 2/3", r"\d+/\d+", longest=21),
+        default="0/0",
+        doc="How many of the pairs have all their replicas, of how many.",
     )
     counters: Counters = setting(Document(Counters), default=Counters(), doc="Totals.")
     sinks: tuple[SinkStatus, ...] = setting(

@@ -1,0 +1,140 @@
+"""What tells the pods of one workload from those of the others."""
+
+from dataclasses import dataclass
+
+from tandem.manifests.order import Order
+from tandem.model.names import (
+    GENERATION_LABEL,
+    KIND_LABEL,
+    PAIR_LABEL,
+    PIPELINE_LABEL,
+    SLOT_LABEL,
+    merge_name,
+    pair_name,
+    spares_name,
+    splits_name,
+)
+from tandem.model.pods import PodTemplate
+from tandem.model.states import MemberKind
+
+MERGES_PER_SLOT = 2
+"""One delivers, one stands by."""
+
+_MEMORY = "256Mi"
+"""Of a split or merge, unless the template says otherwise. A replica's is `spec.spark.memory`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a pod gets, as Kubernetes writes amounts."""
+
+    memory: str
+    cpu: str
+    storage: str
+    """Room on the node's disk that is set aside."""
+    volume: str
+    """What the volume may hold. More ends the pod, so it is well beyond what the protocol keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The pods of one workload."""
+
+    workload: str
+    kind: MemberKind
+    program: str
+    arguments: tuple[str, ...]
+    image: str
+    count: int
+    marks: tuple[tuple[str, str], ...]
+    """The labels, beside pipeline and kind, that these pods have and no others."""
+    sizes: Sizes
+    template: PodTemplate
+
+    def selector(self, order: Order) -> dict[str, str]:
+        """The labels that select exactly these pods."""
+        return {PIPELINE_LABEL: order.name, KIND_LABEL: str(self.kind), **dict(self.marks)}
+
+
+def splits_of(order: Order) -> Role:
+    """The splits."""
+    splits = order.pipeline.spec.splits
+    return Role(
+        workload=splits_name(order.name),
+        kind=MemberKind.SPLIT,
+        program="split",
+        arguments=(),
+        image=order.images.split,
+        count=splits.count,
+        marks=(),
+        sizes=Sizes(memory=_MEMORY, cpu="50m", storage="512Mi", volume="4Gi"),
+        template=splits.template or PodTemplate(),
+    )
+
+
+def merges_of(order: Order) -> tuple[Role, ...]:
+    """The active merge and the standby of each slot."""
+    merges = order.pipeline.spec.merges
+    return tuple(
+        Role(
+            workload=merge_name(order.name, slot),
+            kind=MemberKind.MERGE,
+            program="merge",
+            arguments=("--slot", str(slot)),
+            image=order.images.merge,
+            count=MERGES_PER_SLOT,
+            marks=((SLOT_LABEL, str(slot)),),
+            sizes=Sizes(memory=_MEMORY, cpu="50m", storage="256Mi", volume="2Gi"),
+            template=merges.template or PodTemplate(),
+        )
+        for slot in range(merges.count)
+    )
+
+
+def pairs_of(order: Order) -> tuple[Role, ...]:
+    """The replicas of each pair of the generation."""
+    pairs = order.pipeline.spec.pairs
+    return tuple(
+        Role(
+            workload=pair_name(order.name, order.generation, pair),
+            kind=MemberKind.REPLICA,
+            program="replica",
+            arguments=("--pair", pair),
+            image=order.images.replica,
+            count=pairs.replicas,
+            marks=((GENERATION_LABEL, str(order.generation)), (PAIR_LABEL, pair)),
+            sizes=_driver_sizes(order),
+            template=pairs.template or PodTemplate(),
+        )
+        for pair in order.pairs
+    )
+
+
+def spares_of(order: Order) -> tuple[Role, ...]:
+    """The warm drivers, if the pipeline has any."""
+    pairs = order.pipeline.spec.pairs
+    spares = Role(
+        workload=spares_name(order.name),
+        kind=MemberKind.SPARE,
+        program="replica",
+        arguments=("--spare",),
+        image=order.images.replica,
+        count=pairs.spares,
+        marks=(),
+        sizes=_driver_sizes(order),
+        template=pairs.template or PodTemplate(),
+    )
+    return (spares,) if pairs.spares else ()
+
+
+def _driver_sizes(order: Order) -> Sizes:
+    memory = order.pipeline.spec.spark.memory.count
+    return Sizes(memory=_amount(memory), cpu="100m", storage="1Gi", volume="16Gi")
+
+
+def _amount(count: int) -> str:
+    """Bytes as Kubernetes writes them, in the largest unit that is exact."""
+    for unit, size in {"Gi": 2**30, "Mi": 2**20, "Ki": 2**10}.items():
+        if count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)

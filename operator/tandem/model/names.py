@@ -1,0 +1,117 @@
+"""Names on a cluster: objects, labels, annotations, ports, paths and environment of a pipeline.
+
+The operator makes objects under these names, the pods look for them under the same ones. Every
+name fits Kubernetes' 63 characters because a pipeline's has at most `MOST_NAME`.
+"""
+
+from typing import Final
+
+GROUP: Final = "tandem.dev"
+VERSION: Final = "v1alpha1"
+PLURAL: Final = "streampipelines"
+
+FIELD_MANAGER: Final = "tandem-operator"
+MOST_NAME: Final = 40
+
+FLIGHT_PORT: Final = 7070
+FLIGHT_PORT_NAME: Final = "flight"
+HTTP_PORT: Final = 7080
+HTTP_PORT_NAME: Final = "http"
+
+NAME_LABEL: Final = "app.kubernetes.io/name"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+APPLICATION: Final = "tandem"
+OPERATOR: Final = "operator"
+"""The component that the operator's own pods are labelled with."""
+
+PIPELINE_LABEL: Final = f"{GROUP}/pipeline"
+KIND_LABEL: Final = f"{GROUP}/kind"
+PAIR_LABEL: Final = f"{GROUP}/pair"
+GENERATION_LABEL: Final = f"{GROUP}/generation"
+SLOT_LABEL: Final = f"{GROUP}/slot"
+ROLE_LABEL: Final = f"{GROUP}/role"
+
+PLACE_ANNOTATION: Final = f"{GROUP}/place"
+IMAGES_ANNOTATION: Final = f"{GROUP}/images"
+APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
+
+PIPELINE_KEY: Final = "pipeline.json"
+TOKEN_KEY: Final = "token"  # noqa: S105 - the name of a key, not a secret
+INTENT_KEY: Final = "intent"
+
+# Paths in a pod, relative to its root.
+TANDEM_DIRECTORY: Final = "tandem"
+PIPELINE_MOUNT: Final = f"{TANDEM_DIRECTORY}/pipeline"
+SECRET_MOUNT: Final = f"{TANDEM_DIRECTORY}/secret"
+VOLUME_MOUNT: Final = f"{TANDEM_DIRECTORY}/volume"
+TEMPORARY_MOUNT: Final = "tmp"
+PIPELINE_FILE: Final = f"{PIPELINE_MOUNT}/{PIPELINE_KEY}"
+TOKEN_FILE: Final = f"{SECRET_MOUNT}/{TOKEN_KEY}"
+TERMINATION_FILE: Final = "dev/termination-log"
+
+VOLUME_PREFIX: Final = "tandem-"
+"""How the names of those volumes of a pod begin that Tandem mounts."""
+
+ENVIRONMENT_PREFIX: Final = "TANDEM_"
+POD_NAME_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}POD_NAME"
+POD_UID_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}POD_UID"
+POD_IP_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}POD_IP"
+NODE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}NODE"
+NAMESPACE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}NAMESPACE"
+
+
+def spec_name(pipeline: str, digest: str) -> str:
+    """The ConfigMap with the manifest whose digest, in hex, begins so; it never changes."""
+    return f"{pipeline}-spec-{digest[:8]}"
+
+
+def token_name(pipeline: str) -> str:
+    """The Secret that every call between the pipeline's pods carries."""
+    return f"{pipeline}-token"
+
+
+def intent_name(pipeline: str) -> str:
+    """The ConfigMap in which the operator says what the pipeline should become."""
+    return f"{pipeline}-intent"
+
+
+def register_name(pipeline: str) -> str:
+    """The Lease that says which split leads."""
+    return f"{pipeline}-register"
+
+
+def split_account(pipeline: str) -> str:
+    """The ServiceAccount of the splits, their Role, and what binds the two."""
+    return f"{pipeline}-split"
+
+
+def splits_service(pipeline: str) -> str:
+    """The headless Service that finds the splits."""
+    return f"{pipeline}-splits"
+
+
+def splits_name(pipeline: str) -> str:
+    """The Deployment of the splits, and its disruption budget."""
+    return f"{pipeline}-splits"
+
+
+def merge_name(pipeline: str, slot: int) -> str:
+    """The Deployment of the active merge of a slot and its standby, and its disruption budget."""
+    return f"{pipeline}-merge-{slot}"
+
+
+def pair_name(pipeline: str, generation: int, pair: str) -> str:
+    """The ReplicaSet of a pair in a generation, and its disruption budget."""
+    return f"{pipeline}-g{generation}-{pair}"
+
+
+def spares_name(pipeline: str) -> str:
+    """The ReplicaSet of the warm spares."""
+    return f"{pipeline}-spares"
+
+
+def policy_name(pipeline: str) -> str:
+    """The NetworkPolicy around the pipeline's pods."""
+    return pipeline

@@ -1,0 +1,102 @@
+"""The digest by which the operator sees what must be applied anew."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.manifests.orders import EVERYTHING, IMAGES, order
+
+from tandem.manifests import workloads
+from tandem.manifests.canonical import digest
+from tandem.manifests.objects import objects_of
+from tandem.manifests.order import Order, parse_images
+from tandem.manifests.records import spec_of
+from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_KEY
+from tandem.model.pipeline import Pipeline, fixed_part, parse_pipeline
+
+
+def digests(found: Order) -> dict[tuple[str, str], str]:
+    return {
+        (made["kind"], made["metadata"]["name"]): made["metadata"]["annotations"][
+            APPLIED_ANNOTATION
+        ]
+        for made in objects_of(found)
+    }
+
+
+def changed(before: Order, after: Order) -> set[str]:
+    old, new = digests(before), digests(after)
+    return {name for (kind, name) in new if old.get((kind, name)) != new[(kind, name)]}
+
+
+def test_what_a_running_pipeline_may_change_applies_only_what_it_concerns() -> None:
+    data: dict[str, Any] = deepcopy(EVERYTHING)
+    before = order(data)
+    data["spec"]["suspend"] = False
+    data["metadata"]["generation"] = 9
+    assert changed(before, order(data)) == set()
+
+    data["spec"]["merges"]["template"]["labels"] = {"team": "orders"}
+    assert changed(before, order(data)) == {"orders-merge-0", "orders-merge-1"}
+
+    data["spec"]["merges"] = EVERYTHING["spec"]["merges"]
+    data["spec"]["pairs"] = deepcopy(data["spec"]["pairs"])
+    data["spec"]["pairs"]["template"]["env"][0]["value"] = "south"
+    assert changed(before, order(data)) == {
+        "orders-g1-pair-0",
+        "orders-g1-pair-1",
+        "orders-spares",
+    }
+
+
+def test_the_same_in_another_order_is_the_same() -> None:
+    data: dict[str, Any] = deepcopy(EVERYTHING)
+    template = data["spec"]["pairs"]["template"]
+    data["spec"]["pairs"]["template"] = dict(reversed(template.items()))
+    assert objects_of(order(data)) == objects_of(order(EVERYTHING))
+
+
+def test_a_new_image_rolls_only_its_own_pods() -> None:
+    before = order(EVERYTHING)
+    after = replace(before, images=replace(IMAGES, split="registry.example/tandem-slim:2"))
+    assert changed(before, after) == {"orders-splits"}
+
+
+def test_an_operator_that_writes_pods_otherwise_does_not_roll_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = order(EVERYTHING)
+    known = digests(before)
+    monkeypatch.setattr(workloads, "pod_of", lambda *_: {"metadata": {}, "spec": {"new": True}})
+    assert digests(before) == known
+
+
+def test_another_pipeline_of_the_same_name_has_another_manifest() -> None:
+    before = order(EVERYTHING)
+    after = replace(before, uid="another")
+    assert spec_of(before)["metadata"]["name"] != spec_of(after)["metadata"]["name"]
+
+
+def test_pods_read_the_pipeline_without_what_may_change() -> None:
+    found = order(EVERYTHING)
+    (text,) = spec_of(found)["data"].values()
+    written = json.loads(text)
+    assert spec_of(found)["data"].keys() == {PIPELINE_KEY}
+    assert written["uid"] == found.uid
+    pipeline = parse_pipeline(written["manifest"])
+    assert isinstance(pipeline, Pipeline)
+    assert pipeline == fixed_part(found.pipeline)
+
+
+def test_digests_depend_on_data_alone() -> None:
+    assert digest({"a": 1, "b": ["ä"]}) == digest({"b": ["ä"], "a": 1})
+    assert digest({"a": 1}) != digest({"a": "1"})
+
+
+def test_images_survive_being_written() -> None:
+    assert parse_images(IMAGES.text()) == IMAGES
+    for text in ("[]", "{}", '{"split": "a"}', "not json"):
+        with pytest.raises(ValueError, match=r"."):
+            parse_images(text)

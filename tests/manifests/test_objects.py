@@ -1,0 +1,135 @@
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from tests.manifests.api_fields import unknown_fields
+from tests.manifests.orders import ORDERS, orders
+from tests.manifests.pod_security import violations
+
+from tandem.manifests.objects import objects_of
+from tandem.manifests.order import Order
+from tandem.manifests.records import intent_of, register_of, token_of
+from tandem.model.names import KIND_LABEL, MOST_NAME, PAIR_LABEL
+
+DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def everything(order: Order) -> list[dict[str, Any]]:
+    once = (token_of(order, "secret"), register_of(order), intent_of(order, b"intent"))
+    return [*once, *objects_of(order)]
+
+
+def workloads(order: Order) -> list[dict[str, Any]]:
+    return [found for found in objects_of(order) if found["kind"] in {"Deployment", "ReplicaSet"}]
+
+
+def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    return selector.items() <= labels.items()
+
+
+@given(order=orders())
+def test_names_are_valid_and_differ(order: Order) -> None:
+    assert len(order.name) <= MOST_NAME
+    found = [(made["kind"], made["metadata"]["name"]) for made in everything(order)]
+    assert len(set(found)) == len(found)
+    for _, name in found:
+        assert DNS_LABEL.fullmatch(name)
+        assert len(name) <= 57
+
+
+@given(order=orders())
+def test_everything_goes_away_with_the_pipeline(order: Order) -> None:
+    for made in everything(order):
+        metadata = made["metadata"]
+        assert metadata["namespace"] == order.namespace
+        (owner,) = metadata["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("StreamPipeline", order.name)
+        assert (owner["uid"], owner["controller"]) == (order.uid, True)
+        assert "finalizers" not in metadata
+
+
+@given(order=orders())
+def test_every_pod_passes_the_restricted_standard(order: Order) -> None:
+    for made in workloads(order):
+        pod = made["spec"]["template"]["spec"]
+        assert violations(pod) == []
+        (container,) = pod["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert pod["automountServiceAccountToken"] is (container["name"] == "split")
+
+
+def test_the_checker_of_the_standard_finds_what_it_forbids() -> None:
+    assert violations({"containers": [{"name": "bare"}]}) == [
+        "allowPrivilegeEscalation",
+        "runAsNonRoot",
+        "seccompProfile",
+        "capabilities.drop",
+    ]
+    pod: dict[str, Any] = {"hostPID": True, "volumes": [{"name": "a", "hostPath": {}}]}
+    assert violations({**pod, "containers": []}) == ["hostPID", "volume a: hostPath"]
+
+
+@given(order=orders())
+def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Order) -> None:
+    made = workloads(order)
+    labels = [found["spec"]["template"]["metadata"]["labels"] for found in made]
+    for position, found in enumerate(made):
+        selector = found["spec"]["selector"]["matchLabels"]
+        assert [n for n, pod in enumerate(labels) if selects(selector, pod)] == [position]
+        (spread,) = found["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        assert spread["labelSelector"]["matchLabels"] == selector
+        assert (spread["maxSkew"], spread["whenUnsatisfiable"]) == (1, "DoNotSchedule")
+
+
+@given(order=orders())
+def test_budgets_keep_one_of_a_pair(order: Order) -> None:
+    budgets = {
+        made["metadata"]["name"]: made["spec"]
+        for made in objects_of(order)
+        if made["kind"] == "PodDisruptionBudget"
+    }
+    for made in workloads(order):
+        budget = budgets.pop(made["metadata"]["name"], None)
+        labels = made["spec"]["template"]["metadata"]["labels"]
+        if labels[KIND_LABEL] == "spare" or (
+            made["spec"]["replicas"] == 1 and PAIR_LABEL in labels
+        ):
+            assert budget is None
+            continue
+        assert budget is not None
+        assert budget["selector"] == made["spec"]["selector"]
+        assert budget.get("minAvailable") == (1 if PAIR_LABEL in labels else None)
+    assert not budgets
+
+
+@given(order=orders())
+def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: Order) -> None:
+    for made in workloads(order):
+        (container,) = made["spec"]["template"]["spec"]["containers"]
+        requests, limits = container["resources"]["requests"], container["resources"]["limits"]
+        assert requests["memory"] == limits["memory"]
+        assert {"cpu", "ephemeral-storage"} <= {*requests, *limits}
+        assert "cpu" not in limits or "512Mi" in limits.values(), "only the template limits it"
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_kubernetes_knows_every_field(name: str) -> None:
+    for made in everything(ORDERS[name]):
+        assert unknown_fields(made) == []
+
+
+@given(order=orders())
+def test_no_part_of_an_object_is_shared_with_another(order: Order) -> None:
+    seen: set[int] = set()
+
+    def visit(part: object) -> None:
+        if isinstance(part, dict | list) and part:
+            assert id(part) not in seen
+            seen.add(id(part))
+            for inner in part.values() if isinstance(part, dict) else part:
+                visit(inner)
+
+    made = everything(order)
+    visit(made)

@@ -1,0 +1,36 @@
+import re
+
+import pytest
+
+from tandem.model import names
+
+LONGEST = "a" * names.MOST_NAME
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        names.spec_name(LONGEST, "0123456789abcdef"),
+        names.token_name(LONGEST),
+        names.intent_name(LONGEST),
+        names.register_name(LONGEST),
+        names.split_account(LONGEST),
+        names.splits_service(LONGEST),
+        names.splits_name(LONGEST),
+        names.merge_name(LONGEST, 63),
+        names.pair_name(LONGEST, 99_999, "pair-1023"),
+        names.spares_name(LONGEST),
+        names.policy_name(LONGEST),
+    ],
+)
+def test_names_are_what_kubernetes_takes(name: str) -> None:
+    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
+    # A ReplicaSet's name and a dash are cut to 58 characters before five more make a pod's name.
+    assert len(name) <= 57
+
+
+def test_names_say_whose_they_are() -> None:
+    assert names.pair_name("spending", 3, "pair-1") == "spending-g3-pair-1"
+    assert names.spec_name("spending", "0123456789abcdef") == "spending-spec-01234567"
+    assert names.PIPELINE_FILE == "tandem/pipeline/pipeline.json"
+    assert names.TOKEN_FILE == "tandem/secret/token"  # noqa: S105 - a path
