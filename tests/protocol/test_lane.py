@@ -243,6 +243,38 @@ def test_an_ending_lane_calls_nothing_idle() -> None:
     assert idle_at(found, 700) == ACTIVE
 
 
+# --- suspended ------------------------------------------------------------------------------
+
+
+def test_a_suspended_lane_asks_nobody_and_goes_on_where_it_was() -> None:
+    found = fed(lane(), rows(0, 2))
+    found.suspended = True
+    assert found.pulls(S.silence) == []
+    assert len(of(Write, sealed(found, S.interval))) == 1
+    found.suspended = False
+    assert found.pulls(S.silence) == [Pull("p", 2)]
+
+
+def test_rows_that_were_asked_for_before_are_taken() -> None:
+    found = lane()
+    found.pulls(0)
+    found.suspended = True
+    found.rows_came(rows(0, 2), 1)
+    assert found.readings["p"].position == 2
+    assert found.pulls(1) == []
+
+
+def test_a_suspended_lane_calls_nothing_idle_and_counts_silence_anew() -> None:
+    found = lane()
+    found.pulls(0)
+    found.suspended = True
+    for now in (300, 700, 900):
+        assert idle_at(found, now) == ACTIVE
+    found.suspended = False
+    assert idle_at(found, 1499) == ACTIVE
+    assert idle_at(found, 1500) == IDLE
+
+
 # --- letting go ---------------------------------------------------------------------------
 
 

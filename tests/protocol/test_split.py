@@ -652,3 +652,34 @@ def test_it_stays_while_it_writes_a_lane_or_was_not_asked() -> None:
 def test_it_stays_while_chunks_of_closed_lanes_are_needed(trimmed: int, leaves: bool) -> None:
     lane = lane_view(B1, buddy="c", state=CLOSED, last=4, trimmed=trimmed)
     assert may_leave(lane) is leaves
+
+
+# --- suspended ------------------------------------------------------------------------------
+
+
+def suspended(version: int, wanted: bool = True) -> NewIntent:
+    return NewIntent(intent(version=version)._replace(suspended=wanted))
+
+
+def test_sources_are_not_asked_while_the_newest_intent_says_so() -> None:
+    split = opened(buddy=None)
+    split.tell(suspended(2))
+    split.rows(0, 1)
+    effects = split.tick(S.interval)
+    assert of(Pull, effects) == []
+    assert len(of(Write, effects)) == 1
+    assert report(effects).lanes[0].through == 1
+    split.tell(suspended(1, wanted=False))
+    assert of(Pull, split.tick(2 * S.interval)) == []
+    split.tell(suspended(3, wanted=False))
+    assert of(Pull, split.tick(3 * S.interval)) == [Pull("p", 1)]
+
+
+def test_a_lane_that_is_opened_meanwhile_does_not_ask_either() -> None:
+    split = Split()
+    split.tell(suspended(2))
+    split.tick(0)
+    assert of(Pull, split.view(lane_view(buddy=None), owned=OWNED)) == []
+    assert of(Pull, split.tick(S.interval)) == []
+    split.tell(suspended(3, wanted=False))
+    assert of(Pull, split.tick(2 * S.interval)) == [Pull("p", 0)]

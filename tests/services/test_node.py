@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,35 +8,12 @@ import pytest
 from tests.surroundings.test_laptop import MANIFEST
 
 from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem_runtime.protocol.data import Chunk, Intent, LaneId, Member, Note, Peer, Place, Settings
-from tandem_runtime.protocol.effects import (
-    Effect,
-    Erase,
-    Exit,
-    Happened,
-    ReadRegister,
-    Send,
-    Ship,
-    Swap,
-    Write,
-)
-from tandem_runtime.protocol.messages import (
-    CopyChunk,
-    NewIntent,
-    RegisterAnswer,
-    Splits,
-    TakeLead,
-    VolumeGone,
-)
-from tandem_runtime.services.node import (
-    EXIT_REFUSED,
-    EXIT_WIPED,
-    INBOX_BYTES,
-    INBOX_MESSAGES,
-    Failure,
-    Node,
-)
-from tandem_runtime.surroundings.port import Card
+from tandem_runtime.protocol.data import Chunk, Intent, LaneId, Member, Note, Peer, Settings
+from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
+from tandem_runtime.protocol.messages import CopyChunk, NewIntent, Splits, TakeLead, VolumeGone
+from tandem_runtime.services.codes import EXIT_REFUSED, EXIT_WIPED
+from tandem_runtime.services.node import INBOX_BYTES, INBOX_MESSAGES, Failure, Node
+from tandem_runtime.surroundings.port import Card, Outcast
 from tandem_runtime.volume.chunks import chunk_bytes
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel
@@ -44,23 +21,33 @@ from tandem_runtime.wire.flight import Parcel
 PEER = Peer("split-1.b", 1)
 LANE = LaneId("split-1.b", 1)
 SETTINGS = Settings(interval=20)
-ALL = frozenset({Splits, NewIntent, VolumeGone})
+ALL = frozenset({Splits, NewIntent})
+CONCERNS = frozenset({"x", "y", "z"})
 
 
 class Around:
     """Surroundings that the test changes."""
 
-    token, uid, node = "t", "u", "n"
+    token, uid, node, silence = "t", "u", "n", 1500
 
     def __init__(self) -> None:
         parsed = parse_pipeline(MANIFEST)
         assert isinstance(parsed, Pipeline)
         self.pipeline = parsed
         self.volumes_gone: frozenset[str] = frozenset()
-        self.place = Place(3, 2, "a", None)
+        self.asked: list[frozenset[str]] = []
 
+    def await_known(self) -> None: ...
+    def close(self) -> None: ...
     def announce(self, card: Card) -> None: ...
     def address_of(self, volume: str) -> tuple[str, int] | None: ...
+    def met(self, volume: str) -> None: ...
+
+    def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
+        return {}
+
+    def admits(self, volume: str) -> bool:
+        return True
 
     def splits(self) -> tuple[Member, ...]:
         return (Member("split-0", "a", "n"),)
@@ -68,14 +55,9 @@ class Around:
     def intent(self) -> Intent | None:
         return Intent(1, (), 1, ())
 
-    def gone(self) -> frozenset[str]:
-        return self.volumes_gone
-
-    def read_register(self) -> Place:
-        return self.place
-
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
-        return expected == self.place.version, place
+    def gone(self, volumes: frozenset[str]) -> frozenset[str]:
+        self.asked.append(volumes)
+        return self.volumes_gone & volumes
 
     def dead_letters(self, stream: str) -> Path:
         return Path(stream)
@@ -89,13 +71,9 @@ class Sent:
 
     def __init__(self) -> None:
         self.parcels: list[tuple[str, Parcel]] = []
-        self.forgotten: list[str] = []
 
     def send(self, to: str, parcel: Parcel) -> None:
         self.parcels.append((to, parcel))
-
-    def forget(self, volume: str) -> None:
-        self.forgotten.append(volume)
 
 
 class Scripted:
@@ -131,13 +109,14 @@ def node_of(
 ) -> tuple[Node, Scripted, Sent]:
     machine, sent = Scripted(answer, ticks), Sent()
     post: Any = sent
-    return Node(machine, volume, around or Around(), post, SETTINGS, ALL), machine, sent
+    concerns = lambda: CONCERNS  # noqa: E731
+    return Node(machine, volume, around or Around(), post, SETTINGS, ALL, concerns), machine, sent
 
 
 def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Volume) -> None:
     around = Around()
-    around.volumes_gone = frozenset({"x", "y"})
-    node, machine, sent = node_of(volume, ticks=5, around=around)
+    around.volumes_gone = frozenset({"x", "y", "a stranger"})
+    node, machine, _ = node_of(volume, ticks=100, around=around)
     assert node.run() == 0
     assert machine.handled == [
         VolumeGone("x"),
@@ -145,7 +124,8 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
         NewIntent(Intent(1, (), 1, ())),
         Splits((Member("split-0", "a", "n"),)),
     ]
-    assert sent.forgotten == ["x", "y"]
+    assert around.asked[0] == CONCERNS | {volume.id}
+    assert set(around.asked[1:]) == {frozenset({"z", volume.id})}
 
 
 def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
@@ -156,23 +136,27 @@ def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
     assert machine.handled == []
 
 
+def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
+    node, machine, _ = node_of(volume, ticks=10**6)
+    node.cast_out(Outcast("the pod was deleted"))
+    node.tell(TakeLead(1))
+    assert node.run() == EXIT_WIPED
+    assert TakeLead(1) not in machine.handled
+
+
 def test_effects_happen_in_their_order(volume: Volume) -> None:
     effects: list[Effect] = [
         Write(("entry", 1), "x"),
         Write(("entry", 2), "y"),
         Erase(("entry", 1)),
         Send("a", TakeLead(1)),
-        Swap(7, 3, Place(0, 3, "me", None)),
-        ReadRegister(8),
         Happened("LeadChanged", "me", "term 3"),
     ]
-    node, machine, sent = node_of(volume, lambda m: effects if m == TakeLead(9) else [], ticks=3)
+    node, _, sent = node_of(volume, lambda m: effects if m == TakeLead(9) else [], ticks=3)
     node.receive(PEER, TakeLead(9))
     node.run()
     assert volume.contents() == {("entry", 2): "y"}
     assert [(to, parcel.message) for to, parcel in sent.parcels] == [("a", TakeLead(1))]
-    assert RegisterAnswer(7, True, Place(0, 3, "me", None)) in machine.handled
-    assert RegisterAnswer(8, False, Place(3, 2, "a", None)) in machine.handled
     assert [event.event for event in node.events] == ["LeadChanged"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tandem.model.spec import Spark
 from tandem_runtime.spark import java
-from tandem_runtime.spark.java import NoJava, archive_path, find_java, flags
+from tandem_runtime.spark.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
 from tandem_runtime.spark.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
 
 pytestmark = pytest.mark.timeout(180)
@@ -147,6 +147,11 @@ def test_another_java_or_jar_needs_another_archive(tmp_path: Path) -> None:
         path.touch()
     assert archive_path(one) != archive_path(other)
     assert archive_path(one) == archive_path(one)
+
+
+def test_an_image_names_its_own_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ARCHIVE_VARIABLE, str(tmp_path / "classes.jsa"))
+    assert archive_path(tmp_path / "java") == tmp_path / "classes.jsa"
 
 
 def test_settings_go_to_tasks_without_their_origins(driver: Driver) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tandem_runtime.protocol.data import NOBODY, Intent, Member, Place
-from tandem_runtime.surroundings.laptop import Laptop, PipelineUnreadable
+from tandem_runtime.surroundings.documents import PipelineUnreadable
+from tandem_runtime.surroundings.laptop import Laptop
 from tandem_runtime.surroundings.port import Card, Outcast
 from tandem_runtime.wire.codec import encode
 
@@ -75,6 +76,15 @@ def test_a_volume_that_is_gone_cannot_swap(directory: Path) -> None:
     (directory / "gone" / "v").touch()
     with pytest.raises(Outcast):
         Laptop(directory, "v").swap_register(0, Place(0, 1, "v", None))
+
+
+def test_of_the_volumes_asked_for_those_are_gone_that_were_given_up(directory: Path) -> None:
+    laptop = Laptop(directory, "v")
+    assert laptop.gone(frozenset({"a", "b"})) == frozenset()
+    (directory / "gone").mkdir()
+    for volume in ("a", "c"):
+        (directory / "gone" / volume).touch()
+    assert laptop.gone(frozenset({"a", "b"})) == {"a"}
 
 
 def test_splits_are_those_that_announced_themselves_and_are_not_gone(directory: Path) -> None:

@@ -1,6 +1,8 @@
 import contextlib
 import os
 import queue
+import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from pyarrow import flight
 from tandem_runtime.protocol.data import LaneId, Peer
 from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
 from tandem_runtime.wire.codec import encode
-from tandem_runtime.wire.flight import QUEUED, Parcel, Post, Server, call
+from tandem_runtime.wire.flight import QUEUED, UNANSWERED_MS, Parcel, Post, Server, call
 from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
@@ -25,10 +27,14 @@ class Known:
 
     def __init__(self) -> None:
         self.ports: dict[str, int] = {}
+        self.volumes: queue.Queue[str] = queue.Queue()
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
         port = self.ports.get(volume)
         return None if port is None else ("127.0.0.1", port)
+
+    def met(self, volume: str) -> None:
+        self.volumes.put(volume)
 
 
 class Station:
@@ -38,8 +44,9 @@ class Station:
         self.received: queue.Queue[tuple[Peer, Any]] = queue.Queue()
         self.broken = False
         self.server = Server(
-            "127.0.0.1",
+            ("127.0.0.1", 0),
             TOKEN,
+            "merge.b",
             incoming,
             self._receive,
             {"echo": lambda body: body + b"!"},
@@ -135,6 +142,62 @@ def test_a_peer_that_moved_is_found_again(
     other.server.shutdown()
 
 
+def test_a_stream_for_another_volume_is_refused_and_tells_which_one_this_is(
+    post: Post, station: Station, known: Known
+) -> None:
+    known.ports["merge.former"] = station.server.port
+    while known.volumes.empty():
+        post.send("merge.former", Parcel(TakeLead(1)))
+        with contextlib.suppress(queue.Empty):
+            assert known.volumes.get(timeout=0.1) == "merge.b"
+            break
+    assert station.received.empty()
+
+
+def test_a_stream_that_does_not_say_whose_it_is_is_refused(station: Station) -> None:
+    headers = [(b"tandem-token", TOKEN.encode())]
+    with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
+        options = flight.FlightCallOptions(headers=headers, timeout=LIMIT)
+        descriptor = flight.FlightDescriptor.for_command(encode(("merge.b",)))
+        with pytest.raises(flight.FlightServerError):
+            writer, _ = client.do_put(descriptor, SCHEMA, options)
+            while True:
+                writer.write_metadata(pa.py_buffer(encode((-1, TakeLead(1)))))
+    assert station.received.empty()
+
+
+def test_a_way_that_is_not_used_is_given_up_and_made_anew(
+    post: Post, station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem_runtime.wire.flight.IDLE_SECONDS", 0.05)
+    for term in (1, 2):
+        post.send("merge.b", Parcel(TakeLead(term)))
+        assert station.next() == (ME, TakeLead(term))
+        line = post._lines.get("merge.b")
+        if line is not None:
+            line.thread.join(LIMIT)
+        assert post._lines == {}
+
+
+def test_a_connection_to_a_machine_that_vanished_does_not_last(
+    post: Post, station: Station
+) -> None:
+    post.send("merge.b", Parcel(TakeLead(1)))
+    station.next()
+    assert set(_limits_of_connections_to(station.server.port)) == {UNANSWERED_MS}
+
+
+def _limits_of_connections_to(port: int) -> Iterator[int]:
+    """After how many milliseconds without an acknowledgement connections to a port break."""
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(path.stat().st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(path.name))) as each:
+                if each.getpeername()[1] == port:
+                    yield each.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+
+
 def test_an_unknown_peer_costs_a_bounded_queue(post: Post, station: Station) -> None:
     for number in range(10 * QUEUED):
         post.send("nobody", Parcel(TakeLead(number)))
@@ -150,7 +213,7 @@ def test_a_stream_without_the_token_is_refused(
 ) -> None:
     with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
         options = flight.FlightCallOptions(headers=headers, timeout=LIMIT)
-        descriptor = flight.FlightDescriptor.for_command(encode(tuple(ME)))
+        descriptor = flight.FlightDescriptor.for_command(encode((*ME, "merge.b")))
         with pytest.raises(flight.FlightUnauthenticatedError):
             # The refusal may come with the first call or with a later one.
             writer, _ = client.do_put(descriptor, SCHEMA, options)

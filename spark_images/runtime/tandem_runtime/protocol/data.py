@@ -134,7 +134,8 @@ class Intent(NamedTuple):
     """The operator's document: what the pipeline should become. One writer, versioned [10].
 
     `generations` are those to be known; one that is missing although it was there and was never
-    the target has been given up. `primaries` are (pair, volume).
+    the target has been given up. `primaries` are (pair, volume). While it is `suspended` nothing
+    is read from sources; everything else goes on.
     """
 
     version: int
@@ -144,6 +145,7 @@ class Intent(NamedTuple):
     slots: int = 1
     replicas: int = 2
     primaries: tuple[tuple[str, str], ...] = ()
+    suspended: bool = False
 
 
 class Member(NamedTuple):

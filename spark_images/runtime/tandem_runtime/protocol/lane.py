@@ -73,6 +73,8 @@ class OwnLane:
         self.lost: set[str] = set()
         """Partitions whose source has forgotten rows that are needed."""
         self.ending = False
+        self.suspended = False
+        """Sources are not asked; what they have given already goes its way."""
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -100,7 +102,7 @@ class OwnLane:
 
     def pulls(self, now: int) -> list[Effect]:
         """Ask sources for rows, as long as there is room; one question to each at a time."""
-        if self.ending or not self._has_room():
+        if self.ending or self.suspended or not self._has_room():
             return []
         effects: list[Effect] = []
         for partition, reading in self.readings.items():
@@ -153,10 +155,11 @@ class OwnLane:
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
         """Say of partitions that they are idle, where the stream has a timeout for that.
 
-        Only the source's silence counts: not the time in which a full or ending lane did not ask,
-        and not the time in which this process did not run and rows may have come.
+        Only the source's silence counts: not the time in which a full, ending or suspended lane
+        did not ask, and not the time in which this process did not run and rows may have come.
         """
-        away = self.ending or now - self.looked_at >= self.settings.silence
+        unasked = self.ending or self.suspended
+        away = unasked or now - self.looked_at >= self.settings.silence
         self.looked_at = now
         for partition, reading in self.readings.items():
             timeout = timeouts.get(partition)

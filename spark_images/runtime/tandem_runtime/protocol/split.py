@@ -103,6 +103,14 @@ class SplitMachine:
         lead = self.succession.lead
         return summarise(lead, now) if lead is not None else None
 
+    def concerns(self) -> frozenset[str]:
+        """The other volumes whose end would change what is done here."""
+        found = {member.volume for member in self.neighbours.members}
+        if self.lane is not None and self.lane.log.follower is not None:
+            found.add(self.lane.log.follower)
+        found.update(volume for volume in self.succession.concerns() if volume)
+        return frozenset(found - {self.me.volume})
+
     # --- the own lane -------------------------------------------------------------------------
 
     def _tend_lane(self, lane: OwnLane, now: int) -> list[Effect]:
@@ -201,6 +209,7 @@ class SplitMachine:
         if self.opening is not None and lane.lane == self.opening[0] and lane.state != CLOSED:
             self.opening = None
             self.lane = OwnLane(lane.lane, lane.buddy, self.settings, now)
+            self._heed_intent(self.lane)
         if self.lane is not None and lane.lane == self.lane.lane:
             if lane.state == CLOSED:
                 self._end_lane()
@@ -322,9 +331,16 @@ class SplitMachine:
         known = succession.intent
         if known is None or message.intent.version > known.version:
             succession.intent = message.intent
+        if self.lane is not None:
+            self._heed_intent(self.lane)
         if succession.lead is None:
             return []
         return succession.lead.hear_intent(message.intent, now)
+
+    def _heed_intent(self, lane: OwnLane) -> None:
+        """Sources pause while the newest intent says so."""
+        intent = self.succession.intent
+        lane.suspended = intent is not None and intent.suspended
 
     def _splits(self, _: int, __: None, message: Splits) -> list[Effect]:
         self.neighbours.members = message.members

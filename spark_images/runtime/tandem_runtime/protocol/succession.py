@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+from tandem_runtime.protocol.concerns import Found, in_book, in_hearsay, in_muster
 from tandem_runtime.protocol.data import Intent, Peer, Place, Settings
 from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
 from tandem_runtime.protocol.header_log import HeaderLog
@@ -68,6 +69,18 @@ class Succession:
     def term(self) -> int:
         """The highest term this member acts under."""
         return max(self.promised, self.log.copy.fence[0])
+
+    def concerns(self) -> Found:
+        """The volumes whose end matters to the header log; also before its copy here counts."""
+        yield from (self.register.known.lead, self.register.known.buddy)
+        if self.lead is not None:
+            yield self.lead.log.follower
+            yield from in_book(self.lead.book)
+            yield from in_hearsay(self.lead.hear)
+            return
+        if self.mustering is not None:
+            yield from in_muster(self.mustering)
+        yield from in_book(self.log.fold())
 
     # --- time and the register ----------------------------------------------------------------
 

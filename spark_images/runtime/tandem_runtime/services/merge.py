@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
+from tandem.model.spec import ConsoleSink
+from tandem.model.spec import Sink as SinkSpec
 from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition
 from tandem_runtime.protocol.merge import MergeMachine
 from tandem_runtime.protocol.messages import SinkPosition
@@ -18,7 +22,9 @@ from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAIL
 from tandem_runtime.services.node import Failure, Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.sinks.opening import open_sink
+from tandem_runtime.sinks.printed import PrintedSink
 from tandem_runtime.sinks.sink import ForeignSink, Sink, SinkFailed, SinkUnsupported
+from tandem_runtime.surroundings.port import Surroundings
 
 
 class Outlet:
@@ -75,13 +81,10 @@ def _table(payload: object) -> Any:
 class Delivery:
     """The sinks of a merge: what `ReadPosition` and `Deliver` do."""
 
-    def __init__(self, process: Process, node: Node) -> None:
-        surroundings = process.surroundings
+    def __init__(self, surroundings: Surroundings, machine: MergeMachine, node: Node) -> None:
         self._node = node
         self.outlets = {
-            sink.name: Outlet(
-                sink.name, partial(open_sink, sink, surroundings.uid, surroundings.shown()), node
-            )
+            sink.name: Outlet(sink.name, partial(_opened, sink, surroundings, machine), node)
             for sink in surroundings.pipeline.spec.sinks
         }
         self.duplicates = 0
@@ -94,6 +97,14 @@ class Delivery:
         """Count what is dropped for being there already."""
         self.duplicates += effect.event == "DuplicateDropped"
         self._node.happened(effect)
+
+
+def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine) -> Sink:
+    """A sink that can be delivered to; see `open_sink`."""
+    shown = surroundings.shown()
+    if shown is None and isinstance(sink.target, ConsoleSink):
+        return PrintedSink(sys.stdout.buffer, lambda: machine.recorded)
+    return open_sink(sink, surroundings.uid, shown or Path())
 
 
 class Watch:
@@ -122,17 +133,17 @@ class Watch:
         }
 
 
-def run(process: Process, arguments: argparse.Namespace) -> int:
+def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     """Run a merge until it is done."""
-    volume, settings = process.volume, process.settings
-    sinks = tuple(sink.name for sink in process.surroundings.pipeline.spec.sinks)
+    volume, settings, surroundings = process.volume, process.settings, process.surroundings
+    sinks = tuple(sink.name for sink in surroundings.pipeline.spec.sinks)
     machine = MergeMachine(
         volume.id, volume.incarnation, arguments.slot, sinks, settings, milliseconds()
     )
-    node = Node(machine, volume, process.surroundings, process.post, settings)
-    delivery = Delivery(process, node)
+    node = Node(machine, volume, surroundings, process.post, settings)
+    delivery = Delivery(surroundings, machine, node)
     node.lend({ReadPosition: delivery.ask, Deliver: delivery.ask, Happened: delivery.happened})
-    process.serve(Watch(machine, delivery).state)
+    process.serve(Watch(machine, delivery).state, process.is_running)
     return process.run(node)
 
 

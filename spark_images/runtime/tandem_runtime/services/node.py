@@ -1,8 +1,8 @@
 """One process: a machine, its inbox, and the hands that carry its effects out.
 
 The loop takes one message or one tick at a time, asks the machine, and carries the effects out in
-their order, each done before the next. What may take long (a source, Spark, a sink, a peer) runs
-in threads of its own and comes back as a message.
+their order, each done before the next. What may take long (a source, Spark, a sink, a peer, the
+register) runs in threads of its own and comes back as a message.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from tandem_runtime.protocol.effects import (
     Exit,
     Happened,
     Key,
-    ReadRegister,
     Send,
     Ship,
-    Swap,
     Write,
 )
 from tandem_runtime.protocol.messages import (
     COMPLETED,
     CopyChunk,
     NewIntent,
-    RegisterAnswer,
     Splits,
     VolumeGone,
 )
+from tandem_runtime.protocol.recent import Recent
+from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_FAILED, EXIT_REFUSED, EXIT_WIPED
 from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
 from tandem_runtime.surroundings.port import Outcast, Surroundings
 from tandem_runtime.volume.chunks import read_note, share_of
@@ -97,18 +96,6 @@ class Failure(NamedTuple):
 
 _STOP = object()
 
-EXIT_FAILED = 1
-"""Start again on the same volume."""
-
-EXIT_REFUSED = 3
-"""The user has to change something; `refusal.json` on the volume says what."""
-
-EXIT_COMPLETED = 20
-"""Everything is delivered: nobody needs to be started again."""
-
-EXIT_WIPED = 10
-"""The volume holds nothing of use: start again on a new one."""
-
 
 def milliseconds() -> int:
     """The clock of machines: only differences count."""
@@ -116,7 +103,11 @@ def milliseconds() -> int:
 
 
 class Node:
-    """Runs one machine until it exits."""
+    """Runs one machine until it exits.
+
+    `listens_to` is what the machine is told of the surroundings, `concerns` are the volumes whose
+    end it is told of.
+    """
 
     def __init__(
         self,
@@ -126,6 +117,7 @@ class Node:
         post: Post,
         settings: Settings,
         listens_to: frozenset[type] = frozenset({Splits}),
+        concerns: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.machine = machine
         self.volume = volume
@@ -140,16 +132,15 @@ class Node:
         self._bytes_lock = threading.Lock()
         self._looked_at = 0
         self._listens_to = listens_to
+        self._concerns = concerns
         self._told: dict[type, object] = {}
         """What the machine was last told of the surroundings, by kind."""
-        self._seen_gone: frozenset[str] = frozenset()
+        self._told_gone: Recent[bool] = Recent()
         self._hands: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Ship: self._ship,
             Write: self._write,
             Erase: self._erase,
-            Swap: self._swap,
-            ReadRegister: self._read_register,
             Happened: self.happened,
             Exit: self._exit,
         }
@@ -179,6 +170,10 @@ class Node:
     def tell(self, message: Any) -> None:
         """Take a message of this process's own threads; never refused."""
         self._inbox.put((None, message, 0))
+
+    def cast_out(self, outcast: Outcast) -> None:
+        """End the process: others count its volume as gone."""
+        self._inbox.put((None, outcast, 0))
 
     def stop(self) -> None:
         """End the process where it stands; started again on its volume it goes on from there."""
@@ -227,6 +222,8 @@ class Node:
                 self._waiting_bytes -= size
         if message is _STOP:
             raise Ended("stopped", 0)
+        if isinstance(message, Outcast):
+            raise message
         if isinstance(message, Failure):
             self.volume.refuse(message._asdict())
             code = EXIT_REFUSED if message.final else EXIT_FAILED
@@ -251,13 +248,13 @@ class Node:
         self._tell_machine(now, Splits(self.surroundings.splits()))
 
     def _look_for_gone(self, now: int) -> None:
-        gone = self.surroundings.gone() - self._seen_gone
-        self._seen_gone |= gone
+        asked = self._concerns().difference(self._told_gone)
+        gone = self.surroundings.gone(asked | {self.volume.id})
         if self.volume.id in gone:
             raise Outcast(f"volume {self.volume.id} counts as gone")
         for volume in sorted(gone):
-            self.post.forget(volume)
-            self._tell_machine(now, VolumeGone(volume))
+            self._told_gone[volume] = True
+            self.carry_out(self.machine.handle(now, None, VolumeGone(volume)))
 
     def _tell_machine(self, now: int, message: Any) -> None:
         """Pass on what is new in the surroundings, if this kind of machine listens to it."""
@@ -290,14 +287,6 @@ class Node:
 
     def _erase(self, effect: Erase) -> None:
         self.volume.erase(effect.key)
-
-    def _swap(self, effect: Swap) -> None:
-        swapped, place = self.surroundings.swap_register(effect.expected, effect.place)
-        self.tell(RegisterAnswer(effect.op, swapped, place))
-
-    def _read_register(self, effect: ReadRegister) -> None:
-        place = self.surroundings.read_register()
-        self.tell(RegisterAnswer(effect.op, swapped=False, place=place))
 
     def happened(self, effect: Happened) -> None:
         """Count it, log it, keep it for whoever asks."""

@@ -8,57 +8,60 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Peer, Settings
 from tandem_runtime.protocol.messages import Terminate
 from tandem_runtime.services import http
-from tandem_runtime.services.node import EXIT_COMPLETED, EXIT_WIPED, Node, milliseconds
-from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
-from tandem_runtime.surroundings.port import Card
-from tandem_runtime.volume.volume import Volume, VolumeDistrusted
+from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_FAILED, EXIT_WIPED
+from tandem_runtime.services.habitats import Habitat, habitat_of
+from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.surroundings.port import Card, Surroundings
+from tandem_runtime.volume.volume import VolumeDistrusted
 from tandem_runtime.wire.flight import Post, Server
 
 LOOP_STUCK_MS = 10_000
 """A loop that has not turned for so long is not healthy."""
 
-LAST_WORDS_SECONDS = 1.5
-"""How long a process of a completed pipeline can still be asked for its state."""
+Actions = Mapping[str, Callable[[bytes], bytes]]
+S = TypeVar("S", bound=Surroundings)
 
 _log = logging.getLogger(__name__)
 
 
-class Process:
+class Process(Generic[S]):
     """What a program has before its machine is built."""
 
-    def __init__(self, kind: str, arguments: argparse.Namespace) -> None:
+    def __init__(self, kind: str, habitat: Habitat[S]) -> None:
         self.kind = kind
-        self.name: str = arguments.name
+        self.name = habitat.name
         self.started = time.monotonic()
-        directory = Path(arguments.dir).absolute()
-        self.volume = Volume(directory / "volumes" / arguments.volume)
+        self.volume = habitat.volume
         self.volume.claim()
-        self.surroundings = Laptop(directory, self.volume.id)
+        self.surroundings = habitat.surroundings()
         self.peer = Peer(self.volume.id, self.volume.incarnation)
         self.post = Post(self.peer, self.surroundings.token, self.surroundings)
-        self.settings = settings_of(self.surroundings.pipeline)
+        self.settings = settings_of(self.surroundings.pipeline, self.surroundings.silence)
+        self._habitat = habitat
         self._node: Node | None = None
+        self._resting = False
         self._state: Callable[[], dict[str, object]] = dict
+        self._ready: Callable[[], bool] = lambda: False
         self._ports: tuple[int, int] | None = None
 
     def serve(
         self,
         state: Callable[[], dict[str, object]],
+        ready: Callable[[], bool],
         pair: str | None = None,
-        actions: dict[str, Callable[[bytes], bytes]] | None = None,
+        actions: Actions | None = None,
     ) -> None:
-        """Answer peers and watchers, and tell where; called again when `state` or pair change."""
-        self._state = state
+        """Answer peers and watchers, and tell where; called again when anything of it changes."""
+        self._state, self._ready = state, ready
         if self._ports is None:
-            self._ports = self._listen(actions or {})
+            self._ports = self._listen({**self.surroundings.actions(), **(actions or {})})
         self.surroundings.announce(
             Card(
                 name=self.name,
@@ -66,43 +69,56 @@ class Process:
                 pair=pair,
                 volume=self.volume.id,
                 incarnation=self.volume.incarnation,
-                host=LOOPBACK,
+                host=self._habitat.doors.host,
                 port=self._ports[0],
                 http_port=self._ports[1],
                 pid=os.getpid(),
             )
         )
 
-    def _listen(self, actions: dict[str, Callable[[bytes], bytes]]) -> tuple[int, int]:
+    def _listen(self, actions: Actions) -> tuple[int, int]:
         incoming = self.volume.directory / "incoming"
         incoming.mkdir(exist_ok=True)
+        doors, token = self._habitat.doors, self.surroundings.token
         # It answers from its own threads. `serve` would also take the signals for itself.
         server = self._server = Server(
-            LOOPBACK, self.surroundings.token, incoming, self._receive, actions
+            (doors.host, doors.flight), token, self.volume.id, incoming, self._receive, actions
         )
-        return server.port, http.serve(LOOPBACK, self._healthy, self._whole_state)
+        pages = http.Pages(self.is_healthy, self._is_ready, self._whole_state)
+        return server.port, http.serve((doors.host, doors.http), token, pages)
 
     def _receive(self, sender: Peer, message: object) -> None:
         """A peer's message; before there is a machine it is lost, as any message may be."""
-        if self._node is not None:
+        if self._node is not None and self.surroundings.admits(sender.volume):
             self._node.receive(sender, message)
 
-    def _healthy(self) -> bool:
-        return self._node is None or milliseconds() - self._node.turned_at < LOOP_STUCK_MS
+    def is_healthy(self) -> bool:
+        """Whether the loop turns, if it has to."""
+        if self._node is None or self._resting:
+            return True
+        return milliseconds() - self._node.turned_at < LOOP_STUCK_MS
+
+    def is_running(self) -> bool:
+        """Whether there is a machine and its loop turns."""
+        return self._node is not None and self.is_healthy()
+
+    def _is_ready(self) -> bool:
+        return self.is_healthy() and self._ready()
 
     def run(self, node: Node) -> int:
         """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, to come back."""
+        self.surroundings.await_known()
         signal.signal(signal.SIGTERM, lambda *_: node.tell(Terminate()))
         signal.signal(signal.SIGINT, lambda *_: node.stop())
+        node.turned_at = milliseconds()
         self._node = node
         code = node.run()
+        self._resting = code == EXIT_COMPLETED
+        self.surroundings.close()
         self.post.drain(1.0)
-        if code == EXIT_COMPLETED:
-            # Whoever watches shall see it before everybody is gone.
-            time.sleep(LAST_WORDS_SECONDS)
         if code in (0, EXIT_COMPLETED):
             self.volume.leave_clean()
-        return code
+        return self._habitat.rest() if self._resting else code
 
     def _whole_state(self) -> dict[str, object]:
         events = list(self._node.events) if self._node is not None else []
@@ -118,11 +134,12 @@ class Process:
         }
 
 
-def settings_of(pipeline: Pipeline) -> Settings:
-    """The protocol's settings for a pipeline."""
+def settings_of(pipeline: Pipeline, silence: int) -> Settings:
+    """The protocol's settings for a pipeline, in surroundings where so much silence is much."""
     epoch = pipeline.spec.epoch
     return Settings(
         interval=epoch.interval.milliseconds,
+        silence=silence,
         max_epoch_bytes=epoch.max_bytes.count,
         max_chunk_bytes=min(epoch.max_bytes.count, Settings().max_chunk_bytes),
     )
@@ -130,25 +147,36 @@ def settings_of(pipeline: Pipeline) -> Settings:
 
 def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callable[..., int]) -> Any:
     """The program of one kind of process: arguments, log, exit code. Does not return."""
-    parser = argparse.ArgumentParser(prog=f"tandem-{kind}")
-    parser.add_argument("--dir", required=True, help="directory of the pipeline")
-    parser.add_argument("--name", required=True, help="name of this member")
-    parser.add_argument("--volume", required=True, help="id of the volume to run on")
-    add(parser)
-    arguments = parser.parse_args()
+    arguments = _arguments(kind, add)
+    habitat = habitat_of(kind, arguments)
     logging.basicConfig(
         level=os.environ.get("TANDEM_LOG", "INFO"),
-        format=f"%(asctime)s {arguments.name} %(levelname)s %(name)s: %(message)s",
+        format=f"%(asctime)s {habitat.name} %(levelname)s %(name)s: %(message)s",
     )
     try:
-        code = run(Process(kind, arguments), arguments)
+        code = run(Process(kind, habitat), arguments)
     except VolumeDistrusted as distrust:
         _log.warning("ends: %s", distrust)
         code = EXIT_WIPED
     except Exception:
-        _log.exception("%s crashes", arguments.name)
-        code = 1
+        _log.exception("%s crashes", habitat.name)
+        code = EXIT_FAILED
+    code = habitat.leave(code)
     logging.shutdown()
     sys.stdout.flush()
     # Threads of sources, Spark and Flight must not keep a process that is done.
     os._exit(code)
+
+
+def _arguments(kind: str, add: Callable[[argparse.ArgumentParser], None]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"tandem-{kind}")
+    parser.add_argument("--in-cluster", action="store_true", help="this is a pod of the pipeline")
+    parser.add_argument("--dir", help="directory of the pipeline")
+    parser.add_argument("--name", help="name of this member")
+    parser.add_argument("--volume", help="id of the volume to run on")
+    add(parser)
+    arguments = parser.parse_args()
+    place = (arguments.dir, arguments.name, arguments.volume)
+    if any(place) if arguments.in_cluster else not all(place):
+        parser.error("either --in-cluster, or --dir, --name and --volume")
+    return arguments

@@ -9,6 +9,7 @@ import signal
 import threading
 
 from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.services.assignment import Assignment
 from tandem_runtime.services.driver import Driver, contents
 from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process, main
@@ -67,10 +68,11 @@ def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
         threading.Event().wait(_LOOK_SECONDS)
 
 
-def run(process: Process, arguments: argparse.Namespace) -> int:
+def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     driver = Driver(process.surroundings.pipeline, process.volume, process.post)
     pair = arguments.pair or _assigned(process, driver)
+    process.serve(lambda: _before("booting", pair), lambda: False, pair)
     machine = ReplicaMachine(
         process.volume.id,
         process.volume.incarnation,
@@ -82,35 +84,33 @@ def run(process: Process, arguments: argparse.Namespace) -> int:
     )
     node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
     driver.serve(node)
-    process.serve(Watch(machine, driver).state, pair=pair)
+    process.serve(Watch(machine, driver).state, lambda: machine.verified, pair)
     try:
         return process.run(node)
     finally:
         driver.stop()
 
 
-def _assigned(process: Process, driver: Driver) -> str:
+def _assigned(process: Process[Surroundings], driver: Driver) -> str:
     """Wait, warm, until somebody names the pair to belong to."""
-    given = threading.Event()
-    pair: list[str] = []
-
-    def assign(body: bytes) -> bytes:
-        pair.append(body.decode())
-        given.set()
-        return b""
+    assignment = Assignment(process.volume)
 
     def state() -> dict[str, object]:
-        doing = "spare" if driver.booted.is_set() else "booting"
-        return {"replica": {"pair": None, "state": doing}}
+        return _before("spare" if driver.booted.is_set() else "booting", None)
 
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(asked_to_stop, lambda *_: os._exit(0))
-    process.serve(state, actions={"assign": assign})
-    while not given.wait(_LOOK_SECONDS):
+    process.serve(state, driver.booted.is_set, actions={"assign": assignment.assign})
+    while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
             raise RuntimeError(f"Spark is of no use: {driver.failure.message}")
-    _log.info("a replica of %s from now on", pair[0])
-    return pair[0]
+    _log.info("a replica of %s from now on", assignment.pair)
+    return assignment.pair
+
+
+def _before(doing: str, pair: str | None) -> dict[str, object]:
+    """The answer to `/state` of a replica that is none yet."""
+    return {"replica": {"pair": pair, "state": doing}}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

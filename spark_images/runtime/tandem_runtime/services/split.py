@@ -8,27 +8,30 @@ from functools import partial
 
 from tandem.model.spec import Stream
 from tandem_runtime.protocol.data import Member
-from tandem_runtime.protocol.effects import Acknowledge, Pull
-from tandem_runtime.protocol.messages import NewIntent, Splits, VolumeGone
+from tandem_runtime.protocol.effects import Acknowledge, Pull, ReadRegister, Swap
+from tandem_runtime.protocol.messages import NewIntent, Splits
 from tandem_runtime.protocol.split import SplitMachine
 from tandem_runtime.protocol.summary import Summary
 from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
 from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.readers import Reader
+from tandem_runtime.services.registrar import Registrar
 from tandem_runtime.sources.dead_letters import DeadLetters
-from tandem_runtime.sources.opening import open_partition, partitions_of
+from tandem_runtime.sources.opening import open_partition
+from tandem_runtime.sources.partitions import partitions_of
+from tandem_runtime.surroundings.port import SplitSurroundings
 
 
 class Intake:
     """The sources of a split: what `Pull` and `Acknowledge` do."""
 
-    def __init__(self, process: Process, node: Node) -> None:
-        self._process = process
+    def __init__(self, surroundings: SplitSurroundings, node: Node) -> None:
+        self._surroundings = surroundings
         self._node = node
         self._streams = {
             partition: stream
-            for stream in process.surroundings.pipeline.spec.streams
+            for stream in surroundings.pipeline.spec.streams
             for partition in partitions_of(stream)
         }
         self._readers: dict[str, Reader] = {}
@@ -56,8 +59,7 @@ class Intake:
     def _reader(self, partition: str, stream: Stream) -> Reader:
         letters = self.dead_letters.get(stream.name)
         if letters is None:
-            path = self._process.surroundings.dead_letters(stream.name)
-            letters = DeadLetters(path, stream.name)
+            letters = DeadLetters(self._surroundings.dead_letters(stream.name), stream.name)
             self.dead_letters[stream.name] = letters
         opened = partial(open_partition, stream, partition)
         return Reader(stream, partition, opened, letters, self._node.tell, self._node.fail)
@@ -113,17 +115,24 @@ class Watch:
         return round((now - waiting[0]) / 1000, 3) if waiting else 0.0
 
 
-def run(process: Process, _: argparse.Namespace) -> int:
+def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
     """Run a split until it is done."""
-    volume, settings = process.volume, process.settings
-    me = Member(process.name, volume.id, process.surroundings.node)
-    contents = volume.contents()
-    machine = SplitMachine(me, volume.incarnation, contents, settings, milliseconds())
-    listens_to = frozenset({Splits, NewIntent, VolumeGone})
-    node = Node(machine, volume, process.surroundings, process.post, settings, listens_to)
-    intake = Intake(process, node)
-    node.lend({Pull: intake.pull, Acknowledge: intake.acknowledge})
-    process.serve(Watch(machine, intake).state)
+    volume, settings, surroundings = process.volume, process.settings, process.surroundings
+    me = Member(process.name, volume.id, surroundings.node)
+    machine = SplitMachine(me, volume.incarnation, volume.contents(), settings, milliseconds())
+    listens_to = frozenset({Splits, NewIntent})
+    node = Node(machine, volume, surroundings, process.post, settings, listens_to, machine.concerns)
+    intake = Intake(surroundings, node)
+    registrar = Registrar(surroundings, node)
+    node.lend(
+        {
+            Pull: intake.pull,
+            Acknowledge: intake.acknowledge,
+            Swap: registrar.ask,
+            ReadRegister: registrar.ask,
+        }
+    )
+    process.serve(Watch(machine, intake).state, process.is_running)
     return process.run(node)
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pyspark
 
+ARCHIVE_VARIABLE = "TANDEM_CLASS_ARCHIVE"
+"""The variable that names the class archive of an image, whose Java and jars never change."""
+
 OWN_JAR = Path(__file__).parent / "jars" / "tandem-spark.jar"
 
 # What Spark's own launcher opens to its libraries, without the incubating vector module: runtimes
@@ -97,6 +100,9 @@ def archive_path(java: Path) -> Path:
     An archive is of use only to the very Java and jars that it was made with; the JVM ignores one
     that does not fit.
     """
+    named = os.environ.get(ARCHIVE_VARIABLE)
+    if named:
+        return Path(named)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256()
     for path in (java.resolve(), *class_path()):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem_runtime.protocol.data import NOBODY, Intent, Member, Place
 from tandem_runtime.protocol.register import swap
+from tandem_runtime.surroundings.documents import read_document
 from tandem_runtime.surroundings.port import Card, Outcast
 from tandem_runtime.wire.codec import decode, encode
 
@@ -26,23 +26,30 @@ _REMEMBERED = 1000
 changes of lead or buddy, in the middle of a swap, to take the register for an older one."""
 
 
-class PipelineUnreadable(Exception):
-    """The directory does not hold a pipeline that this version understands."""
-
-
 class Laptop:
     """The directory of a pipeline, for the process on one of its volumes."""
 
     node = NODE
+    silence = 1500
 
     def __init__(self, directory: Path, volume: str) -> None:
         self.directory = directory
         self.volume = volume
-        self.pipeline = read_pipeline(directory)
+        self.pipeline = read_document(directory / "pipeline.json").pipeline
         self.uid = (directory / "uid").read_text().strip()
         self.token = (directory / "token").read_text().strip()
         self._cards: dict[str, tuple[int, Card]] = {}
         self._intent: tuple[int, Intent] | None = None
+
+    def await_known(self) -> None:
+        """Everything is there before a process is started."""
+
+    def close(self) -> None:
+        """Files are read only when something is asked."""
+
+    def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
+        """Whoever wants to know something reads the directory."""
+        return {}
 
     # --- peers --------------------------------------------------------------------------------
 
@@ -59,9 +66,16 @@ class Laptop:
         card = self._card(self.directory / "peers" / f"{volume}.json")
         return (card.host, card.port) if card is not None else None
 
+    def met(self, volume: str) -> None:
+        """Each volume has a place of its own; there is nothing to learn."""
+
+    def admits(self, volume: str) -> bool:  # noqa: ARG002 - the port's
+        """A volume is given up only when its process has ended."""
+        return True
+
     def splits(self) -> tuple[Member, ...]:
         """The splits that have told of themselves and whose volumes are there."""
-        gone = self.gone()
+        gone = self._given_up()
         cards = [self._card(path) for path in (self.directory / "peers").glob("*.json")]
         splits = [
             Member(card.name, card.volume, NODE)
@@ -95,8 +109,12 @@ class Laptop:
             return None
         return self._intent[1]
 
-    def gone(self) -> frozenset[str]:
-        """Volumes given up. The mark is made before the directory is removed."""
+    def gone(self, volumes: frozenset[str]) -> frozenset[str]:
+        """Of these volumes those that the supervisor has given up."""
+        return volumes & self._given_up()
+
+    def _given_up(self) -> frozenset[str]:
+        """The mark is made before a volume's directory is removed."""
         return frozenset(_listed(self.directory / "gone"))
 
     # --- the register -------------------------------------------------------------------------
@@ -112,7 +130,7 @@ class Laptop:
 
     def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
         """Create the next file, unless somebody else has."""
-        if self.volume in self.gone():
+        if self.volume in self._given_up():
             raise Outcast(f"volume {self.volume} counts as gone")
         swapped, wanted = swap(self.read_register(), expected, place)
         if not swapped:
@@ -139,19 +157,6 @@ class Laptop:
     def shown(self) -> Path:
         """The pipeline's directory: what runs the pipeline also shows its results."""
         return self.directory
-
-
-def read_pipeline(directory: Path) -> Pipeline:
-    """The pipeline that a directory was made for.
-
-    Raises:
-        PipelineUnreadable: what stands there is not a pipeline of this version.
-    """
-    document: Any = json.loads((directory / "pipeline.json").read_text())
-    parsed = parse_pipeline(document["manifest"])
-    if isinstance(parsed, Refusal):
-        raise PipelineUnreadable(f"{directory}/pipeline.json: {parsed.problems[0]}")
-    return parsed
 
 
 def _listed(directory: Path) -> list[str]:

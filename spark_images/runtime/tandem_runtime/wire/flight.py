@@ -2,8 +2,8 @@
 
 Messages may be lost, late or doubled [11], so nothing here waits for an answer: what cannot be
 sent is dropped, the machines say it again. Every queue has a bound [12]. Every call carries the
-pipeline's token and says which process it comes from; a call without the token is refused before
-anything is read.
+pipeline's token; a call without it is refused before anything is read. A stream says from whom it
+comes and which volume it is for. Whoever is on another volume by now refuses it and says on which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hmac
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -37,6 +37,24 @@ QUEUED = 256
 RETRY_SECONDS = 0.2
 """Pause after a peer could not be reached."""
 
+IDLE_SECONDS = 60.0
+"""A way to a peer that was not used for so long is given up; the next message makes a new one."""
+
+UNANSWERED_MS = 8_000
+"""A connection on which nothing was acknowledged for so long is broken: its machine may be lost."""
+
+_CHANNEL = [
+    # The time without an acknowledgement counts only where pings are on; so they are, every 24
+    # days, since the other side takes frequent ones amiss.
+    ("grpc.keepalive_time_ms", 2**31 - 2),
+    ("grpc.keepalive_timeout_ms", UNANSWERED_MS),
+    # How long a connection may take to come about, and how long to wait after a failure.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+    # Each client has its own connection, so a new client starts without a predecessor's troubles.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
 _HEADER = "tandem-token"
 _log = logging.getLogger(__name__)
 
@@ -53,6 +71,9 @@ class Directory(Protocol):
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
         """Host and port, or None if nobody knows."""
+
+    def met(self, volume: str) -> None:
+        """A process has said that it is on this volume, and not on that which was asked for."""
 
 
 # --- receiving ----------------------------------------------------------------------------------
@@ -71,24 +92,30 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 class Server(flight.FlightServerBase):  # type: ignore[misc]
-    """Takes the streams of peers in, and answers actions."""
+    """Takes the streams of peers in that are for one volume, and answers actions."""
 
     def __init__(
         self,
-        host: str,
+        address: tuple[str, int],
         token: str,
+        volume: str,
         incoming: Path,
         receive: Callable[[Peer, object], None],
-        actions: dict[str, Callable[[bytes], bytes]],
+        actions: Mapping[str, Callable[[bytes], bytes]],
     ) -> None:
-        super().__init__(f"grpc://{host}:0", middleware={"token": _TokenCheck(token)})
+        """Port 0 lets the system choose one."""
+        host, port = address
+        super().__init__(f"grpc://{host}:{port}", middleware={"token": _TokenCheck(token)})
+        self._volume = volume
         self._incoming = incoming
         self._receive = receive
         self._actions = actions
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:  # noqa: ARG002
         """A peer's stream, for as long as it lasts."""
-        peer = Peer(*decode(descriptor.command))
+        peer, to = self._parties(descriptor.command)
+        if to != self._volume:
+            raise flight.FlightServerError(f"this is {self._volume}", self._volume.encode())
         assembly = Assembly(self._incoming)
         try:
             for item in reader:
@@ -101,6 +128,14 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
             raise flight.FlightServerError(str(problem)) from problem
         finally:
             assembly.drop()
+
+    def _parties(self, hello: bytes) -> tuple[Peer, str]:
+        """From whom a stream comes, and whom it is for."""
+        try:
+            volume, incarnation, to = decode(hello)
+        except (ValueError, TypeError) as problem:
+            raise flight.FlightServerError(f"a stream without sender: {problem}") from problem
+        return Peer(volume, incarnation), to
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:  # noqa: ARG002
         """Something asked by whoever watches the pipeline."""
@@ -121,36 +156,51 @@ class Post:
         self._token = token
         self._directory = directory
         self._lines: dict[str, _Line] = {}
+        self._lock = threading.Lock()
 
     def send(self, to: str, parcel: Parcel) -> None:
         """Queue a message for the process on a volume; it may never arrive."""
-        line = self._lines.get(to)
-        if line is None:
-            line = self._lines[to] = _Line(self._me, to, self._token, self._directory)
-        line.put(parcel)
+        with self._lock:
+            line = self._lines.get(to)
+            if line is None:
+                line = _Line(self._me, to, self._token, self._directory, self._give_up)
+                self._lines[to] = line
+            line.put(parcel)
 
-    def forget(self, volume: str) -> None:
-        """A volume is gone for good: nothing will be sent there any more."""
-        line = self._lines.pop(volume, None)
-        if line is not None:
-            line.end()
+    def _give_up(self, to: str) -> bool:
+        """A way is not used any more; false if it is, after all."""
+        with self._lock:
+            if self._lines[to].waiting:
+                return False
+            del self._lines[to]
+            return True
 
     def drain(self, seconds: float) -> None:
         """Give what is queued a chance to leave before the process ends."""
-        for line in list(self._lines.values()):
+        with self._lock:
+            lines = list(self._lines.values())
+        for line in lines:
             line.end()
-        for line in list(self._lines.values()):
+        for line in lines:
             line.thread.join(seconds)
 
 
 class _Line:
     """The way to one peer: a bounded queue and the thread that empties it."""
 
-    def __init__(self, me: Peer, to: str, token: str, directory: Directory) -> None:
-        self._hello = encode(tuple(me))
+    def __init__(
+        self,
+        me: Peer,
+        to: str,
+        token: str,
+        directory: Directory,
+        give_up: Callable[[str], bool],
+    ) -> None:
+        self._hello = encode((me.volume, me.incarnation, to))
         self._to = to
         self._options = flight.FlightCallOptions(headers=[(_HEADER.encode(), token.encode())])
         self._directory = directory
+        self._give_up = give_up
         self._queue: deque[Parcel] = deque(maxlen=QUEUED)
         self._ready = threading.Condition()
         self._ended = False
@@ -158,6 +208,11 @@ class _Line:
         self._writer: Any = None
         self.thread = threading.Thread(target=self._run, name=f"to {to}", daemon=True)
         self.thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait."""
+        return len(self._queue)
 
     def put(self, parcel: Parcel) -> None:
         with self._ready:
@@ -170,12 +225,7 @@ class _Line:
             self._ready.notify()
 
     def _run(self) -> None:
-        while True:
-            with self._ready:
-                self._ready.wait_for(lambda: self._queue or self._ended)
-                if not self._queue:
-                    break
-                parcel = self._queue.popleft()
+        while (parcel := self._next()) is not None:
             try:
                 self._transmit(parcel)
             except FileNotFoundError:
@@ -183,9 +233,20 @@ class _Line:
                 self._disconnect()
             except (pa.ArrowException, OSError) as problem:
                 _log.debug("%s cannot be reached: %s", self._to, problem)
+                self._learn(problem)
                 self._disconnect()
                 self._pause()
         self._disconnect()
+
+    def _next(self) -> Parcel | None:
+        """What is to be sent next; None when this way is over."""
+        while True:
+            with self._ready:
+                used = self._ready.wait_for(lambda: self._queue or self._ended, IDLE_SECONDS)
+                if self._queue:
+                    return self._queue.popleft()
+            if self._ended or (not used and self._give_up(self._to)):
+                return None
 
     def _transmit(self, parcel: Parcel) -> None:
         if self._writer is None and not self._connect():
@@ -200,10 +261,16 @@ class _Line:
         address = self._directory.address_of(self._to)
         if address is None:
             return False
-        self._client = flight.connect(f"grpc://{address[0]}:{address[1]}")
+        self._client = _client(*address)
         descriptor = flight.FlightDescriptor.for_command(self._hello)
         self._writer, _ = self._client.do_put(descriptor, SCHEMA, self._options)
         return True
+
+    def _learn(self, problem: Exception) -> None:
+        """Pass on what a process says that refuses because it is on another volume."""
+        volume = getattr(problem, "extra_info", b"")
+        if volume:
+            self._directory.met(volume.decode())
 
     def _disconnect(self) -> None:
         writer, client = self._writer, self._client
@@ -223,13 +290,20 @@ class _Line:
                 self._queue.popleft()
 
 
-def call(host: str, port: int, token: str, action: str, body: bytes = b"") -> bytes:
+def _client(host: str, port: int) -> Any:
+    return flight.connect(f"grpc://{host}:{port}", generic_options=_CHANNEL)
+
+
+def call(
+    host: str, port: int, token: str, action: str, body: bytes = b"", seconds: float = 5.0
+) -> bytes:
     """Ask a process for something.
 
     Raises:
-        pyarrow.ArrowException: it cannot be reached, or it refuses.
+        pyarrow.ArrowException: it cannot be reached in time, or it refuses.
     """
-    options = flight.FlightCallOptions(headers=[(_HEADER.encode(), token.encode())], timeout=5.0)
-    with flight.connect(f"grpc://{host}:{port}") as client:
+    headers = [(_HEADER.encode(), token.encode())]
+    options = flight.FlightCallOptions(headers=headers, timeout=seconds)
+    with _client(host, port) as client:
         results = list(client.do_action(flight.Action(action, body), options))
     return b"".join(result.body.to_pybytes() for result in results)

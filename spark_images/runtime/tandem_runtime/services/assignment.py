@@ -1,0 +1,41 @@
+"""How a spare learns which pair it belongs to."""
+
+from __future__ import annotations
+
+import threading
+
+from tandem_runtime.volume.volume import Volume
+
+
+class Assignment:
+    """The pair that a spare belongs to, once somebody has named it.
+
+    It stands on the volume, for a process that is started again as a spare.
+    """
+
+    def __init__(self, volume: Volume) -> None:
+        self._volume = volume
+        self._lock = threading.Lock()
+        self.given = threading.Event()
+        self.pair = ""
+        kept = volume.directory / "pair"
+        if kept.exists():
+            self._take(kept.read_text())
+
+    def assign(self, body: bytes) -> bytes:
+        """Take the name of the pair; called from any thread.
+
+        Raises:
+            ValueError: this is another pair's replica already.
+        """
+        pair = body.decode()
+        with self._lock:
+            if self.given.is_set() and pair != self.pair:
+                raise ValueError(f"this is a replica of {self.pair}")
+            self._volume.write_beside("pair", body)
+            self._take(pair)
+        return b""
+
+    def _take(self, pair: str) -> None:
+        self.pair = pair
+        self.given.set()

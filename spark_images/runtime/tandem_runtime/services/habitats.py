@@ -1,0 +1,161 @@
+"""Where a process lives: on one machine under a supervisor, or in a pod.
+
+A habitat gives the process its name, its volume and its surroundings, says where it serves, and
+does what has to be done when it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from tandem.model.names import FLIGHT_PORT, HTTP_PORT
+from tandem.model.states import MemberKind
+from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_REFUSED, EXIT_WIPED
+from tandem_runtime.surroundings.api import in_cluster_access
+from tandem_runtime.surroundings.cluster import ClusterSplit
+from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
+from tandem_runtime.surroundings.port import Surroundings
+from tandem_runtime.surroundings.this_pod import ThisPod, this_pod
+from tandem_runtime.surroundings.through_splits import ThroughSplits
+from tandem_runtime.volume.succession import current_volume, succeed
+from tandem_runtime.volume.volume import Volume
+
+LAST_WORDS_SECONDS = 1.5
+"""How long a process of a completed pipeline can still be asked for its state on one machine."""
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - a pod is reached from outside; what counts wants the token
+
+MOST_LAST_WORDS = 4096
+"""Bytes that Kubernetes passes on of what a container leaves behind."""
+
+_log = logging.getLogger(__name__)
+
+S_co = TypeVar("S_co", bound=Surroundings, covariant=True)
+
+
+class Doors(NamedTuple):
+    """Where a process serves; port 0 lets the system choose."""
+
+    host: str
+    flight: int = 0
+    http: int = 0
+
+
+class Habitat(Protocol[S_co]):
+    """What a program gets from where it lives."""
+
+    name: str
+    doors: Doors
+    volume: Volume
+    """Not claimed yet."""
+
+    def surroundings(self) -> S_co:
+        """What is around; looked at from now on."""
+
+    def rest(self) -> int:
+        """Everything is delivered: what to wait for, and the exit code then."""
+
+    def leave(self, code: int) -> int:
+        """The process ends: see to what follows from its exit code, which is given back."""
+
+
+class OnLaptop:
+    """A place below the pipeline's directory. The supervisor sees to what follows."""
+
+    doors = Doors(LOOPBACK)
+
+    def __init__(self, directory: Path, name: str, volume: str) -> None:
+        self.name = name
+        self.volume = Volume(directory / "volumes" / volume)
+        self._directory = directory
+
+    def surroundings(self) -> Laptop:
+        """The directory."""
+        return Laptop(self._directory, self.volume.id)
+
+    def rest(self) -> int:
+        """Whoever watches shall see it before everybody is gone."""
+        time.sleep(LAST_WORDS_SECONDS)
+        return EXIT_COMPLETED
+
+    def leave(self, code: int) -> int:
+        """Nothing is left to do here."""
+        return code
+
+
+class InPod(Generic[S_co]):
+    """A container that is started again whenever it ends, by and by ever later."""
+
+    doors = Doors(EVERYWHERE, FLIGHT_PORT, HTTP_PORT)
+
+    def __init__(self, pod: ThisPod, look: Callable[[ThisPod, str], S_co]) -> None:
+        """`look` gives the surroundings of the process on a volume."""
+        self.name = pod.name
+        self.volume = Volume(current_volume(pod.home, pod.uid))
+        self._pod = pod
+        self._look = look
+
+    def surroundings(self) -> S_co:
+        """What the API server knows, or the splits."""
+        return self._look(self._pod, self.volume.id)
+
+    def rest(self) -> int:
+        """Being started again would be pointless: stay until asked to go."""
+        asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: asked.set())
+        asked.wait()
+        return 0
+
+    def leave(self, code: int) -> int:
+        """Leave word why this was refused; go on at once where the volume was of no use."""
+        if code == EXIT_REFUSED:
+            self._leave_word()
+        elif code == EXIT_WIPED:
+            successor = succeed(self.volume.directory)
+            _log.info("goes on as %s", successor.name)
+            logging.shutdown()
+            sys.stdout.flush()
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
+        return code
+
+    def _leave_word(self) -> None:
+        refusal = self.volume.directory / "refusal.json"
+        if refusal.exists() and self._pod.termination_log.exists():
+            words = last_words(json.loads(refusal.read_text()))
+            self._pod.termination_log.write_text(words, encoding="utf-8")
+
+
+def last_words(refusal: dict[str, Any]) -> str:
+    """A refusal as a pod tells it, cut so that it is passed on whole."""
+    told = {name: str(refusal.get(name, "")) for name in ("reason", "message", "hint")}
+    while len(text := json.dumps(told).encode()) > MOST_LAST_WORDS:
+        longest = max(told, key=lambda name: len(told[name]))
+        told[longest] = told[longest][: len(told[longest]) * 9 // 10]
+    return text.decode()
+
+
+def habitat_of(kind: str, arguments: argparse.Namespace) -> Habitat[Any]:
+    """Where the arguments say that a process lives."""
+    if not arguments.in_cluster:
+        directory = Path(arguments.dir).absolute()
+        return OnLaptop(directory, arguments.name, arguments.volume)
+    return InPod(this_pod(), _as_split if kind == MemberKind.SPLIT else _as_other)
+
+
+def _as_split(pod: ThisPod, volume: str) -> ClusterSplit:
+    return ClusterSplit(in_cluster_access(pod.root, os.environ), pod, volume)
+
+
+def _as_other(pod: ThisPod, _: str) -> ThroughSplits:
+    return ThroughSplits(pod)

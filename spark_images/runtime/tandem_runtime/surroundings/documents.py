@@ -1,0 +1,33 @@
+"""The document that a pipeline's processes run by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
+
+
+class PipelineUnreadable(Exception):
+    """What stands there is no pipeline that this version understands."""
+
+
+class Document(NamedTuple):
+    """A pipeline, and what else the file says."""
+
+    pipeline: Pipeline
+    beside: dict[str, Any]
+
+
+def read_document(path: Path) -> Document:
+    """Read the file that a pipeline was started with.
+
+    Raises:
+        PipelineUnreadable: it is not a pipeline of this version.
+    """
+    document: Any = json.loads(path.read_text())
+    parsed = parse_pipeline(document.pop("manifest"))
+    if isinstance(parsed, Refusal):
+        raise PipelineUnreadable(f"{path}: {parsed.problems[0]}")
+    return Document(parsed, document)

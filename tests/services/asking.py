@@ -1,0 +1,25 @@
+"""Asks a process over HTTP."""
+
+import http.client
+import json
+from typing import Any
+
+
+def get(port: int, path: str, token: str | None = None, host: str = "127.0.0.1") -> tuple[int, str]:
+    """Status and body of an answer; status 0 if there is none."""
+    connection = http.client.HTTPConnection(host, port, timeout=5)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except (OSError, http.client.HTTPException):
+        return 0, ""
+    finally:
+        connection.close()
+
+
+def state(port: int, token: str, host: str = "127.0.0.1") -> Any:
+    """What a process says of itself; nothing if it does not answer."""
+    status, body = get(port, "/state", token, host)
+    return json.loads(body) if status == 200 else {}

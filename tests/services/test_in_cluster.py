@@ -1,0 +1,188 @@
+"""Whole processes of pods, a split and a merge, against an API server; no Spark."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.local.harness import wait_for
+from tests.services.asking import get, state
+from tests.surroundings.fake_api import LEASES, PODS, FakeApi, pod
+from tests.surroundings.pods_around import PIPELINE_TOKEN, environment, furnish, mount
+
+from tandem.model.names import HTTP_PORT, PLACE_ANNOTATION
+from tandem.routing.codec import to_bytes
+from tandem.routing.function import RoutingFunction
+from tandem_runtime.protocol.data import Generation, Intent, Stream
+
+PROGRAM = Path(__file__).with_name("pod_program.py")
+KEYS = (to_bytes(RoutingFunction.plain(["pair-0"])), "pair-0")
+INTENT = Intent(1, (Generation(1, (("pair-0", KEYS),)),), 1, (Stream("s", ("s/0",)),))
+MOST_KIB = 200 * 1024
+
+
+class Pod:
+    """A pod whose container a test starts again, as its node would."""
+
+    def __init__(self, world: "World", uid: str, kind: str, *arguments: str) -> None:
+        number = len(world.pods) + 1
+        process = os.getpid()
+        # Of this test run alone: the ports are the same in all pods.
+        self.host = f"127.{2 + process % 250}.{process // 250 % 250}.{number}"
+        self.uid, self.kind = uid, kind
+        self.root = world.directory / uid
+        self.this = mount(self.root, uid, kind, self.host)
+        self.api = world.api
+        self.api.access(self.root)
+        self.command = [sys.executable, str(PROGRAM), kind, "--in-cluster", *arguments]
+        self.environment = {
+            **os.environ,
+            **environment(self.this, self.api),
+            "TANDEM_TEST_SPLITS": str(world.splits),
+        }
+        self.log = self.root / "log"
+        self.process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            return subprocess.Popen(self.command, env=self.environment, stdout=log, stderr=log)
+
+    def document(self, **changes: Any) -> dict[str, Any]:
+        return pod(self.uid, self.kind, host=self.host, **changes)
+
+    def restart(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process = self._start()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def state(self) -> Any:
+        return state(HTTP_PORT, PIPELINE_TOKEN, self.host)
+
+    def page(self, path: str) -> int:
+        return get(HTTP_PORT, path, host=self.host)[0]
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        wait_for(lambda: condition() or self.process.poll() is not None, 40)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def volume(self) -> str:
+        return str(self.state().get("volume", ""))
+
+    def lead(self) -> Any:
+        return self.state().get("split", {}).get("lead") or {}
+
+    def is_active(self) -> bool:
+        return bool(self.state().get("merge", {}).get("active"))
+
+    def kib(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+        return int(line.split()[1])
+
+
+class World:
+    """A namespace with a pipeline's pods."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.splits = directory / "splits"
+        self.splits.write_text("")
+        self.api = FakeApi()
+        self.pods: list[Pod] = []
+        furnish(self.api, intent=INTENT)
+
+    def start(self, uid: str, kind: str, *arguments: str) -> Pod:
+        made = Pod(self, uid, kind, *arguments)
+        self.pods.append(made)
+        self.api.put(PODS, made.document())
+        if kind == "split":
+            with self.splits.open("a") as known:
+                known.write(f"{made.host}\n")
+        return made
+
+    def place(self) -> Any:
+        """What the register says."""
+        annotations = self.api.get(LEASES, "p-register")["metadata"].get("annotations", {})
+        return json.loads(annotations.get(PLACE_ANNOTATION, "{}"))
+
+    def end(self) -> None:
+        for each in self.pods:
+            each.end()
+        self.api.stop()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.end()
+
+
+def test_a_split_leads_and_a_merge_finds_it_also_while_the_server_is_silent(world: World) -> None:
+    split = world.start("s", "split")
+    merge = world.start("m", "merge", "--slot", "0")
+    split.wait_for(lambda: split.lead().get("merges") == {"0": "m.0"})
+    merge.wait_for(merge.is_active)
+    assert world.api.get(LEASES, "p-register")["spec"]["holderIdentity"] == "s.0"
+    for each in (split, merge):
+        assert [each.page(path) for path in ("/healthz", "/readyz", "/metrics")] == [200] * 3
+        assert each.page("/state") == 401
+        assert each.kib() < MOST_KIB
+
+    world.api.change(silent=True, cut=1)
+    merge.restart()
+    merge.wait_for(merge.is_active)
+    assert (merge.volume(), merge.state()["incarnation"]) == ("m.0", 2)
+    assert [each.page("/readyz") for each in (split, merge)] == [200, 200]
+    world.api.change(silent=False)
+
+    merge.process.send_signal(signal.SIGTERM)
+    assert merge.process.wait(20) == 0
+    split.process.send_signal(signal.SIGINT)
+    assert split.process.wait(20) == 0
+
+
+def test_a_split_goes_on_where_it_was_or_anew_if_its_pod_was_given_up(world: World) -> None:
+    split = world.start("s", "split")
+    split.wait_for(lambda: split.lead().get("term") == 1)
+    split.restart()
+    split.wait_for(lambda: split.lead().get("term") == 2)
+    assert (split.volume(), split.state()["incarnation"]) == ("s.0", 2)
+
+    first = split.process.pid
+    world.api.put(PODS, split.document(pipeline="none"))
+    wait_for(lambda: not (split.this.home / "s.0").exists())
+    split.wait_for(lambda: split.page("/healthz") == 200 and split.volume() == "s.1")
+    assert split.page("/readyz") == 503
+    world.api.put(PODS, split.document())
+    split.wait_for(lambda: split.page("/readyz") == 200)
+    assert (split.volume(), split.process.pid) == ("s.1", first)
+
+
+def test_the_buddy_leads_on_when_the_lead_is_deleted_although_its_process_runs(
+    world: World,
+) -> None:
+    splits = {
+        f"{each.uid}.0": each for each in (world.start("a", "split"), world.start("b", "split"))
+    }
+    wait_for(lambda: world.place().get("buddy"), 40)
+    before = world.place()
+    lead, buddy = splits[before["lead"]], splits[before["buddy"]]
+    world.api.delete(PODS, lead.this.name)
+    wait_for(lambda: world.place()["lead"] == before["buddy"], 40)
+    assert world.place()["term"] == before["term"] + 1
+    buddy.wait_for(lambda: buddy.lead().get("term") == before["term"] + 1)
+    lead.wait_for(lambda: lead.page("/readyz") == 503)
+    assert lead.process.poll() is None
+    assert buddy.volume() == before["buddy"]

@@ -1,0 +1,189 @@
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.services.asking import get, state
+from tests.services.test_node import Around, Scripted
+
+from tandem_runtime.protocol.data import Peer
+from tandem_runtime.protocol.effects import Effect, Exit
+from tandem_runtime.protocol.messages import TakeLead
+from tandem_runtime.services.habitats import Doors
+from tandem_runtime.services.node import Node
+from tandem_runtime.services.process import LOOP_STUCK_MS, Process, main, settings_of
+from tandem_runtime.surroundings.port import Card
+from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.flight import Parcel, Post
+
+
+class Told(Around):
+    """Surroundings that remember the card, and listen to one volume alone."""
+
+    card: Card
+    closed = False
+
+    def announce(self, card: Card) -> None:
+        self.card = card
+
+    def admits(self, volume: str) -> bool:
+        return volume == "friend"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Home:
+    """A habitat that the test changes."""
+
+    name, doors = "merge-0", Doors("127.0.0.1")
+
+    def __init__(self, directory: Path) -> None:
+        self.volume = Volume(directory / "merge-0.a")
+        self.around = Told()
+        self.resting: Callable[[], None] = lambda: None
+
+    def surroundings(self) -> Told:
+        return self.around
+
+    def rest(self) -> int:
+        self.resting()
+        return 17
+
+    def leave(self, code: int) -> int:
+        return code
+
+
+class To:
+    """Knows the one process there is."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def address_of(self, volume: str) -> tuple[str, int] | None:
+        return "127.0.0.1", self._port
+
+    def met(self, volume: str) -> None: ...
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    made = Home(tmp_path)
+    yield made
+    made.volume.release()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def node_of(process: Process[Told], answer: Callable[[object], list[Effect]], ticks: int) -> Node:
+    machine = Scripted(answer, ticks)
+    return Node(machine, process.volume, process.surroundings, process.post, process.settings)
+
+
+def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
+    process = Process("merge", home)
+    process.serve(lambda: {"merge": {"slot": 0}}, process.is_running)
+    port = home.around.card.http_port
+    assert get(port, "/healthz")[0] == 200
+    assert get(port, "/readyz")[0] == 503
+    told = state(port, "t")
+    assert (told["kind"], told["name"], told["volume"]) == ("merge", "merge-0", "merge-0.a")
+    assert told["merge"] == {"slot": 0}
+    process._server.shutdown()
+
+
+def test_readiness_is_what_was_said_last(home: Home) -> None:
+    process = Process("replica", home)
+    process.serve(dict, lambda: False)
+    port = home.around.card.http_port
+    assert get(port, "/readyz")[0] == 503
+    process.serve(dict, lambda: True, "pair-0")
+    assert home.around.card == home.around.card._replace(pair="pair-0", http_port=port)
+    assert get(port, "/readyz")[0] == 200
+    process._server.shutdown()
+
+
+def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
+    process = Process("merge", home)
+    process.serve(dict, process.is_running)
+    heard: list[object] = []
+    done = TakeLead(-1)
+
+    def answer(message: object) -> list[Effect]:
+        if isinstance(message, TakeLead):
+            heard.append(message)
+        return [Exit("heard")] if message == done else []
+
+    node = node_of(process, answer, 10**6)
+    posts = [Post(Peer(name, 1), "t", To(home.around.card.port)) for name in ("stranger", "friend")]
+    tick = node.machine.tick
+
+    def talking(now: int) -> list[Effect]:
+        posts[0].send("merge-0.a", Parcel(TakeLead(1)))
+        posts[1].send("merge-0.a", Parcel(TakeLead(2) if len(heard) < 3 else done))
+        return tick(now)
+
+    node.machine.tick = talking  # type: ignore[method-assign]
+    assert process.run(node) == 0
+    assert set(heard) == {TakeLead(2), done}
+    for post in posts:
+        post.drain(5)
+    process._server.shutdown()
+
+
+def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
+    process = Process("split", home)
+    process.serve(dict, process.is_running)
+    node = node_of(process, lambda _: [Exit("completed")], 10**6)
+    seen: list[int] = []
+
+    def look() -> None:
+        node.turned_at -= 2 * LOOP_STUCK_MS
+        seen.extend(get(home.around.card.http_port, page)[0] for page in ("/healthz", "/readyz"))
+
+    home.resting = look
+    assert process.run(node) == 17
+    assert seen == [200, 200]
+    assert home.around.closed
+    assert (home.volume.directory / "clean").exists()
+    process._server.shutdown()
+
+
+def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
+    process = Process("split", home)
+    process.serve(dict, process.is_running)
+    seen: list[int] = []
+
+    def stuck(_: object) -> list[Effect]:
+        node.turned_at -= 2 * LOOP_STUCK_MS
+        seen.extend(get(home.around.card.http_port, page)[0] for page in ("/healthz", "/readyz"))
+        return [Exit("seen")]
+
+    node = node_of(process, stuck, 10**6)
+    assert process.run(node) == 0
+    assert seen == [503, 503]
+    process._server.shutdown()
+
+
+def test_how_much_silence_is_much_the_surroundings_say() -> None:
+    assert settings_of(Told().pipeline, 5000).silence == 5000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--dir", "d", "--name", "n"],
+        ["--in-cluster", "--dir", "d"],
+        ["--in-cluster", "--dir", "d", "--name", "n", "--volume", "v"],
+    ],
+)
+def test_a_program_lives_either_in_a_pod_or_on_a_volume(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tandem-split", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main("split", lambda _: None, lambda *_: 0)
+    assert end.value.code == 2

@@ -1,0 +1,60 @@
+"""A pipeline's pods on loopback addresses: their mounts, their objects, their surroundings."""
+
+import base64
+import json
+from pathlib import Path
+
+from tests.surroundings.fake_api import LEASES, MAPS, NAMESPACE, PODS, FakeApi, lease, pod
+from tests.surroundings.test_laptop import MANIFEST
+
+from tandem.model import names
+from tandem_runtime.protocol.data import Intent
+from tandem_runtime.surroundings.this_pod import ThisPod
+from tandem_runtime.wire.codec import encode
+
+PIPELINE_TOKEN = "of-the-pipeline"  # noqa: S105 - of this test's own pods
+UID = "7d1f4d3e"
+
+
+def mount(root: Path, uid: str, kind: str = "split", host: str = "127.0.0.1") -> ThisPod:
+    """The file system of a pod, below `root`."""
+    files = {
+        names.PIPELINE_FILE: json.dumps({"manifest": MANIFEST, "uid": UID}),
+        names.TOKEN_FILE: f"{PIPELINE_TOKEN}\n",
+        names.TERMINATION_FILE: "",
+    }
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (root / names.VOLUME_MOUNT).mkdir(parents=True, exist_ok=True)
+    return ThisPod(f"{kind}-{uid}", uid, NAMESPACE, f"node-{uid}", host, root)
+
+
+def environment(this: ThisPod, api: FakeApi) -> dict[str, str]:
+    """What a container of a pod is given."""
+    return {
+        names.POD_NAME_VARIABLE: this.name,
+        names.POD_UID_VARIABLE: this.uid,
+        names.NAMESPACE_VARIABLE: this.namespace,
+        names.NODE_VARIABLE: this.node,
+        names.POD_IP_VARIABLE: this.host,
+        "TANDEM_ROOT": str(this.root),
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(api.port),
+    }
+
+
+def put_intent(api: FakeApi, intent: Intent) -> None:
+    """Write the intent as the operator does."""
+    content = base64.b64encode(encode(intent)).decode()
+    metadata = {"name": names.intent_name("p"), "uid": "of-the-intent"}
+    api.put(MAPS, {"metadata": metadata, "binaryData": {names.INTENT_KEY: content}})
+
+
+def furnish(api: FakeApi, *uids: str, intent: Intent | None = None) -> None:
+    """What the operator has made: register, intent, splits."""
+    api.put(LEASES, lease())
+    put_intent(api, intent or Intent(1, (), 1, ()))
+    for uid in uids:
+        api.put(PODS, pod(uid))
