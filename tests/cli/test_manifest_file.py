@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.repeatable import thorough
 
 from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
 from tandem.model.problems import Fault
@@ -78,6 +79,7 @@ def test_what_is_not_yaml_is_reported_with_its_line(text: str, line: int) -> Non
     assert loaded.position.line == line
 
 
+@thorough(100)
 @given(st.text(alphabet="ab:-{}[]&*!<'\"|>#\n ,?0", max_size=30))
 def test_any_text_is_loaded_or_reported(text: str) -> None:
     load_manifests(text)

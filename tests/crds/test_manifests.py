@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.crds.definition import SCHEMA, defaulted, refusals
 from tests.manifests.orders import EVERYTHING, manifest
+from tests.repeatable import thorough
 
 from tandem.model.pipeline import Pipeline, parse_pipeline, pipeline_document
 
@@ -69,6 +70,7 @@ def accepted(data: dict[str, Any]) -> tuple[bool, bool]:
     return isinstance(parse_pipeline(data), Pipeline), not refusals(data)
 
 
+@thorough(100)
 @given(text=DURATIONS | NEAR)
 def test_durations_are_judged_as_by_the_model(text: str) -> None:
     watermark = {"column": "at", "delay": text}
@@ -81,6 +83,7 @@ def test_durations_are_judged_as_by_the_model(text: str) -> None:
         assert server is model or ("d" in text and server)
 
 
+@thorough(100)
 @given(text=SIZES)
 def test_sizes_are_judged_as_by_the_model(text: str) -> None:
     for data in (manifest(epoch={"maxBytes": text}), manifest(spark={"memory": text})):

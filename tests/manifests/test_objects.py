@@ -7,6 +7,7 @@ from hypothesis import given
 from tests.manifests.api_fields import unknown_fields
 from tests.manifests.orders import ORDERS, orders
 from tests.manifests.pod_security import violations
+from tests.repeatable import thorough
 
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
@@ -29,6 +30,7 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return selector.items() <= labels.items()
 
 
+@thorough(60)
 @given(order=orders())
 def test_names_are_valid_and_differ(order: Order) -> None:
     assert len(order.name) <= MOST_NAME
@@ -39,6 +41,7 @@ def test_names_are_valid_and_differ(order: Order) -> None:
         assert len(name) <= 57
 
 
+@thorough(60)
 @given(order=orders())
 def test_everything_goes_away_with_the_pipeline(order: Order) -> None:
     for made in everything(order):
@@ -50,6 +53,7 @@ def test_everything_goes_away_with_the_pipeline(order: Order) -> None:
         assert "finalizers" not in metadata
 
 
+@thorough(60)
 @given(order=orders())
 def test_every_pod_passes_the_restricted_standard(order: Order) -> None:
     for made in workloads(order):
@@ -71,6 +75,7 @@ def test_the_checker_of_the_standard_finds_what_it_forbids() -> None:
     assert violations({**pod, "containers": []}) == ["hostPID", "volume a: hostPath"]
 
 
+@thorough(60)
 @given(order=orders())
 def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Order) -> None:
     made = workloads(order)
@@ -83,6 +88,7 @@ def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Orde
         assert (spread["maxSkew"], spread["whenUnsatisfiable"]) == (1, "DoNotSchedule")
 
 
+@thorough(60)
 @given(order=orders())
 def test_budgets_keep_one_of_a_pair(order: Order) -> None:
     budgets = {
@@ -104,6 +110,7 @@ def test_budgets_keep_one_of_a_pair(order: Order) -> None:
     assert not budgets
 
 
+@thorough(60)
 @given(order=orders())
 def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: Order) -> None:
     for made in workloads(order):
@@ -120,6 +127,7 @@ def test_kubernetes_knows_every_field(name: str) -> None:
         assert unknown_fields(made) == []
 
 
+@thorough(60)
 @given(order=orders())
 def test_no_part_of_an_object_is_shared_with_another(order: Order) -> None:
     seen: set[int] = set()

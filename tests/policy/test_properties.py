@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.world import LIMITS, NAMES, World
+from tests.repeatable import thorough
 
 from tandem.model.pipeline import parse_status, status_document
 from tandem.model.states import EventReason
@@ -63,7 +64,7 @@ def live(world: World, actions: list[Action], check: Callable[[World], Any]) -> 
         check(world)
 
 
-@settings(deadline=None, max_examples=60)
+@thorough(60)
 @given(lives)
 def test_a_pairs_last_copy_is_never_given_up(actions: list[Action]) -> None:
     def state_is_kept(world: World) -> None:
@@ -72,7 +73,7 @@ def test_a_pairs_last_copy_is_never_given_up(actions: list[Action]) -> None:
     live(whole(), actions, state_is_kept)
 
 
-@settings(deadline=None, max_examples=60)
+@thorough(60)
 @given(lives)
 def test_a_pair_has_one_primary_which_held_the_state_when_it_became_it(
     actions: list[Action],
@@ -89,7 +90,7 @@ def test_a_pair_has_one_primary_which_held_the_state_when_it_became_it(
             assert world.memory.pair(each.pair).primary == each.volume
 
 
-@settings(deadline=None, max_examples=60)
+@thorough(60)
 @given(lives)
 def test_events_of_a_failure_come_in_order(actions: list[Action]) -> None:
     world = whole()
@@ -106,7 +107,7 @@ def test_events_of_a_failure_come_in_order(actions: list[Action]) -> None:
     assert world.memory.totals.counters.take_overs == len(take_overs)
 
 
-@settings(deadline=None, max_examples=60)
+@thorough(60)
 @given(lives)
 def test_nothing_new_is_said_when_nothing_has_changed(actions: list[Action]) -> None:
     def says_it_once(world: World) -> None:
@@ -122,7 +123,7 @@ def test_nothing_new_is_said_when_nothing_has_changed(actions: list[Action]) -> 
     live(whole(), actions, says_it_once)
 
 
-@settings(deadline=None, max_examples=40)
+@thorough(40)
 @given(lives)
 def test_left_in_peace_everything_is_whole_again(actions: list[Action]) -> None:
     world = whole()
@@ -141,7 +142,7 @@ def test_left_in_peace_everything_is_whole_again(actions: list[Action]) -> None:
     assert len(world.full) == 4
 
 
-@settings(deadline=None, max_examples=40)
+@thorough(40)
 @given(lives)
 def test_every_status_can_be_read_back_and_times_only_change_with_the_condition(
     actions: list[Action],

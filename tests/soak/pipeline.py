@@ -132,7 +132,8 @@ class Rows:
         """The highest number of a first row among the files that a split has open; else 0."""
         splits = [run.process_of(f"split-{number}") for number in range(SPLITS)]
         opened = [path for pid in splits if pid is not None for path in _open_files(pid)]
-        return max((int(path.stem) for path in opened if self._data in path.parents), default=0)
+        files = [path for path in opened if path.suffix == ".json" and self._data in path.parents]
+        return max((int(path.stem) for path in files), default=0)
 
 
 def _open_files(pid: int) -> Iterator[Path]:

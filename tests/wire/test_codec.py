@@ -3,6 +3,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.repeatable import thorough
 
 from tandem_runtime.protocol.book import Book, Lane, Seat
 from tandem_runtime.protocol.data import Header, Intent, LaneId, Mark, Span
@@ -19,6 +20,7 @@ plain = st.recursive(
 )
 
 
+@thorough(100)
 @given(plain)
 def test_plain_values_come_back_as_they_were(value: object) -> None:
     assert decode(encode(value)) == value
@@ -59,6 +61,7 @@ def test_other_bytes_are_refused_when_read(form: bytes) -> None:
         decode(form)
 
 
+@thorough(100)
 @given(st.binary(max_size=200))
 def test_random_bytes_never_do_more_than_be_refused(form: bytes) -> None:
     with contextlib.suppress(Undecodable):
