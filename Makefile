@@ -8,6 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SET_UP := .venv/.set-up
 LAPTOP_TESTS := tests/examples tests/laptop tests/soak
+CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
 heading = @printf '\n== %s\n' "$(1)"
 
@@ -32,7 +33,7 @@ $(SET_UP): pyproject.toml requirements.lock
 	    exit 1; \
 	  fi; }
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev,spark]'
+	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev,operator,spark]'
 	@touch $@
 
 .PHONY: java
@@ -71,7 +72,7 @@ layers: $(SET_UP) ## Who may import whom (import-linter)
 .PHONY: unit
 unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%)
+	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%) $(CLUSTER_TESTS:%=--ignore=%)
 
 .PHONY: laptop
 laptop: java ## Whole pipelines on this machine: examples, failures, a short soak (pytest)

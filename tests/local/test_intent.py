@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
+from tandem.intent import first_intent, with_primaries
 from tandem.local.directory import DirectoryRefused
-from tandem.local.intent import first_intent, read_intent, with_primaries, write_intent
+from tandem.local.intent import read_intent, write_intent
 from tandem.local.roster import roster_of
 from tandem.model.states import MemberKind
 from tandem.routing.codec import to_bytes

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.local.harness import wait_for
 
-from tandem.local.observe import Watch
+from tandem.local.observe import by_card
+from tandem.watch import Watch
 
 PID = 4711
+WORD = "open sesame"
 
 
 class Member:
@@ -21,7 +23,9 @@ class Member:
 
         class Answers(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self.send_response(member.health if self.path == "/healthz" else 200)
+                known = self.headers["Authorization"] == f"Bearer {WORD}"
+                well = member.health if self.path == "/healthz" else 200
+                self.send_response(well if known else 401)
                 self.end_headers()
                 self.wfile.write(member.body)
 
@@ -51,7 +55,7 @@ def member(tmp_path: Path) -> Iterator[Member]:
 
 @pytest.fixture
 def watch(member: Member) -> Iterator[Watch]:
-    made = Watch(member.card, PID)
+    made = Watch("v", by_card(member.card, PID), WORD)
     yield made
     made.stop()
 
@@ -84,8 +88,8 @@ def test_a_member_that_is_not_well_counts_as_silent(
 def test_the_card_of_another_process_is_not_taken_for_this_ones(tmp_path: Path) -> None:
     member = Member(tmp_path / "v.json")
     member.announce(PID + 1)
-    watch = Watch(member.card, PID)
-    missing = Watch(tmp_path / "missing.json", PID)
+    watch = Watch("v", by_card(member.card, PID), WORD)
+    missing = Watch("missing", by_card(tmp_path / "missing.json", PID), WORD)
     member.announce(PID)
     wait_for(lambda: watch.look().heard is not None)
     assert missing.look().heard is None

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tandem.local import files
 from tandem.local.directory import Directory, DirectoryRefused, give_up_volume
-from tandem.local.observe import Look, Watch
+from tandem.local.observe import by_card
 from tandem.local.processes import Child, end_leftovers, mark_of
 from tandem.local.roll import Roll, from_json, to_json
 from tandem.policy.snapshot import REFUSED, Complaint, Life, Member, Place
+from tandem.watch import Look, Watch
 
 Command = Callable[[Path, Place, str], list[str]]
 """The command line of a member on a volume, in a pipeline's directory."""
@@ -79,10 +80,13 @@ class Crew:
         if name != self._roll.lead:
             self._save(self._roll.led_by(name))
 
-    def heard(self, name: str) -> float | None:
-        """When a member last answered."""
-        watch = self._seats[name].watch
-        return watch.look().heard if watch is not None else None
+    def fresh(self, now: float, seconds: float) -> frozenset[str]:
+        """The places whose processes have answered within so many seconds."""
+        return frozenset(
+            name
+            for name, seat in self._seats.items()
+            if seat.watch is not None and seat.watch.look().is_fresh(now, seconds)
+        )
 
     def _member(self, place: Place) -> Member:
         seat, volume = self._seats[place.name], self._roll.entry(place.name).volume
@@ -217,7 +221,8 @@ class Crew:
         seat = self._seats[name]
         if seat.watch is not None:
             seat.watch.stop()
-        watch = Watch(self._directory.card_of(volume), child.pid)
+        where = by_card(self._directory.card_of(volume), child.pid)
+        watch = Watch(name, where, self._directory.token())
         self._seats[name] = _Seat(child, watch, seat.run + 1)
         self._save(self._roll.running(name, child.pid))
 

@@ -1,5 +1,6 @@
 """The places of a pipeline on one machine."""
 
+from tandem.intent import pair_names
 from tandem.model.spec import Spec
 from tandem.model.states import MemberKind
 from tandem.policy.snapshot import Place
@@ -7,11 +8,6 @@ from tandem.policy.snapshot import Place
 _TWINS = ("a", "b")
 _MERGES_PER_SLOT = 2
 """One delivers, one stands by."""
-
-
-def pair_names(spec: Spec) -> tuple[str, ...]:
-    """The names of the pairs of the first generation."""
-    return tuple(f"pair-{number}" for number in range(spec.pairs.count))
 
 
 def roster_of(spec: Spec) -> tuple[Place, ...]:

@@ -11,15 +11,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tandem.intent import first_intent, with_primaries
 from tandem.local import files
 from tandem.local.crew import Assign, Command, Crew
 from tandem.local.directory import Directory, read_status
 from tandem.local.ending import End, Ending, Stop
-from tandem.local.intent import first_intent, read_intent, with_primaries, write_intent
+from tandem.local.intent import read_intent, write_intent
 from tandem.local.picture import Event, Picture
 from tandem.local.processes import may_give_way
 from tandem.local.rates import Rate
@@ -40,11 +41,9 @@ from tandem.policy.decisions import (
     Start,
 )
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, PairMemory
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem.policy.memory import remembered
+from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status import at_rest, status_of, with_rows_out
-from tandem.policy.totals import Totals
-from tandem_runtime.protocol.data import Intent
 
 TURN = 0.2
 """Seconds between two looks."""
@@ -102,7 +101,9 @@ class Supervisor:
         self._crew = Crew(directory, roster_of(pipeline.spec), ports.command, ports.assign)
         self._intent = read_intent(directory.intent) or first_intent(pipeline)
         self._status = read_status(directory) or Status()
-        self._memory = _remembered(self._intent, self._status)
+        # All processes start anew, so how far a recovery was does not matter.
+        shown = replace(self._status, pairs=())
+        self._memory = remembered(dict(self._intent.primaries), shown)
         self._events: deque[Event] = deque(maxlen=EVENTS_SHOWN)
         self._rates = Rate(), Rate()
         self._halted: Complaint | None = None
@@ -183,17 +184,7 @@ class Supervisor:
     # --- observe ------------------------------------------------------------------------------
 
     def _look(self, now: float) -> Snapshot:
-        members = self._crew.members()
-        leads = [member for member in members if self._leads(member, now)]
-        if not leads:
-            return Snapshot(now, members)
-        lead = max(leads, key=_term)
-        return Snapshot(now, members, lead.report.lead if lead.report else None, lead.volume)
-
-    def _leads(self, member: Member, now: float) -> bool:
-        heard = self._crew.heard(member.name)
-        fresh = heard is not None and now - heard < FRESH and member.life is Life.UP
-        return fresh and member.report is not None and member.report.lead is not None
+        return Snapshot.taken(now, self._crew.members(), self._crew.fresh(now, FRESH))
 
     # --- record -------------------------------------------------------------------------------
 
@@ -299,17 +290,6 @@ class Supervisor:
     def _write_status(self) -> None:
         content = json.dumps(status_document(self._status), indent=1)
         files.write(self._directory.status, content.encode())
-
-
-def _remembered(intent: Intent, status: Status) -> Memory:
-    """What outlives a supervisor: roles in the intent, totals in the status."""
-    pairs = {pair: PairMemory(primary=volume) for pair, volume in intent.primaries}
-    return Memory(pairs=pairs, totals=Totals(status.counters))
-
-
-def _term(member: Member) -> int:
-    lead = member.report.lead if member.report is not None else None
-    return lead.term if lead is not None else 0
 
 
 def _wall_clock() -> str:

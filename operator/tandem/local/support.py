@@ -1,28 +1,12 @@
-"""What a manifest may ask for that cannot be done on one machine yet."""
+"""What a manifest may ask for that cannot be done on one machine."""
 
-from collections.abc import Iterator
-
+from tandem import support
 from tandem.model.pipeline import Pipeline
-from tandem.model.problems import Path, path_text
-from tandem.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
-
-_KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink: "kafka"}
 
 
 def unsupported(pipeline: Pipeline) -> list[str]:
     """Sentences about each such thing, with the field and what to do instead."""
-    return [f"{path_text(path)}: {what}" for path, what in _unsupported(pipeline)]
-
-
-def _unsupported(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
-    spec = pipeline.spec
-    for number, stream in enumerate(spec.streams):
-        if type(stream.source) in _KINDS:
-            source: Path = ("spec", "streams", number, "source", _KINDS[type(stream.source)])
-            yield source, "cannot be read on one machine yet; use files or generator"
-    for number, sink in enumerate(spec.sinks):
-        if type(sink.target) in _KINDS:
-            target: Path = ("spec", "sinks", number, _KINDS[type(sink.target)])
-            yield target, "cannot be written to from one machine yet; use files or console"
-    if spec.suspend:
-        yield ("spec", "suspend"), "cannot be done on one machine; stop `tandem run` instead"
+    found = support.unsupported(pipeline)
+    if pipeline.spec.suspend:
+        found.append("spec.suspend: cannot be done on one machine; stop `tandem run` instead")
+    return found

@@ -4,35 +4,18 @@ from collections.abc import Iterable, Iterator
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from tandem.local.console import ConsoleTail
 from tandem.local.picture import Event, Picture
+from tandem.member_table import COLOURS, UNEASY, draw_members, titles_by_state
 from tandem.model.quantities import Duration
-from tandem.model.states import MemberKind, MemberState, PairState, Phase, Role
-from tandem.model.status import Member as MemberStatus
-from tandem.model.status import PairStatus, Status
+from tandem.model.states import PairState
+from tandem.model.status import PairStatus
 from tandem.policy.snapshot import Snapshot
 
 LINE_EVERY = 5.0
 """Seconds between two lines where no table can be drawn."""
-
-_GOOD, _UNEASY, _BAD = "green", "yellow", "red"
-_COLOURS: dict[str, str] = {
-    MemberState.RUNNING: _GOOD,
-    MemberState.STANDBY: _GOOD,
-    MemberState.STARTING: _UNEASY,
-    MemberState.CATCHING_UP: _UNEASY,
-    MemberState.SILENT: _BAD,
-    MemberState.GONE: _BAD,
-    PairState.PAIRED: _GOOD,
-    PairState.ALONE: _UNEASY,
-    PairState.DOWN: _BAD,
-    Phase.RUNNING: _GOOD,
-    Phase.COMPLETED: _GOOD,
-    Phase.HALTED: _BAD,
-}
 
 
 class LiveTable:
@@ -54,7 +37,7 @@ class LiveTable:
 
     def warn(self, text: str) -> None:
         """Print it above the table."""
-        self._console.print(Text(text, style=_UNEASY))
+        self._console.print(Text(text, style=UNEASY))
 
     def close(self) -> None:
         """Leave the last table where it is."""
@@ -101,50 +84,18 @@ def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | L
 def draw(picture: Picture) -> RenderableType:
     """The whole picture."""
     events = [Text(event_line(event), style="dim") for event in picture.events]
-    return Group(_headline(picture), draw_members(picture.status, picture), *events)
+    members = draw_members(
+        picture.status, titles_by_state(picture.status, picture.lead), _epochs(picture.snapshot)
+    )
+    return Group(_headline(picture), members, *events)
 
 
-def draw_members(status: Status, picture: Picture | None = None) -> Table:
-    """Splits, pairs with their replicas, merges and spares; epochs only with a picture."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("", "member", "role", "state", "epoch", "pid"):
-        table.add_column(column, justify="right" if column in {"epoch", "pid"} else "left")
-    pairs = {pair.name: pair for pair in status.pairs}
-    shown: set[str] = set()
-    for member in status.members:
-        group = Text("")
-        if member.pair is not None and member.pair not in shown:
-            shown.add(member.pair)
-            state = pairs[member.pair].state if member.pair in pairs else ""
-            group = Text.assemble(f"{member.pair} ", (str(state), _COLOURS.get(state, "")))
-        table.add_row(
-            group,
-            member.name,
-            _role(member, picture.lead if picture is not None else None),
-            Text(member.state, style=_COLOURS.get(member.state, "")),
-            _epoch(member, picture.snapshot if picture is not None else None),
-            str(member.pid or ""),
-        )
-    return table
-
-
-def _role(member: MemberStatus, lead: str | None) -> Text:
-    if member.role is not None:
-        return Text(member.role, style="bold" if member.role is Role.PRIMARY else "")
-    if member.kind is MemberKind.SPLIT and member.name == lead:
-        return Text("lead", style="bold")
-    if member.kind is MemberKind.MERGE and member.state is MemberState.RUNNING:
-        return Text("active", style="bold")
-    return Text("")
-
-
-def _epoch(member: MemberStatus, snapshot: Snapshot | None) -> str:
-    if snapshot is None:
-        return ""
-    seen = snapshot.named(member.name)
-    if seen.merge is not None:
-        return str(seen.merge.delivered)
-    return str(seen.replica.committed) if seen.replica is not None else ""
+def _epochs(snapshot: Snapshot) -> dict[str, int]:
+    """What each merge has delivered and each replica committed, by name."""
+    members = snapshot.members
+    delivered = {each.name: each.merge.delivered for each in members if each.merge is not None}
+    committed = {each.name: each.replica.committed for each in members if each.replica is not None}
+    return committed | delivered
 
 
 def _headline(picture: Picture) -> Text:
@@ -152,7 +103,7 @@ def _headline(picture: Picture) -> Text:
     return Text.assemble(
         (picture.name, "bold"),
         "  ",
-        (status.phase, _COLOURS.get(status.phase, _UNEASY)),
+        (status.phase, COLOURS.get(status.phase, UNEASY)),
         "  ",
         "  ".join(_facts(picture)),
     )

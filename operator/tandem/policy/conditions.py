@@ -7,8 +7,9 @@ from tandem.model.states import ConditionStatus, ConditionType, MemberKind, Pair
 from tandem.model.status import Condition
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
+from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import ended_how, next_start
-from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,13 @@ class Background:
     """The time of the snapshot, ISO 8601 in UTC."""
     limits: Limits
     one_machine: bool
-    """Whether all members share one machine by design."""
+    """Whether all members share one machine by design. On a cluster Kubernetes starts them."""
     halted: Complaint | None = None
-    """What the pipeline was stopped for."""
+    """What the pipeline cannot go on for."""
+    trouble: Complaint | None = None
+    """Why something that was asked for could not be done; the pipeline goes on as it was."""
+    suspended: bool = False
+    """Whether sources pause as asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ def conditions_of(
         _catching_up(states),
         Statement(ConditionType.REBALANCING, False, "NoChange"),
         _vulnerable(snapshot),
-        _co_located(background),
+        _co_located(snapshot, background),
         _data_lost(memory),
     ]
     known = {condition.type: condition for condition in before}
@@ -83,15 +88,25 @@ def _ready(
     if background.halted is not None:
         why = background.halted
         return Statement(kind, False, why.reason, f"{why.message} {why.hint}".strip())
+    missing = _missing(snapshot, states)
+    trouble = background.trouble
+    return Statement(
+        kind,
+        missing is None,
+        trouble.reason if trouble is not None else missing or "Running",
+        "; ".join(_troubles(snapshot, memory, background)),
+    )
+
+
+def _missing(snapshot: Snapshot, states: Mapping[str, PairState]) -> str | None:
+    """What keeps rows from going through."""
     if snapshot.lead is None:
-        return Statement(kind, False, "NoLead", _troubles(snapshot, memory, background.limits))
-    if any(state in {PairState.STARTING, PairState.DOWN} for state in states.values()):
-        waiting = [pair for pair, state in states.items() if state is PairState.DOWN]
-        reason = "PairDown" if waiting else "PairStarting"
-        return Statement(kind, False, reason, _troubles(snapshot, memory, background.limits))
-    if not _every_slot_delivers(snapshot):
-        return Statement(kind, False, "NoMerge", _troubles(snapshot, memory, background.limits))
-    return Statement(kind, True, "Running", _troubles(snapshot, memory, background.limits))
+        return "NoLead"
+    if PairState.DOWN in states.values():
+        return "PairDown"
+    if PairState.STARTING in states.values():
+        return "PairStarting"
+    return None if _every_slot_delivers(snapshot) else "NoMerge"
 
 
 def _every_slot_delivers(snapshot: Snapshot) -> bool:
@@ -104,19 +119,25 @@ def _every_slot_delivers(snapshot: Snapshot) -> bool:
     return active == {merge.place.slot for merge in merges}
 
 
-def _troubles(snapshot: Snapshot, memory: Memory, limits: Limits) -> str:
-    """Who has ended and when it is started again: nobody is given up silently."""
-    return "; ".join(_trouble_of(snapshot, memory, limits))
-
-
-def _trouble_of(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[str]:
+def _troubles(snapshot: Snapshot, memory: Memory, background: Background) -> Iterator[str]:
+    """What was not done, who has ended, who cannot start: nothing is given up silently."""
+    if background.trouble is not None:
+        yield f"{background.trouble.message} {background.trouble.hint}".strip()
     for member in snapshot.members:
-        if member.life is not Life.ENDED:
-            continue
-        row = memory.crashes.get(member.name)
-        times = f", {row.count} times in a row" if row is not None and row.count > 1 else ""
-        wait = max(0.0, next_start(member, memory.crashes, limits) - snapshot.now)
-        yield f"{member.name}: {ended_how(member)}{times}; next start in {wait:.0f} s"
+        if member.life is Life.ENDED:
+            yield f"{member.name}: {_ended(member, snapshot, memory, background)}"
+        elif member.note:
+            yield f"{member.name}: {member.note}"
+
+
+def _ended(member: Member, snapshot: Snapshot, memory: Memory, background: Background) -> str:
+    row = memory.crashes.get(member.name)
+    times = f", {row.count} times in a row" if row is not None and row.count > 1 else ""
+    how = f"{ended_how(member)}{times}"
+    if not background.one_machine:
+        return f"{how} ({member.note})" if member.note else how
+    wait = max(0.0, next_start(member, memory.crashes, background.limits) - snapshot.now)
+    return f"{how}; next start in {wait:.0f} s"
 
 
 def _paired(states: Mapping[str, PairState]) -> Statement:
@@ -142,10 +163,14 @@ def _vulnerable(snapshot: Snapshot) -> Statement:
     return Statement(ConditionType.VULNERABLE, False, "TwoCopies")
 
 
-def _co_located(background: Background) -> Statement:
+def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     if background.one_machine:
         what = "all members share this machine"
         return Statement(ConditionType.CO_LOCATED, True, "OneMachine", what)
+    shared = shared_nodes(snapshot)
+    if shared:
+        what = ", ".join(f"{name} on {node}" for name, node in sorted(shared.items()))
+        return Statement(ConditionType.CO_LOCATED, True, "OneNode", what)
     return Statement(ConditionType.CO_LOCATED, False, "Spread")
 
 

@@ -1,14 +1,15 @@
 """The decision: observe, then this, then record and act."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tandem.model.states import EventReason, MemberKind
-from tandem.policy.decisions import Complete, Decision, Promote, Record
+from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
 from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, PairMemory, Stage
+from tandem.policy.memory import Memory, Moves, PairMemory, Stage
 from tandem.policy.pairs import look_at
+from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import count_crashes, recover
 from tandem.policy.roles import follow
 from tandem.policy.snapshot import FINISHED, Life, Snapshot
@@ -23,7 +24,12 @@ class Outcome:
     memory: Memory
 
 
-def decide(snapshot: Snapshot, memory: Memory, limits: Limits) -> Outcome:
+Tending = Callable[[Snapshot, Memory, Limits], Iterable[Decision]]
+"""What is done about members that are not as they should be: `recovery.recover` where whoever
+decides starts them, `pods.tend` where Kubernetes does."""
+
+
+def decide(snapshot: Snapshot, memory: Memory, limits: Limits, tend: Tending = recover) -> Outcome:
     """Decide what is to be done about a pipeline that is meant to run.
 
     Recovery comes first, since rows may wait for it. When everything is delivered members end one
@@ -35,7 +41,9 @@ def decide(snapshot: Snapshot, memory: Memory, limits: Limits) -> Outcome:
     crashes = count_crashes(snapshot, memory.crashes, limits)
     pairs, roles = _follow_pairs(snapshot, memory, limits)
     after = replace(after, crashes=crashes, pairs=pairs, totals=_count(after.totals, roles))
-    return Outcome((*recover(snapshot, crashes, limits), *roles, *records), after)
+    tended = tuple(tend(snapshot, after, limits))
+    after = replace(after, moves=_moves(snapshot, memory.moves, tended))
+    return Outcome((*tended, *roles, *records), after)
 
 
 def is_completed(snapshot: Snapshot) -> bool:
@@ -102,3 +110,12 @@ def _count(totals: Totals, said: list[Promote | Record]) -> Totals:
     counters = totals.counters
     new = sum(isinstance(s, Record) and s.event is EventReason.TAKE_OVER for s in said)
     return replace(totals, counters=replace(counters, take_overs=counters.take_overs + new))
+
+
+def _moves(
+    snapshot: Snapshot, before: Moves | None, decisions: tuple[Decision, ...]
+) -> Moves | None:
+    """Remember moves until nobody shares a node any more."""
+    if any(isinstance(decision, Move) for decision in decisions):
+        return Moves(snapshot.now, before.count + 1 if before is not None else 1)
+    return before if shared_nodes(snapshot) else None

@@ -1,7 +1,8 @@
 """What comes out of a decision. Each says why.
 
-`Start`, `Restart`, `Replace`, `Kill`, `AssignSpare`, `Halt` and `Complete` follow from what is to
-be seen, and are repeated until it has changed. `Promote` and `Record` come once.
+`Promote` and `Record` come once. All others follow from what is to be seen, and are repeated until
+it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine alone,
+`Assign` and `Move` for clusters.
 """
 
 from dataclasses import dataclass
@@ -57,6 +58,24 @@ class AssignSpare:
 
 
 @dataclass(frozen=True, slots=True)
+class Assign:
+    """Tell a spare that has been given a replica's place which pair it belongs to."""
+
+    name: str
+    pair: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Give a member up that is well, so that it is made anew, elsewhere or of a new template."""
+
+    name: str
+    volume: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Promote:
     """Make a replica the primary of its pair."""
 
@@ -90,4 +109,16 @@ class Complete:
     reason: str
 
 
-Decision = Start | Restart | Replace | Kill | AssignSpare | Promote | Record | Halt | Complete
+Decision = (
+    Start
+    | Restart
+    | Replace
+    | Kill
+    | AssignSpare
+    | Assign
+    | Move
+    | Promote
+    | Record
+    | Halt
+    | Complete
+)

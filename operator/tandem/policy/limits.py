@@ -22,10 +22,20 @@ class Limits:
     """Delays double with each crash up to this. They never end: nothing is given up silently."""
     healthy: float = 60.0
     """After running for so long earlier crashes are forgotten."""
+    between_moves: float = 60.0
+    """So long after a pod was moved to another node the next one may be, for the first time."""
+    most_between_moves: float = 960.0
+    """The pause doubles up to this while moving pods does not part them."""
 
     def delay_after(self, crashes: int) -> float:
         """How long to wait with the next start after so many crashes in a row."""
-        if crashes <= 1:
-            return 0.0
-        # The exponent is bounded so that a long row of crashes is no large number.
-        return min(self.most_delay, self.first_delay * 2.0 ** min(crashes - 2, 30))
+        return _doubled(self.first_delay, crashes - 2, self.most_delay) if crashes > 1 else 0.0
+
+    def pause_after(self, moves: int) -> float:
+        """How long to wait with the next move after so many in a row."""
+        return _doubled(self.between_moves, moves - 1, self.most_between_moves)
+
+
+def _doubled(first: float, times: int, most: float) -> float:
+    # The exponent is bounded so that a long row of failures is no large number.
+    return min(most, first * 2.0 ** min(times, 30))

@@ -4,11 +4,14 @@ All of it may be lost: then an event may be missing or come twice, a crashing me
 again sooner, and a primary is chosen anew. No decision that gives something up rests on it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from tandem.model.states import PairState, Phase
+from tandem.model.status import PairStatus, Status
 from tandem.policy.reports import Happening
+from tandem.policy.snapshot import Member
 from tandem.policy.totals import Totals
 
 
@@ -47,6 +50,14 @@ class Crashes:
 
 
 @dataclass(frozen=True, slots=True)
+class Moves:
+    """When a member was last given up to be placed elsewhere, and how often in a row."""
+
+    last: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Never changed, only replaced."""
 
@@ -59,7 +70,43 @@ class Memory:
     """What each volume said has happened when it was last heard."""
     totals: Totals = field(default_factory=Totals)
     completed: bool = False
+    moves: Moves | None = None
 
     def pair(self, name: str) -> PairMemory:
         """What is remembered of a pair; nothing, of a new one."""
         return self.pairs.get(name, PairMemory())
+
+
+def remembered(
+    primaries: Mapping[str, str], status: Status, members: Iterable[Member] = ()
+) -> Memory:
+    """What outlives whoever decides: roles, as volumes by pair, and the last status.
+
+    A recovery that was under way goes on; its next event may come a second time. Replicas among
+    `members` that the status does not know yet took the place of others meanwhile.
+    """
+    shown = {pair.name: pair for pair in status.pairs}
+    there = {member.volume: member for member in members if member.place.pair is not None}
+    pairs, take_overs = {}, 0
+    for name, primary in primaries.items():
+        pair = shown.get(name, PairStatus(name=name, state=PairState.STARTING))
+        known = {member.name for member in there.values() if member.place.pair == name}
+        pairs[name] = _pair(primary, pair, known)
+        now_primary = there[primary].name if primary in there else pair.primary
+        take_overs += pair.primary is not None and pair.primary != now_primary
+    counters = status.counters
+    return Memory(
+        pairs=pairs,
+        totals=Totals(replace(counters, take_overs=counters.take_overs + take_overs)),
+        completed=status.phase is Phase.COMPLETED,
+    )
+
+
+def _pair(primary: str, shown: PairStatus, there: set[str]) -> PairMemory:
+    replaced = bool(there) and not {shown.primary, shown.secondary} <= {None, *there}
+    broken = replaced or shown.state in {PairState.CATCHING_UP, PairState.ALONE}
+    return PairMemory(
+        primary=primary,
+        formed=shown.state is not PairState.STARTING,
+        stage=Stage.BROKEN if broken else Stage.WHOLE,
+    )

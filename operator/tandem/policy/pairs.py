@@ -38,6 +38,11 @@ class Replica:
         return self.live and self.verified
 
     @property
+    def there(self) -> bool:
+        """Whether it is more than an empty place."""
+        return self.member.life is not Life.ABSENT
+
+    @property
     def booting(self) -> bool:
         """Whether its Spark is not up yet."""
         return self.member.replica is not None and self.member.replica.state == "booting"
@@ -76,8 +81,9 @@ class Pair:
         return next((r for r in self.replicas if r.member.volume == volume), None)
 
     def twin_of(self, name: str) -> Replica | None:
-        """The other replica."""
-        return next((r for r in self.replicas if r.member.name != name), None)
+        """The other replica; of several, while one is being replaced, the one farthest on."""
+        others = [replica for replica in self.replicas if replica.member.name != name]
+        return max(others, key=lambda r: (r.holds, r.live, r.member.running), default=None)
 
 
 def look_at(snapshot: Snapshot, pair: str, limits: Limits) -> Pair:

@@ -1,4 +1,4 @@
-"""Which members are started, ended, started again or replaced.
+"""Which members on one machine are started, ended, started again or replaced.
 
 The last copy of something is never given up on the policy's own account. A replica's volume goes
 only while the lead counts its twin as a full member that speaks and the twin's process answers; a
@@ -19,7 +19,7 @@ from tandem.policy.decisions import (
     Start,
 )
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Crashes
+from tandem.policy.memory import Crashes, Memory
 from tandem.policy.pairs import look_at
 from tandem.policy.snapshot import (
     FINISHED,
@@ -58,11 +58,10 @@ def next_start(member: Member, crashes: Mapping[str, Crashes], limits: Limits) -
     return (member.ended or 0.0) + delay
 
 
-def recover(
-    snapshot: Snapshot, crashes: Mapping[str, Crashes], limits: Limits
-) -> Iterator[Decision]:
+def recover(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decision]:
     """Decide about every member, those that rows wait for before spares."""
-    spares = [member for member in snapshot.of_kind(MemberKind.SPARE) if _is_warm(member, snapshot)]
+    crashes = memory.crashes
+    spares = warm_spares(snapshot)
     for member in snapshot.members:
         if member.running:
             yield from _hung(member, snapshot.now, limits)
@@ -70,8 +69,8 @@ def recover(
             continue
         elif member.life is Life.ABSENT:
             yield _begin(member)
-        elif member.exit_code == REFUSED and not _twin_goes_on(member, snapshot, limits):
-            yield Halt(member.name, member.complaint or _UNEXPLAINED)
+        elif member.exit_code == REFUSED and not twin_goes_on(member, snapshot, limits):
+            yield Halt(member.name, member.complaint or UNEXPLAINED)
         elif snapshot.now >= next_start(member, crashes, limits):
             yield _revive(member, snapshot, spares, limits)
     if _calm(snapshot, limits):
@@ -136,7 +135,8 @@ def _nobody_counts_on(member: Member, snapshot: Snapshot) -> bool:
     return seat is None or not seat.full
 
 
-def _twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
+def twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
+    """Whether a pair does without a member, or a member is not needed at all."""
     if member.kind is MemberKind.SPARE:
         return True
     if member.place.pair is None:
@@ -145,9 +145,13 @@ def _twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
     return twin is not None and twin.carries
 
 
-def _is_warm(member: Member, snapshot: Snapshot) -> bool:
-    answers = member.life is Life.UP and member.silent_for(snapshot.now) == 0
-    return answers and member.warm
+def warm_spares(snapshot: Snapshot) -> list[Member]:
+    """Spares that answer and whose Spark is up."""
+    return [
+        member
+        for member in snapshot.of_kind(MemberKind.SPARE)
+        if member.life is Life.UP and member.silent_for(snapshot.now) == 0 and member.warm
+    ]
 
 
 def _calm(snapshot: Snapshot, limits: Limits) -> bool:
@@ -181,4 +185,5 @@ def ended_how(member: Member) -> str:
     }.get(code, f"crashed with exit code {code}")
 
 
-_UNEXPLAINED = Complaint("Refused", "a member cannot go on and left no explanation", "see its log")
+UNEXPLAINED = Complaint("Refused", "a member cannot go on and left no explanation", "see its log")
+"""What a member that wrote no reason down complains of."""

@@ -66,7 +66,7 @@ def _has_failed(primary: Replica, memory: PairMemory) -> bool:
 
 def _how_failed(primary: Replica | None) -> str:
     if primary is None:
-        return "the primary's volume was given up"
+        return "the primary and its volume are gone"
     name = primary.member.name
     if primary.member.life is Life.ENDED:
         return f"{name} {ended_how(primary.member)}"

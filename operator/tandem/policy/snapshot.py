@@ -4,8 +4,10 @@ Times are seconds of any clock that only moves forward. Everything here was obse
 inferred.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from tandem.model.states import MemberKind
 from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport
@@ -68,6 +70,14 @@ class Member:
     report: MemberReport | None = None
     """What it last said of itself; of this process, not of an earlier one."""
     pid: int | None = None
+    node: str | None = None
+    """The node of a pod; None on one machine, and of a pod that has no node yet."""
+    hosts: frozenset[str] = frozenset()
+    """Nodes that would take a pod like this now, its own included."""
+    note: str = ""
+    """What its surroundings say of it, such as why it cannot be started."""
+    outdated: bool = False
+    """Whether it was made for an older manifest than the pipeline has now."""
 
     @property
     def name(self) -> str:
@@ -114,6 +124,21 @@ class Snapshot:
     lead: LeadReport | None = None
     """What the lead says, if one speaks at the moment. An old word is none."""
     lead_volume: str | None = None
+
+    @classmethod
+    def taken(cls, now: float, members: tuple[Member, ...], fresh: Collection[str]) -> Self:
+        """One look, in which the lead is whoever leads in the highest term.
+
+        Only the word of members that have answered just now counts: `fresh`, by name.
+        """
+        leads = [
+            (member.report.lead, member.volume)
+            for member in members
+            if member.life is Life.UP and member.name in fresh
+            if member.report is not None and member.report.lead is not None
+        ]
+        lead, volume = max(leads, key=lambda each: each[0].term, default=(None, None))
+        return cls(now, members, lead, volume)
 
     def replicas_of(self, pair: str) -> tuple[Member, ...]:
         """The replicas of a pair, in the order of their names."""

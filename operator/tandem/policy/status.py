@@ -19,6 +19,7 @@ from tandem.model.status import (
     PairStatus,
     SinkStatus,
     Status,
+    ready_text,
 )
 from tandem.model.status import (
     Member as MemberStatus,
@@ -55,6 +56,7 @@ def status_of(
             epochs=epoch.cut - epoch.delivered, seconds=round(lead.lag_seconds, 3) if lead else 0.0
         ),
         pairs=pairs,
+        pairs_ready=ready_text(pairs, _replicas(snapshot)),
         counters=memory.totals.counters,
         sinks=_sinks(snapshot) or previous.sinks,
         members=tuple(
@@ -105,6 +107,8 @@ def _phase(memory: Memory, epoch: EpochProgress, background: Background) -> Phas
         return Phase.COMPLETED
     if background.halted is not None or memory.lost:
         return Phase.HALTED
+    if background.suspended:
+        return Phase.SUSPENDED
     return Phase.RUNNING if epoch.delivered else Phase.STARTING
 
 
@@ -129,6 +133,11 @@ def _pairs(snapshot: Snapshot, memory: Memory, limits: Limits) -> tuple[PairStat
     )
 
 
+def _replicas(snapshot: Snapshot) -> int:
+    """How many replicas a pair should have."""
+    return max((len(snapshot.replicas_of(pair)) for pair in snapshot.pairs()), default=0)
+
+
 def _pair_status(pair: Pair, memory: PairMemory) -> PairStatus:
     primary = pair.with_volume(memory.primary) if memory.primary is not None else None
     name = primary.member.name if primary is not None else None
@@ -137,7 +146,7 @@ def _pair_status(pair: Pair, memory: PairMemory) -> PairStatus:
         name=pair.name,
         state=state_of(pair, memory),
         primary=name,
-        secondary=twin.member.name if twin is not None else None,
+        secondary=twin.member.name if twin is not None and twin.there else None,
         epoch=pair.committed,
     )
 
@@ -163,6 +172,7 @@ def _member_status(
         pair=member.place.pair,
         role=_role(member, memory),
         pid=member.pid if member.running else None,
+        node=member.node,
         state=_member_state(member, snapshot, memory, limits),
     )
 

@@ -1,0 +1,168 @@
+"""Carrying decisions out. Whatever gives something up is confirmed live right before.
+
+A pod is read again and deleted only if it is still the same one; the twin that is to carry the
+pair is asked again and must say so itself.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tandem.control.events import Happening, Notice
+from tandem.control.members import Members
+from tandem.control.observe import Sight
+from tandem.control.pods import Pod, read_pod
+from tandem.kube.kinds import POD
+from tandem.kube.objects import labels_of, namespace_of
+from tandem.kube.port import Conflict, Kube, NotFound
+from tandem.model.names import (
+    COMPONENT_LABEL,
+    GENERATION_LABEL,
+    KIND_LABEL,
+    PAIR_LABEL,
+    ROLE_LABEL,
+)
+from tandem.model.states import MemberKind, Role
+from tandem.policy.decisions import Assign, AssignSpare, Decision, Kill, Move, Replace
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory
+from tandem.policy.pairs import look_at
+from tandem.policy.snapshot import Snapshot
+from tandem_runtime.wire.volume_ids import pod_volume
+
+_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
+_ASSIGNED_COST = "100"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What is needed to act on a pipeline's pods as they were seen."""
+
+    kube: Kube
+    members: Members
+    token: str
+    sight: Sight
+    limits: Limits
+    generation: int
+    """The one whose pairs are there."""
+
+    def act(self, decisions: Iterable[Decision]) -> Iterator[Happening]:
+        """Carry out what is decided about pods, one after the other; what was done is told.
+
+        What turns out to be otherwise than it was seen is left to the next look.
+        """
+        for decision in decisions:
+            try:
+                yield from self._act(decision)
+            except (Conflict, NotFound) as problem:
+                _log.info("%s is left to the next look: %s", decision, problem)
+
+    def _act(self, decision: Decision) -> Iterator[Happening]:
+        match decision:
+            case Kill(name, reason):
+                pod = self._confirmed(name)
+                if self.members.ask(pod, self.token) is None and self._twin_holds(name):
+                    yield from self._delete(pod, Notice.POD_KILLED, reason)
+            case Replace(name, _, reason):
+                pod = self._confirmed(name)
+                if pod.over or not self._holds(pod):
+                    yield from self._delete(pod, Notice.POD_REPLACED, reason)
+            case Move(name, _, reason):
+                pod = self._confirmed(name)
+                spared = self._twin_holds(name) if pod.place.pair else self._nothing_at_risk()
+                if spared:
+                    yield from self._delete(pod, Notice.POD_MOVED, reason)
+            case AssignSpare(spare, name, _, reason):
+                yield from self._use_spare(spare, name, reason)
+            case Assign(name, pair, _):
+                yield from self._assign(self._confirmed(name), pair)
+
+    # --- confirming ---------------------------------------------------------------------------
+
+    def _confirmed(self, name: str) -> Pod:
+        """The pod as it is now, if it is the one that was seen and nobody has deleted it yet.
+
+        Raises:
+            Conflict, NotFound: it is not.
+        """
+        seen = self.sight.pods[name]
+        now = read_pod(self.kube.get(POD, namespace_of(seen.document), name))
+        if now is None or now.uid != seen.uid or now.going:
+            raise Conflict(f"{name} is not what it was")
+        return now
+
+    def _twin_holds(self, name: str) -> bool:
+        """Whether the twin is there and says now that it holds the state that counts."""
+        place = self.sight.snapshot.named(name).place
+        twin = look_at(self.sight.snapshot, place.pair or "", self.limits).twin_of(name)
+        if twin is None or twin.seat is None or twin.member.name not in self.sight.pods:
+            return False
+        report = self.members.ask(self._confirmed(twin.member.name), self.token)
+        return (
+            report is not None
+            and report.volume == twin.seat.volume
+            and report.replica is not None
+            and report.replica.verified
+        )
+
+    def _holds(self, pod: Pod) -> bool:
+        """Whether a replica says now that it holds state."""
+        report = self.members.ask(pod, self.token)
+        return report is not None and report.replica is not None and report.replica.verified
+
+    def _nothing_at_risk(self) -> bool:
+        """Whether the lead says now that everything exists twice."""
+        volume = pod_volume(self.sight.snapshot.lead_volume or "")
+        uid = volume.pod if volume is not None else None
+        pod = next((each for each in self.sight.pods.values() if each.uid == uid), None)
+        report = self.members.ask(pod, self.token) if pod is not None else None
+        lead = report.lead if report is not None else None
+        return lead is not None and not lead.vulnerable
+
+    # --- doing --------------------------------------------------------------------------------
+
+    def _delete(self, pod: Pod, notice: Notice, reason: str) -> Iterator[Happening]:
+        self.kube.delete(pod.document)
+        yield Happening(notice, f"{pod.name}: {reason}")
+
+    def _use_spare(self, spare: str, name: str, reason: str) -> Iterator[Happening]:
+        """Label a spare as a replica: the pair's ReplicaSet adopts it and needs no new one."""
+        pair = self.sight.snapshot.named(name).place.pair or ""
+        labels = {
+            KIND_LABEL: str(MemberKind.REPLICA),
+            COMPONENT_LABEL: str(MemberKind.REPLICA),
+            PAIR_LABEL: pair,
+            GENERATION_LABEL: str(self.generation),
+            ROLE_LABEL: str(Role.SECONDARY),
+        }
+        self.kube.mark(self._confirmed(spare).document, labels, {_COST: _ASSIGNED_COST})
+        yield Happening(Notice.SPARE_USED, f"{spare} joins {pair}: {reason}")
+
+    def _assign(self, pod: Pod, pair: str) -> Iterator[Happening]:
+        try:
+            self.members.assign(pod, self.token, pair)
+        except OSError as problem:
+            yield from self._delete(pod, Notice.SPARE_FAILED, str(problem))
+
+    def label(self, pod: Pod, role: Role) -> None:
+        """Let a replica's label say what it is; one that is gone needs none."""
+        with suppress(Conflict, NotFound):
+            self.kube.mark(pod.document, {ROLE_LABEL: str(role)}, {})
+
+
+def wrong_labels(
+    pods: Iterable[Pod], snapshot: Snapshot, memory: Memory
+) -> Iterator[tuple[Pod, Role]]:
+    """Replicas whose labels do not say what they are, also those that are on their way out."""
+    volumes = {member.name: member.volume for member in snapshot.members}
+    for pod in pods:
+        primary = memory.pair(pod.place.pair or "").primary
+        if primary is None:
+            continue
+        role = Role.PRIMARY if volumes.get(pod.name) == primary else Role.SECONDARY
+        if labels_of(pod.document).get(ROLE_LABEL) != role:
+            yield pod, role

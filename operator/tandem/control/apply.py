@@ -1,0 +1,154 @@
+"""The objects of a pipeline: those that should be there against those that are."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tandem.control.keys import Key
+from tandem.control.observe import TAKEN
+from tandem.kube.kinds import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    DISRUPTION_BUDGET,
+    NETWORK_POLICY,
+    REPLICA_SET,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    kind_of,
+)
+from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of
+from tandem.kube.port import Conflict, Kube, NotFound, Refused
+from tandem.manifests.canonical import digest
+from tandem.manifests.objects import objects_of
+from tandem.manifests.order import Order
+from tandem.manifests.records import spec_digest
+from tandem.model.documents import Document
+from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
+from tandem.model.pods import PodTemplate
+from tandem.model.sparse import without_defaults
+from tandem.policy.snapshot import Complaint
+
+_WORKLOADS = frozenset({DEPLOYMENT, REPLICA_SET, DISRUPTION_BUDGET})
+"""What a completed pipeline needs no more."""
+_APPLIED = (
+    SERVICE_ACCOUNT,
+    ROLE,
+    ROLE_BINDING,
+    CONFIG_MAP,
+    SERVICE,
+    NETWORK_POLICY,
+    *sorted(_WORKLOADS, key=lambda kind: kind.name),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be done so that the right objects are there."""
+
+    apply: tuple[Object, ...] = ()
+    delete: tuple[Object, ...] = ()
+    in_the_way: tuple[Object, ...] = ()
+    """Objects with the right names that are not this pipeline's."""
+
+
+def wanted(order: Order, over: bool) -> tuple[Object, ...]:
+    """The objects that should be there; when all is over those that make pods should not."""
+    mark = replica_mark(order)
+    return tuple(
+        _marked(document, mark) if kind_of(document) is REPLICA_SET else document
+        for document in objects_of(order)
+        if not (over and kind_of(document) in _WORKLOADS)
+    )
+
+
+def replica_mark(order: Order) -> str:
+    """What tells drivers that are made now from those that were made for an older manifest.
+
+    It follows from the order and not from the pods as they are written, so a newer operator finds
+    the same. A ReplicaSet, unlike a Deployment, does not replace pods of older templates.
+    """
+    template = Document(PodTemplate)
+    given = order.pipeline.spec.pairs.template or PodTemplate()
+    return digest(
+        {
+            "image": order.images.replica,
+            "spec": spec_digest(order),
+            "template": without_defaults(template, template.write(given)),
+        }
+    )
+
+
+def _marked(workload: Object, mark: str) -> Object:
+    template = workload["spec"]["template"]
+    metadata = template["metadata"]
+    annotations = {**metadata.get("annotations", {}), APPLIED_ANNOTATION: mark}
+    marked = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**workload, "spec": {**workload["spec"], "template": marked}}
+
+
+def list_objects(kube: Kube, key: Key) -> list[Object]:
+    """All objects of the kinds that are applied with the pipeline's label, whoever made them."""
+    labels = {PIPELINE_LABEL: key.name}
+    return [found for kind in _APPLIED for found in kube.list(kind, key.namespace, labels)]
+
+
+def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Changes:
+    """Compare by the digests that objects carry; what was applied and is not wanted goes."""
+    known = {_identity(document): document for document in there}
+    new, blocked = [], []
+    for document in desired:
+        found = known.get(_identity(document))
+        if found is not None and (is_going(found) or not is_owned_by(found, uid)):
+            blocked.append(found)
+        elif found is None or _digest(found) != _digest(document):
+            new.append(document)
+    kept = {_identity(document) for document in desired}
+    return Changes(
+        apply=tuple(new),
+        delete=tuple(
+            document
+            for identity, document in known.items()
+            if identity not in kept
+            and identity[0] in _WORKLOADS
+            and _digest(document) is not None
+            and is_owned_by(document, uid)
+            and not is_going(document)
+        ),
+        in_the_way=tuple(blocked),
+    )
+
+
+def carry_out(kube: Kube, todo: Changes) -> Complaint | None:
+    """Make the changes, as many as the server allows; why it did not allow the first other one."""
+    complaints = [
+        Complaint(TAKEN, f"{_text(document)} is there and is not this pipeline's")
+        for document in todo.in_the_way
+    ]
+    for document in todo.apply:
+        try:
+            kube.apply(document)
+        except (Refused, Conflict, NotFound) as problem:
+            complaints.append(Complaint("NotApplied", f"{_text(document)}: {problem}"))
+    for document in todo.delete:
+        try:
+            kube.delete(document)
+        except (Conflict, NotFound):
+            continue
+        except Refused as problem:
+            complaints.append(Complaint("NotDeleted", f"{_text(document)}: {problem}"))
+    return complaints[0] if complaints else None
+
+
+def _identity(document: Object) -> tuple[Kind, str]:
+    return kind_of(document), name_of(document)
+
+
+def _digest(document: Object) -> str | None:
+    return annotations_of(document).get(APPLIED_ANNOTATION)
+
+
+def _text(document: Object) -> str:
+    return f"{document['kind']} {name_of(document)}"

@@ -1,0 +1,161 @@
+"""What is written down about a pipeline before anything is done: token, register, intent.
+
+All three are created once. The intent is changed by swapping: whoever read it before somebody else
+wrote it loses.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tandem.control.keys import Key
+from tandem.intent import first_intent, with_primaries
+from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Kind, Object, kind_of
+from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of
+from tandem.kube.port import Conflict, Kube, NotFound
+from tandem.manifests.order import Images, Order, parse_images
+from tandem.manifests.records import intent_of, register_of, token_of
+from tandem.model.names import (
+    IMAGES_ANNOTATION,
+    INTENT_KEY,
+    TOKEN_KEY,
+    intent_name,
+    register_name,
+    token_name,
+)
+from tandem.model.pipeline import Pipeline
+from tandem.policy.snapshot import Complaint
+from tandem_runtime.protocol.data import Intent
+from tandem_runtime.wire.codec import decode, encode
+
+
+class InTheWay(Exception):
+    """An object of the pipeline's is somebody else's, or of an earlier pipeline of that name."""
+
+
+class Unreadable(Exception):
+    """What stands there was not written by this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The intent as it stands in the cluster."""
+
+    document: Object
+    intent: Intent
+    images: Images
+
+    def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> Order:
+        """What the pipeline is to consist of."""
+        target = next(g for g in self.intent.generations if g.number == self.intent.target)
+        return Order(pipeline, uid, self.images, target.number, target.names(), operator_namespace)
+
+
+def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
+    """The pipeline's intent; None if there is none yet.
+
+    Raises:
+        InTheWay: it is another pipeline's.
+        Unreadable: it is of another version.
+    """
+    found = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
+    return None if found is None else _recorded(found)
+
+
+def read_token(kube: Kube, key: Key) -> str | None:
+    """The token as the pods find it; None if there is none."""
+    try:
+        found = kube.get(SECRET, key.namespace, token_name(key.name))
+    except NotFound:
+        return None
+    return base64.b64decode(found["data"][TOKEN_KEY]).decode()
+
+
+def establish(
+    kube: Kube, pipeline: Pipeline, uid: str, *, images: Images, token: str, where: str
+) -> Recorded:
+    """Write down everything that a new pipeline begins with, the intent last.
+
+    `where` is the operator's namespace. May be done again: what is there stays as it is, so the
+    token that counts is the one that can be read afterwards.
+
+    Raises:
+        InTheWay: something is another pipeline's.
+    """
+    intent = first_intent(pipeline)._replace(suspended=pipeline.spec.suspend)
+    order = Order(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
+    _create_once(kube, token_of(order, token), uid)
+    _create_once(kube, register_of(order), uid)
+    return _recorded(_create_once(kube, intent_of(order, encode(intent)), uid))
+
+
+def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | None:
+    """See to it that token and register are still there; what is missing for good.
+
+    A token that is known is written down again. An empty register would let the splits begin
+    anew, so a lost one is not replaced.
+    """
+    key = Key(order.namespace, order.name)
+    if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
+        what = f"Lease {register_name(key.name)} is gone: splits cannot agree on a new lead"
+        return Complaint("RegisterMissing", f"{what}; only a new pipeline helps")
+    if read_token(kube, key) is None:
+        if token is None:
+            what = f"Secret {token_name(key.name)} is gone: new pods cannot start"
+            return Complaint("TokenMissing", f"{what}; only a new pipeline helps")
+        _create_once(kube, token_of(order, token), order.uid)
+    return None
+
+
+def _create_once(kube: Kube, document: Object, uid: str) -> Object:
+    """Create an object, or find it as it was created before."""
+    try:
+        return kube.create(document)
+    except Conflict:
+        kind, namespace, name = kind_of(document), namespace_of(document), name_of(document)
+        found = _read(kube, kind, namespace, name, uid)
+        if found is None:
+            raise
+        return found
+
+
+def revised(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
+    """The next version with these primaries; the same if nothing changes."""
+    if dict(intent.primaries) == dict(primaries) and intent.suspended == suspended:
+        return intent
+    return with_primaries(intent, primaries)._replace(suspended=suspended)
+
+
+def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
+    """Put an intent in the place of the one that was read.
+
+    Raises:
+        Conflict: somebody else did so meanwhile.
+        NotFound: it is not there any more.
+    """
+    data = {INTENT_KEY: base64.b64encode(encode(intent)).decode()}
+    return _recorded(kube.replace({**recorded.document, "binaryData": data}))
+
+
+def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) -> Object | None:
+    try:
+        found = kube.get(kind, namespace, name)
+    except NotFound:
+        return None
+    if not is_owned_by(found, uid):
+        what = f"{kind.name} {name} is there and belongs to somebody else"
+        raise InTheWay(f"{what}; what an earlier pipeline left goes by itself")
+    return found
+
+
+def _recorded(document: Object) -> Recorded:
+    try:
+        intent = decode(base64.b64decode(document["binaryData"][INTENT_KEY]))
+        images = parse_images(annotations_of(document)[IMAGES_ANNOTATION])
+    except (ValueError, KeyError, json.JSONDecodeError) as problem:
+        what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
+        raise Unreadable(f"{what}; use the operator that wrote it") from problem
+    if not isinstance(intent, Intent):
+        raise Unreadable(f"ConfigMap {name_of(document)} holds no intent")
+    return Recorded(document, intent, images)

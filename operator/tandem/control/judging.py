@@ -1,0 +1,28 @@
+"""Whether a resource can be run."""
+
+from tandem.kube.kinds import Object
+from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem.model.problems import path_text, value_text
+from tandem.policy.snapshot import Complaint
+from tandem.support import unsupported
+
+MOST_PROBLEMS = 10
+"""More are not told at once."""
+
+
+def judge(resource: Object) -> Pipeline | Complaint:
+    """The pipeline that a resource describes, or what is wrong with it, field by field."""
+    parsed = parse_pipeline(resource)
+    if isinstance(parsed, Refusal):
+        said = [
+            f"{path_text(problem.path)}: {value_text(problem.value)} → {problem.expected}"
+            for problem in parsed.problems
+        ]
+        return Complaint("InvalidSpec", _listed(said))
+    missing = unsupported(parsed)
+    return Complaint("Unsupported", _listed(missing)) if missing else parsed
+
+
+def _listed(sentences: list[str]) -> str:
+    more = len(sentences) - MOST_PROBLEMS
+    return "; ".join(sentences[:MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,319 @@
+"""The loop of one pipeline: observe, decide, record, act, publish, apply.
+
+Nothing here needs to outlive the operator. What it remembers is found again in the intent and in
+the status, and every step may be the last one of this operator: the next one goes on from there.
+"""
+
+import math
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from tandem.control.act import Hands, wrong_labels
+from tandem.control.apply import carry_out, changes, list_objects, replica_mark, wanted
+from tandem.control.events import happening
+from tandem.control.intent import (
+    InTheWay,
+    Recorded,
+    check_records,
+    establish,
+    read_token,
+    revised,
+    swap_intent,
+)
+from tandem.control.judging import judge
+from tandem.control.keys import Key
+from tandem.control.members import Members
+from tandem.control.meter import Meter
+from tandem.control.moments import Moment
+from tandem.control.nodes import Node
+from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at_pods
+from tandem.control.publish import Publisher, Troubles
+from tandem.kube.port import Kube, KubeError
+from tandem.manifests.order import Images, Order
+from tandem.model.pipeline import Pipeline
+from tandem.model.states import Phase
+from tandem.policy.decide import Outcome, decide
+from tandem.policy.decisions import Decision, Halt, Record
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, remembered
+from tandem.policy.pods import tend
+from tandem.policy.snapshot import Complaint
+
+TURN = 1.0
+"""Seconds between two looks at the pods' own words."""
+IDLE = 30.0
+"""Seconds between two looks at a pipeline that is completed or was refused."""
+RESYNC = 10.0
+"""Seconds after which the API server is asked again although it told of nothing."""
+LAST_WORDS = 3.0
+"""Seconds that pods of a completed pipeline are still listened to."""
+OBJECTS_EVERY = 30.0
+"""Seconds after which all objects are compared although the manifest is the same."""
+OBJECTS_AGAIN = 3.0
+"""The same after something could not be applied."""
+
+CLUSTER_LIMITS = Limits(unheard=5.0, hung=30.0)
+"""On a busy node an answer may come late; the kubelet restarts what hangs for a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator was started with."""
+
+    images: Images
+    namespace: str
+    """The operator's own."""
+    limits: Limits = field(default=CLUSTER_LIMITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a loop talks to."""
+
+    kube: Kube
+    members: Members
+    nodes: Callable[[float], tuple[Node, ...]]
+    """The nodes as they are at this time; none if the operator may not see them."""
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one turn goes by."""
+
+    moment: Moment
+    listing: Listing
+    recorded: Recorded
+    pipeline: Pipeline | None
+    """None if the manifest as it is now cannot be run."""
+    refused: Complaint | None
+    """Why it cannot."""
+
+    def order(self, namespace: str) -> Order | None:
+        """What the pipeline is to consist of; unknown while its manifest is refused."""
+        if self.pipeline is None:
+            return None
+        return self.recorded.order(self.pipeline, self.listing.uid, namespace)
+
+
+@dataclass(slots=True)
+class State:
+    """What is kept of a pipeline from turn to turn."""
+
+    uid: str
+    publisher: Publisher
+    token: str | None = None
+    memory: Memory | None = None
+    """None until everybody has been asked once."""
+    hindered: Complaint | None = None
+    compared: tuple[int, bool] | None = None
+    """The manifest's generation, and whether all was delivered, when objects were compared."""
+    compare_at: float = -math.inf
+    completed_at: float | None = None
+    """When this operator saw that everything is delivered."""
+
+    def is_over(self, now: float) -> bool:
+        """Whether the status says that everything is delivered, and all else that there is to say.
+
+        What was last counted is told a little later.
+        """
+        if self.publisher.written.phase is not Phase.COMPLETED:
+            return False
+        if self.completed_at is None:
+            return True
+        return now - self.completed_at >= LAST_WORDS and self.publisher.settled
+
+
+class Loop:
+    """One pipeline. Its turns are taken one after the other, by any thread."""
+
+    def __init__(self, key: Key, ports: Ports, settings: Settings) -> None:
+        self._key = key
+        self._ports = ports
+        self._kube = ports.kube
+        self._settings = settings
+        self._listing: Listing | None = None
+        self._state: State | None = None
+
+    def turn(self, moment: Moment, news: bool) -> float | None:
+        """One turn; in how many seconds the next one is due, None if the pipeline is gone.
+
+        `news` says that something has happened to the resource or its pods.
+
+        Raises:
+            Conflict: somebody else wrote the intent; this turn counts for nothing.
+            KubeError: see its kinds; the next turn begins where this one ended.
+        """
+        try:
+            listing = self._list(moment, news)
+            if listing is None:
+                self.forget()
+                return None
+            if self._state is None or self._state.uid != listing.uid:
+                self._state = self._begin(listing)
+            return self._turn(self._state, listing, moment)
+        except KubeError:
+            self._listing = None
+            raise
+
+    def _turn(self, state: State, listing: Listing, moment: Moment) -> float:
+        scene = self._scene(listing, moment)
+        if isinstance(scene, Complaint):
+            waits = scene.reason == TAKEN
+            refused = listing.recorded is None and not waits
+            state.publisher.complain(listing.resource, scene, refused, moment)
+            return IDLE if state.publisher.settled and not waits else TURN
+        if state.is_over(moment.now):
+            self._ports.members.look((), "")
+            self._apply(state, scene, over=True)
+            return IDLE
+        sight = self._look(state, scene)
+        if state.memory is None:
+            if not sight.complete:
+                return TURN / 4
+            primaries, shown = dict(scene.recorded.intent.primaries), state.publisher.status
+            state.memory = remembered(primaries, shown, sight.snapshot.members)
+        outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
+        scene = self._record(state, scene, outcome)
+        self._act(state, scene, sight, outcome)
+        self._publish(state, scene, sight, outcome)
+        self._apply(state, scene, over=False)
+        return TURN
+
+    def forget(self) -> None:
+        """The pipeline is gone, or is not this operator's to see to any more."""
+        self._ports.members.look((), "")
+        self._ports.meter.gone(self._key)
+        self._listing = self._state = None
+
+    def _begin(self, listing: Listing) -> State:
+        publisher = Publisher(
+            self._kube, self._ports.meter, self._key, listing.resource, self._settings.limits
+        )
+        return State(listing.uid, publisher)
+
+    # --- observe ------------------------------------------------------------------------------
+
+    def _list(self, moment: Moment, news: bool) -> Listing | None:
+        known = self._listing
+        if known is None or news or moment.now - known.at >= RESYNC:
+            nodes = self._ports.nodes(moment.now)
+            known = self._listing = list_pipeline(self._kube, self._key, nodes, moment.now)
+        return known
+
+    def _scene(self, listing: Listing, moment: Moment) -> Scene | Complaint:
+        judged, recorded = judge(listing.resource), listing.recorded
+        if recorded is None:
+            if isinstance(judged, Complaint):
+                return judged
+            recorded = self._establish(listing, judged)
+        if isinstance(recorded, Complaint):
+            return recorded
+        if isinstance(judged, Complaint):
+            return Scene(moment, listing, recorded, None, judged)
+        return Scene(moment, listing, recorded, judged, None)
+
+    def _establish(self, listing: Listing, pipeline: Pipeline) -> Recorded | Complaint:
+        """Give a new pipeline what it begins with."""
+        try:
+            recorded = establish(
+                self._kube,
+                pipeline,
+                listing.uid,
+                images=self._settings.images,
+                token=secrets.token_urlsafe(32),
+                where=self._settings.namespace,
+            )
+        except InTheWay as problem:
+            return Complaint(TAKEN, str(problem))
+        self._listing = replace(listing, recorded=recorded)
+        return recorded
+
+    def _look(self, state: State, scene: Scene) -> Sight:
+        listing = scene.listing
+        if state.token is None:
+            state.token = read_token(self._kube, self._key)
+        pods = listing.pods if state.token is not None else ()
+        order = scene.order(self._settings.namespace)
+        return look_at_pods(
+            listing,
+            scene.recorded.intent,
+            self._ports.members.look(pods, state.token or ""),
+            scene.moment,
+            splits=scene.pipeline.spec.splits.count if scene.pipeline is not None else 0,
+            mark=replica_mark(order) if order is not None else None,
+            fresh=self._settings.limits.unheard,
+        )
+
+    # --- record -------------------------------------------------------------------------------
+
+    def _record(self, state: State, scene: Scene, outcome: Outcome) -> Scene:
+        """Write events and roles down. Whoever dies in between leaves both to the next one."""
+        records = [each for each in outcome.decisions if isinstance(each, Record)]
+        state.publisher.tell(scene.listing.resource, map(happening, records), scene.moment)
+        pairs = outcome.memory.pairs.items()
+        primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
+        before = scene.recorded
+        suspended = scene.pipeline.spec.suspend if scene.pipeline else before.intent.suspended
+        intent = revised(before.intent, primaries, suspended)
+        if intent is not before.intent:
+            scene = replace(scene, recorded=swap_intent(self._kube, before, intent))
+            self._listing = replace(scene.listing, recorded=scene.recorded)
+        state.memory = outcome.memory
+        return scene
+
+    # --- act ----------------------------------------------------------------------------------
+
+    def _act(self, state: State, scene: Scene, sight: Sight, outcome: Outcome) -> None:
+        hands = Hands(
+            self._kube,
+            self._ports.members,
+            state.token or "",
+            sight,
+            self._settings.limits,
+            scene.recorded.intent.target,
+        )
+        for done in hands.act(outcome.decisions):
+            # What is known of the pods is old now.
+            self._listing = None
+            state.publisher.tell(scene.listing.resource, [done], scene.moment)
+        for pod, role in wrong_labels(scene.listing.pods, sight.snapshot, outcome.memory):
+            self._listing = None
+            hands.label(pod, role)
+
+    # --- publish ------------------------------------------------------------------------------
+
+    def _publish(self, state: State, scene: Scene, sight: Sight, outcome: Outcome) -> None:
+        troubles = Troubles(
+            halted=_halted(outcome.decisions),
+            refused=scene.refused,
+            hindered=state.hindered,
+            suspended=scene.recorded.intent.suspended,
+        )
+        resource, memory = scene.listing.resource, outcome.memory
+        if memory.completed and state.completed_at is None:
+            state.completed_at = scene.moment.now
+        state.publisher.publish(resource, sight.snapshot, memory, troubles, scene.moment)
+
+    # --- apply --------------------------------------------------------------------------------
+
+    def _apply(self, state: State, scene: Scene, over: bool) -> None:
+        """Make the objects that should be there; remove what is not needed when all is over."""
+        order = scene.order(self._settings.namespace)
+        now, comparing = scene.moment.now, (scene.listing.generation, over)
+        if order is None or (now < state.compare_at and state.compared == comparing):
+            return
+        try:
+            missing = check_records(self._kube, order, state.token)
+        except InTheWay as problem:
+            missing = Complaint(TAKEN, str(problem))
+        there = list_objects(self._kube, self._key)
+        todo = changes(wanted(order, over), there, scene.listing.uid)
+        state.hindered = carry_out(self._kube, todo) or missing
+        state.compared = comparing
+        state.compare_at = now + (OBJECTS_EVERY if state.hindered is None else OBJECTS_AGAIN)
+
+
+def _halted(decisions: Iterable[Decision]) -> Complaint | None:
+    return next((each.complaint for each in decisions if isinstance(each, Halt)), None)

@@ -1,0 +1,66 @@
+"""The processes in a pipeline's pods: asking them, and telling spares where they belong."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Protocol
+
+from tandem.control.pods import Pod, Run
+from tandem.model.names import FLIGHT_PORT, HTTP_PORT
+from tandem.policy.reports import MemberReport
+from tandem.watch import Address, Look, Watch, ask
+
+
+class Members(Protocol):
+    """The processes of one pipeline."""
+
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+        """What is known of the process in each pod that can be asked.
+
+        Those that are new are asked from now on, those that are missing no more.
+        """
+
+    def ask(self, pod: Pod, token: str) -> MemberReport | None:
+        """What a process says now; None if it does not answer. Takes a second at most."""
+
+    def assign(self, pod: Pod, token: str, pair: str) -> None:
+        """Tell a spare which pair it belongs to.
+
+        Raises:
+            OSError: it was not reached, or it refuses.
+        """
+
+
+class Asked:
+    """See `Members`: over HTTP and Flight, by the addresses of the pods."""
+
+    def __init__(self) -> None:
+        self._watches: dict[Run, Watch] = {}
+
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+        """What is known of the process in each pod that can be asked."""
+        there = {pod.run: pod for pod in pods if pod.can_be_asked}
+        for run in self._watches.keys() - there.keys():
+            self._watches.pop(run).stop()
+        for run in there.keys() - self._watches.keys():
+            self._watches[run] = Watch(there[run].name, partial(_http, there[run]), token)
+        return {run: watch.look() for run, watch in self._watches.items()}
+
+    def ask(self, pod: Pod, token: str) -> MemberReport | None:
+        """What a process says now."""
+        return ask(_http(pod), token) if pod.can_be_asked else None
+
+    def assign(self, pod: Pod, token: str, pair: str) -> None:
+        """Tell a spare which pair it belongs to."""
+        # Here and not above: Flight takes room, and few pipelines have spares.
+        import pyarrow as pa  # noqa: PLC0415
+
+        from tandem_runtime.wire.flight import call  # noqa: PLC0415
+
+        try:
+            call(str(pod.address), FLIGHT_PORT, token, "assign", pair.encode())
+        except pa.ArrowException as problem:
+            raise OSError(f"{pod.name} was not told: {problem}") from problem
+
+
+def _http(pod: Pod) -> Address:
+    return Address(str(pod.address), HTTP_PORT)

@@ -1,0 +1,126 @@
+"""Nodes, and which of them would take a pod."""
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tandem.kube.kinds import NODE, Object
+from tandem.kube.objects import labels_of, name_of
+from tandem.kube.port import Kube, Refused
+
+EVERY = 10.0
+"""Seconds for which what was read of the nodes is good enough."""
+
+_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node, as far as placing pods goes."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+    open: bool
+    """Whether it is there and takes pods."""
+
+
+def read_node(document: Object) -> Node:
+    """A node's document."""
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
+    )
+    taints = tuple(t for t in spec.get("taints") or () if t.get("effect") in _KEEPS_OUT)
+    return Node(
+        name=name_of(document),
+        labels=labels_of(document),
+        taints=taints,
+        open=ready and not spec.get("unschedulable", False),
+    )
+
+
+def hosts_of(pod: Object, nodes: Iterable[Node]) -> frozenset[str]:
+    """The nodes that would take a pod by its selector, its tolerations and its node affinity.
+
+    Whether there is room on them is not known.
+    """
+    spec = pod["spec"]
+    return frozenset(
+        node.name
+        for node in nodes
+        if node.open
+        and all(node.labels.get(k) == v for k, v in (spec.get("nodeSelector") or {}).items())
+        and all(_tolerated(taint, spec.get("tolerations") or ()) for taint in node.taints)
+        and _has_affinity(node, spec)
+    )
+
+
+def _tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    return any(
+        toleration.get("key") in {None, "", taint.get("key")}
+        and toleration.get("effect") in {None, "", taint.get("effect")}
+        and (
+            toleration.get("operator") == "Exists"
+            or (toleration.get("value") or "") == (taint.get("value") or "")
+        )
+        for toleration in tolerations
+    )
+
+
+def _has_affinity(node: Node, spec: Mapping[str, Any]) -> bool:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    terms = required.get("nodeSelectorTerms") or ()
+    return any(
+        all(_matches(node, expression) for expression in term.get("matchExpressions") or ())
+        for term in terms
+        if not term.get("matchFields")
+    )
+
+
+def _matches(node: Node, expression: Mapping[str, Any]) -> bool:
+    """Whether a node fulfils an expression; one that is not understood is not fulfilled."""
+    value, values = node.labels.get(expression["key"]), expression.get("values") or ()
+    match expression.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    return False
+
+
+class Nodes:
+    """The nodes of the cluster, read seldom for all pipelines together."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._lock = threading.Lock()
+        self._read: tuple[float, tuple[Node, ...]] | None = None
+
+    def at(self, now: float) -> tuple[Node, ...]:
+        """The nodes as they are about now; none if the operator may not see them.
+
+        Then nobody is moved to another node.
+        """
+        with self._lock:
+            if self._read is None or now - self._read[0] >= EVERY:
+                self._read = now, self._list()
+            return self._read[1]
+
+    def _list(self) -> tuple[Node, ...]:
+        try:
+            return tuple(read_node(document) for document in self._kube.list(NODE, None))
+        except Refused as problem:
+            _log.debug("nodes are not to be seen: %s", problem)
+            return ()

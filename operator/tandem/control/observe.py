@@ -1,0 +1,186 @@
+"""One look at a pipeline: what the API server has, and what the pods say."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tandem.control.intent import InTheWay, Recorded, Unreadable, read_intent
+from tandem.control.keys import Key
+from tandem.control.moments import Moment
+from tandem.control.nodes import Node, hosts_of
+from tandem.control.pods import Pod, Run, member_of, read_pod
+from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
+from tandem.kube.objects import is_going, labels_of, uid_of
+from tandem.kube.port import Kube, NotFound
+from tandem.manifests.roles import MERGES_PER_SLOT
+from tandem.model.names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
+from tandem.model.states import MemberKind
+from tandem.policy.snapshot import Complaint, Life, Member, Place, Snapshot
+from tandem.watch import Look
+from tandem_runtime.protocol.data import Intent
+
+TAKEN = "NameTaken"
+"""Why nothing can be done while an object has a name that the pipeline needs."""
+
+_ORDER = {kind: number for number, kind in enumerate(MemberKind)}
+
+
+class Group(NamedTuple):
+    """Pods that stand in for each other."""
+
+    kind: MemberKind
+    pair: str | None = None
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the API server had when it was last asked."""
+
+    at: float
+    resource: Object
+    recorded: Recorded | Complaint | None
+    """The intent; None before the pipeline begins, a complaint if it cannot be used."""
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    shortages: Mapping[Group, str] = field(default_factory=dict)
+    """Why pods that should be there could not be made."""
+
+    @property
+    def uid(self) -> str:
+        """The pipeline's identity."""
+        return uid_of(self.resource)
+
+    @property
+    def generation(self) -> int:
+        """Which version of the manifest this is."""
+        return int(self.resource["metadata"].get("generation", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A snapshot, and the pods behind its members by their names."""
+
+    snapshot: Snapshot
+    pods: Mapping[str, Pod]
+    complete: bool
+    """Whether every process has been asked at least once."""
+
+
+def list_pipeline(kube: Kube, key: Key, nodes: tuple[Node, ...], at: float) -> Listing | None:
+    """Read everything about a pipeline; None if it is gone or going."""
+    try:
+        resource = kube.get(STREAM_PIPELINE, key.namespace, key.name)
+    except NotFound:
+        return None
+    if is_going(resource):
+        return None
+    labels = {PIPELINE_LABEL: key.name}
+    found = [read_pod(document) for document in kube.list(POD, key.namespace, labels)]
+    return Listing(
+        at=at,
+        resource=resource,
+        recorded=_intent_of(kube, key, uid_of(resource)),
+        pods=tuple(pod for pod in found if pod is not None),
+        nodes=nodes,
+        shortages=shortages(kube.list(REPLICA_SET, key.namespace, labels)),
+    )
+
+
+def _intent_of(kube: Kube, key: Key, uid: str) -> Recorded | Complaint | None:
+    try:
+        return read_intent(kube, key, uid)
+    except InTheWay as problem:
+        return Complaint(TAKEN, str(problem))
+    except Unreadable as problem:
+        return Complaint("IntentUnreadable", str(problem))
+
+
+def shortages(replica_sets: Iterable[Object]) -> dict[Group, str]:
+    """What ReplicaSets say that cannot make their pods."""
+    said: dict[Group, str] = {}
+    for document in replica_sets:
+        group = _group(labels_of(document))
+        for condition in (document.get("status") or {}).get("conditions") or ():
+            failing = condition.get("type") == "ReplicaFailure"
+            if failing and condition.get("status") == "True" and group is not None:
+                said[group] = str(condition.get("message", ""))
+    return said
+
+
+def _group(labels: Mapping[str, str]) -> Group | None:
+    kind, slot = labels.get(KIND_LABEL), labels.get(SLOT_LABEL)
+    if kind not in {each.value for each in MemberKind}:
+        return None
+    number = int(slot) if slot is not None and slot.isdecimal() else None
+    return Group(MemberKind(kind), labels.get(PAIR_LABEL), number)
+
+
+def look_at_pods(
+    listing: Listing,
+    intent: Intent,
+    looks: Mapping[Run, Look],
+    moment: Moment,
+    *,
+    splits: int,
+    mark: str | None,
+    fresh: float,
+) -> Sight:
+    """Put together what is known of everybody.
+
+    Pods that are on their way out are nobody's any more: others take their places, which stay
+    empty until then. What a lead said counts for `fresh` seconds.
+    """
+    volumes = _volumes(intent, looks.values())
+    pods = {pod.name: pod for pod in listing.pods if not pod.going}
+    members = [
+        member_of(
+            pod,
+            looks.get(pod.run, Look()),
+            moment,
+            volumes=volumes,
+            hosts=hosts_of(pod.document, listing.nodes),
+            template=mark if pod.place.pair is not None else None,
+        )
+        for pod in pods.values()
+    ]
+    members += _empty_places(members, _roster(intent, splits), listing.shortages)
+    heard = {
+        pod.name for pod in pods.values() if looks.get(pod.run, Look()).is_fresh(moment.now, fresh)
+    }
+    everybody = tuple(sorted(members, key=lambda m: (_ORDER[m.kind], m.name)))
+    return Sight(
+        snapshot=Snapshot.taken(moment.now, everybody, heard),
+        pods=pods,
+        complete=all(
+            look.heard is not None or look.silent_since is not None for look in looks.values()
+        ),
+    )
+
+
+def _volumes(intent: Intent, looks: Iterable[Look]) -> frozenset[str]:
+    """All volumes that the intent or a lead names."""
+    leads = (look.report.lead for look in looks if look.report is not None)
+    seats = (seat for lead in leads if lead for pair in lead.pairs for seat in pair.seats)
+    return frozenset({volume for _, volume in intent.primaries} | {s.volume for s in seats})
+
+
+def _roster(intent: Intent, splits: int) -> Mapping[Group, int]:
+    """How many pods of each group there should be."""
+    target = next(g for g in intent.generations if g.number == intent.target)
+    return {
+        Group(MemberKind.SPLIT): splits,
+        **{Group(MemberKind.REPLICA, pair=name): intent.replicas for name in target.names()},
+        **{Group(MemberKind.MERGE, slot=slot): MERGES_PER_SLOT for slot in range(intent.slots)},
+    }
+
+
+def _empty_places(
+    members: Iterable[Member], roster: Mapping[Group, int], notes: Mapping[Group, str]
+) -> Iterator[Member]:
+    there = [Group(m.kind, m.place.pair, m.place.slot) for m in members if m.volume_there]
+    for group, count in roster.items():
+        for number in range(there.count(group), count):
+            what = group.pair or (group.kind if group.slot is None else f"merge-{group.slot}")
+            place = Place(f"{what}/missing-{number}", group.kind, group.pair, group.slot)
+            yield Member(place, life=Life.ABSENT, note=notes.get(group, ""))

@@ -1,0 +1,199 @@
+"""What a pod's document says of the member that it is."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tandem.control.moments import Moment
+from tandem.kube.kinds import Object
+from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
+from tandem.model.names import APPLIED_ANNOTATION, KIND_LABEL, PAIR_LABEL, SLOT_LABEL
+from tandem.model.states import MemberKind
+from tandem.policy.recovery import UNEXPLAINED
+from tandem.policy.reports import MemberReport
+from tandem.policy.snapshot import REFUSED, Complaint, Life, Member, Place
+from tandem.watch import Look
+from tandem_runtime.wire.volume_ids import PodVolume, pod_volume
+
+_OVER = frozenset({"Failed", "Succeeded"})
+"""Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""
+_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+_SIGNALS = 128
+"""An exit code above it says which signal ended the process."""
+
+Run = tuple[str, int]
+"""A process in a pod: the pod's uid, and how often its container was started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a pipeline, and the document that it was read from."""
+
+    document: Object
+    place: Place
+    uid: str
+    node: str | None
+    address: str | None
+    going: bool
+    over: bool
+    runs: int
+    """How often its container was started again."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.place.name
+
+    @property
+    def run(self) -> Run:
+        """The process that is in it now."""
+        return self.uid, self.runs
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether there is somebody who may answer."""
+        return self.address is not None and not self.going and not self.over
+
+
+def read_pod(document: Object) -> Pod | None:
+    """A pod of a pipeline; None if its labels do not say what it is."""
+    place = _place(name_of(document), labels_of(document))
+    if place is None:
+        return None
+    status = document.get("status") or {}
+    return Pod(
+        document=document,
+        place=place,
+        uid=uid_of(document),
+        node=document["spec"].get("nodeName"),
+        address=status.get("podIP"),
+        going=is_going(document),
+        over=status.get("phase") in _OVER,
+        runs=int(_container(document).get("restartCount", 0)),
+    )
+
+
+def _place(name: str, labels: Mapping[str, str]) -> Place | None:
+    kind, slot = labels.get(KIND_LABEL), labels.get(SLOT_LABEL, "")
+    if kind not in {each.value for each in MemberKind}:
+        return None
+    return Place(
+        name,
+        MemberKind(kind),
+        pair=labels.get(PAIR_LABEL) if kind == MemberKind.REPLICA else None,
+        slot=int(slot) if kind == MemberKind.MERGE and slot.isdecimal() else None,
+    )
+
+
+def member_of(
+    pod: Pod,
+    look: Look,
+    moment: Moment,
+    *,
+    volumes: Iterable[str],
+    hosts: frozenset[str],
+    template: str | None,
+) -> Member:
+    """The member that a pod is.
+
+    `volumes` are ids that anybody knows: they tell on which one a pod runs that does not answer.
+    `template` is the mark of the template from which such pods are made now.
+    """
+    container = _container(pod.document)
+    state, last = container.get("state") or {}, container.get("lastState") or {}
+    running = state.get("running")
+    ended = state.get("terminated") or last.get("terminated")
+    report = look.report if _is_of(pod, look.report) else None
+    heard = look.heard if report is not None else None
+    return Member(
+        pod.place,
+        life=_life(pod, container, heard, look),
+        volume=report.volume if report is not None else _volume(pod, volumes),
+        volume_there=not pod.over,
+        run=pod.runs,
+        started=moment.of((running or ended or {}).get("startedAt")) or moment.now,
+        ended=None if running else moment.of((ended or {}).get("finishedAt")),
+        exit_code=None if running or ended is None else _exit_code(ended),
+        silent_since=look.silent_since,
+        complaint=_complaint(ended) if ended is not None else None,
+        report=report,
+        node=pod.node,
+        hosts=hosts,
+        note=_note(pod.document, state, ended),
+        outdated=template is not None and template != _template(pod.document),
+    )
+
+
+def _life(pod: Pod, container: Mapping[str, Any], heard: float | None, look: Look) -> Life:
+    state = container.get("state") or {}
+    if pod.over or "terminated" in state:
+        return Life.ENDED
+    if "running" not in state:
+        was_there = "terminated" in (container.get("lastState") or {})
+        return Life.ENDED if was_there else Life.STARTING
+    # Its probe has seen it up. If it does not answer now, it is silent and not just late.
+    was_up = container.get("started") is True and look.silent_since is not None
+    return Life.UP if heard is not None or was_up else Life.STARTING
+
+
+def _is_of(pod: Pod, report: MemberReport | None) -> bool:
+    """Whether an answer came from this pod: another one may have its address by now."""
+    volume = pod_volume(report.volume) if report is not None else None
+    return volume is not None and volume.pod == pod.uid
+
+
+def _volume(pod: Pod, known: Iterable[str]) -> str:
+    volumes = [volume for volume in map(pod_volume, known) if volume is not None]
+    newest = max((v.number for v in volumes if v.pod == pod.uid), default=0)
+    return PodVolume(pod.uid, newest).id
+
+
+def _container(document: Object) -> Mapping[str, Any]:
+    """What is known of Tandem's own container; the first one, whatever others were added."""
+    name = document["spec"]["containers"][0]["name"]
+    statuses = (document.get("status") or {}).get("containerStatuses") or ()
+    found: Mapping[str, Any] = next((s for s in statuses if s.get("name") == name), {})
+    return found
+
+
+def _exit_code(terminated: Mapping[str, Any]) -> int:
+    code = int(terminated.get("exitCode", 0))
+    return _SIGNALS - code if code > _SIGNALS else code
+
+
+def _complaint(terminated: Mapping[str, Any]) -> Complaint | None:
+    if terminated.get("exitCode") != REFUSED:
+        return None
+    try:
+        said = json.loads(terminated["message"])
+        return Complaint(str(said["reason"]), str(said["message"]), str(said.get("hint", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return UNEXPLAINED
+
+
+def _template(document: Object) -> str | None:
+    return annotations_of(document).get(APPLIED_ANNOTATION)
+
+
+def _note(document: Object, state: Mapping[str, Any], ended: Mapping[str, Any] | None) -> str:
+    """What Kubernetes says about a pod that is not as it should be."""
+    status = document.get("status") or {}
+    waiting = state.get("waiting") or {}
+    if status.get("phase") in _OVER:
+        return _words(status)
+    if waiting and waiting.get("reason") not in _ON_ITS_WAY:
+        return _words(waiting)
+    if "running" not in state and ended is not None and ended.get("reason") == "OOMKilled":
+        return _words(ended)
+    unscheduled = (
+        condition
+        for condition in status.get("conditions") or ()
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+    )
+    return next(map(_words, unscheduled), "")
+
+
+def _words(said: Mapping[str, Any]) -> str:
+    parts = (said.get("reason"), said.get("message"))
+    return ": ".join(str(part) for part in parts if part)

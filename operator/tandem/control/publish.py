@@ -1,0 +1,153 @@
+"""What people see of a pipeline: its events and its status."""
+
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tandem.control.events import Happening, Notice, event_of, write_event
+from tandem.control.keys import Key
+from tandem.control.meter import Meter
+from tandem.control.moments import Moment, stamp
+from tandem.kube.kinds import Object
+from tandem.kube.port import Kube, Refused
+from tandem.model.pipeline import Refusal, parse_status, status_document
+from tandem.model.states import ConditionType, Phase
+from tandem.model.status import Status
+from tandem.policy.conditions import Background, conditions_of
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory
+from tandem.policy.snapshot import Complaint, Snapshot
+from tandem.policy.status import status_of
+
+EVERY = 2.0
+"""Seconds between two versions of the status, at least."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """What is to be said about a pipeline beside what its pods say."""
+
+    halted: Complaint | None = None
+    """Why a member cannot go on."""
+    refused: Complaint | None = None
+    """Why the manifest as it is now cannot be run."""
+    hindered: Complaint | None = None
+    """Why something could not be applied."""
+    suspended: bool = False
+
+
+class Publisher:
+    """Writes events and the status of one resource; everything new, and nothing twice."""
+
+    def __init__(
+        self, kube: Kube, meter: Meter, key: Key, resource: Object, limits: Limits
+    ) -> None:
+        self._kube = kube
+        self._meter = meter
+        self._key = key
+        self._limits = limits
+        self.status = _status_in(resource)
+        """The status as it should stand in the resource."""
+        self.written = self.status
+        """The status as it stands there."""
+        self._written_at = -math.inf
+        self._told: dict[Notice, Complaint] = {}
+
+    # --- events -------------------------------------------------------------------------------
+
+    def tell(self, resource: Object, told: Iterable[Happening], moment: Moment) -> None:
+        """Write events. They are not worth failing for when the server does not allow them."""
+        for each in told:
+            try:
+                write_event(self._kube, event_of(resource, each, moment.wall))
+            except Refused as problem:
+                _log.warning("%s: no event %s: %s", self._key, each, problem)
+            self._meter.event(self._key, each.reason)
+
+    def _tell_of(
+        self, resource: Object, notice: Notice, why: Complaint | None, moment: Moment
+    ) -> None:
+        """Tell of something that lasts when it begins or changes."""
+        if why is None:
+            self._told.pop(notice, None)
+        elif self._told.get(notice) != why:
+            text = f"{why.reason}: {why.message} {why.hint}".strip()
+            self.tell(resource, [Happening(notice, text)], moment)
+            self._told[notice] = why
+
+    # --- status -------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        resource: Object,
+        snapshot: Snapshot,
+        memory: Memory,
+        troubles: Troubles,
+        moment: Moment,
+    ) -> None:
+        """Bring events and status up to date with what was seen."""
+        self._tell_of(resource, Notice.HALTED, troubles.halted, moment)
+        self._tell_of(resource, Notice.REFUSED, troubles.refused, moment)
+        self._tell_of(resource, Notice.HINDERED, troubles.hindered, moment)
+        background = replace(
+            self._background(moment),
+            halted=troubles.halted,
+            trouble=troubles.refused or troubles.hindered,
+            suspended=troubles.suspended,
+        )
+        status = status_of(snapshot, memory, background, self.status)
+        if troubles.refused is None:
+            status = replace(status, observed_generation=_generation(resource))
+        self._write(resource, status, moment)
+
+    def complain(self, resource: Object, why: Complaint, refused: bool, moment: Moment) -> None:
+        """Say why nothing can be done, about a pipeline whose members are not looked at.
+
+        `refused` if that is so because of its manifest.
+        """
+        self._tell_of(resource, Notice.REFUSED, why, moment)
+        background = replace(self._background(moment), halted=why)
+        before = self.status
+        conditions = conditions_of(Snapshot(0.0, ()), Memory(), {}, background, before.conditions)
+        ready = next(each for each in conditions if each.type is ConditionType.READY)
+        others = tuple(each for each in before.conditions if each.type is not ready.type)
+        status = replace(before, conditions=(ready, *others))
+        if refused:
+            generation = _generation(resource)
+            status = replace(status, phase=Phase.REFUSED, observed_generation=generation)
+        self._write(resource, status, moment)
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that there is to say has been written."""
+        return self.status == self.written
+
+    def _background(self, moment: Moment) -> Background:
+        return Background(stamp(moment.wall), self._limits, one_machine=False)
+
+    def _write(self, resource: Object, status: Status, moment: Moment) -> None:
+        # Members belong to `tandem status` alone.
+        self.status = replace(status, members=())
+        self._meter.status(self._key, self.status)
+        if self.settled or moment.now - self._written_at < EVERY:
+            return
+        if self.status.phase is Phase.COMPLETED and self.written.phase is not Phase.COMPLETED:
+            done = Happening(Notice.COMPLETED, "everything is delivered, pods are removed")
+            self.tell(resource, [done], moment)
+        document = status_document(self.status)
+        document.pop("members", None)
+        self._kube.write_status(resource, document)
+        self.written, self._written_at = self.status, moment.now
+
+
+def _status_in(resource: Object) -> Status:
+    """The status that stands in a resource; an empty one if there is none that can be read."""
+    parsed = parse_status(resource.get("status") or {})
+    return Status() if isinstance(parsed, Refusal) else parsed
+
+
+def _generation(resource: Object) -> int:
+    return int(resource["metadata"].get("generation", 0))

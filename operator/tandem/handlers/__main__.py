@@ -1,0 +1,128 @@
+"""`python -m tandem.handlers`: the operator."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import kopf
+
+from tandem.control.keys import Key
+from tandem.control.loop import Loop, Ports, Settings
+from tandem.control.members import Asked
+from tandem.control.nodes import Nodes
+from tandem.handlers.http import serve
+from tandem.handlers.leading import EVERY
+from tandem.handlers.lease import Leadership
+from tandem.handlers.logs import write_logs
+from tandem.handlers.metrics import Metrics
+from tandem.handlers.watching import registry_of, settings_of
+from tandem.handlers.workers import Workers
+from tandem.kube.client import connect
+from tandem.kube.port import Kube
+from tandem.manifests.order import Images
+from tandem.model.names import NAMESPACE_VARIABLE, POD_NAME_VARIABLE, POD_UID_VARIABLE
+
+_log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until stopped; the exit code is not 0 if another operator took over."""
+    asked = _parser().parse_args(arguments)
+    write_logs(asked.log_level)
+    if asked.kubeconfig is not None:
+        os.environ["KUBECONFIG"] = asked.kubeconfig
+    kube, metrics = connect(asked.kubeconfig), Metrics()
+    # One late answer must not cost the lease: there is time to ask again.
+    hasty = connect(asked.kubeconfig, patience=EVERY)
+    leadership = Leadership(hasty, asked.own_namespace, asked.identity)
+    workers = Workers(_loops(kube, metrics, asked), leadership.leads, metrics)
+    serve(asked.port, workers.healthy)
+    if not _wait_for(leadership):
+        return 0
+    _log.info("this operator acts: %s", asked.identity)
+    metrics.leading(True)
+    leadership.keep(_lost)
+    workers.start(asked.workers)
+    try:
+        asyncio.run(_watch(workers, asked))
+    finally:
+        workers.stop()
+        leadership.release()
+    return 0
+
+
+def _loops(kube: Kube, metrics: Metrics, asked: argparse.Namespace) -> Callable[[Key], Loop]:
+    images = Images(asked.runtime_image, asked.spark_image, asked.runtime_image)
+    settings = Settings(images, asked.own_namespace)
+    nodes = Nodes(kube)
+    return lambda key: Loop(key, Ports(kube, Asked(), nodes.at, metrics), settings)
+
+
+async def _watch(workers: Workers, asked: argparse.Namespace) -> None:
+    """Follow resources and pods until a signal comes."""
+    login: Callable[..., Any] = kopf.login_with_service_account
+    if asked.kubeconfig is not None:
+        login = kopf.login_with_kubeconfig
+    await kopf.operator(
+        registry=registry_of(workers.ask, login),
+        settings=settings_of(),
+        standalone=True,
+        clusterwide=not asked.namespace,
+        namespaces=asked.namespace,
+    )
+
+
+def _wait_for(leadership: Leadership) -> bool:
+    """Wait while another operator acts; false if a signal came meanwhile."""
+    signal.signal(signal.SIGTERM, lambda *_: leadership.stop())
+    try:
+        return leadership.acquire()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _lost() -> None:
+    """Another operator acts: nothing that is under way here may go on."""
+    _log.error("the lease is lost")
+    logging.shutdown()
+    os._exit(1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    environment = os.environ
+    name, uid = (
+        environment.get(POD_NAME_VARIABLE, "operator"),
+        environment.get(POD_UID_VARIABLE, ""),
+    )
+    parser = argparse.ArgumentParser(prog="tandem-operator", description=__doc__)
+    parser.add_argument("--runtime-image", required=True, help="image of new splits and merges")
+    parser.add_argument("--spark-image", required=True, help="image of new Spark drivers")
+    parser.add_argument(
+        "--namespace",
+        action="append",
+        default=[],
+        help="namespace to see to; may be repeated; all namespaces if it is not given",
+    )
+    parser.add_argument("--kubeconfig", help="file that names the cluster; the own one without it")
+    parser.add_argument("--port", type=int, default=8080, help="port of /metrics and /healthz")
+    parser.add_argument("--workers", type=int, default=4, help="pipelines that are seen to at once")
+    parser.add_argument("--log-level", default="info", help="what is logged: debug, info, warning")
+    parser.add_argument(
+        "--own-namespace",
+        default=environment.get(NAMESPACE_VARIABLE, "default"),
+        help=f"where the operator runs and keeps its lease (${NAMESPACE_VARIABLE})",
+    )
+    parser.add_argument(
+        "--identity",
+        default=f"{name}_{uid}" if uid else name,
+        help=f"what tells operators apart (${POD_NAME_VARIABLE}, ${POD_UID_VARIABLE})",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,99 @@
+"""What the operator counts, for Prometheus."""
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+from tandem.control.keys import Key
+from tandem.model.states import ConditionStatus, Word
+from tandem.model.status import Status
+
+_PIPELINE = ("namespace", "pipeline")
+
+
+class Metrics:
+    """See `tandem.control.meter.Meter`; and what becomes of turns."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._events = Counter(
+            "tandem_operator_events",
+            "Events that were written about a pipeline.",
+            (*_PIPELINE, "reason"),
+            registry=registry,
+        )
+        self._turns = Histogram(
+            "tandem_operator_turn_seconds",
+            "How long turns of pipelines took.",
+            buckets=(0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30),
+            registry=registry,
+        )
+        self._failures = Counter(
+            "tandem_operator_turn_failures",
+            "Turns of pipelines that failed, by what went wrong.",
+            (*_PIPELINE, "cause"),
+            registry=registry,
+        )
+        self._leads = Gauge(
+            "tandem_operator_leads",
+            "Whether this operator is the one that acts.",
+            registry=registry,
+        )
+        self._conditions = Gauge(
+            "tandem_pipeline_condition",
+            "1 if a condition of a pipeline is true, 0 if it is false or unknown.",
+            (*_PIPELINE, "condition"),
+            registry=registry,
+        )
+        self._delivered = Gauge(
+            "tandem_pipeline_epoch_delivered",
+            "Last epoch that every sink has.",
+            _PIPELINE,
+            registry=registry,
+        )
+        self._lag = Gauge(
+            "tandem_pipeline_lag_seconds",
+            "Age of the oldest epoch that is not delivered.",
+            _PIPELINE,
+            registry=registry,
+        )
+        self._take_overs = Gauge(
+            "tandem_pipeline_take_overs",
+            "Times a twin became primary since the pipeline began.",
+            _PIPELINE,
+            registry=registry,
+        )
+
+    def event(self, key: Key, reason: Word) -> None:
+        """An event was written."""
+        self._events.labels(*key, str(reason)).inc()
+
+    def status(self, key: Key, status: Status) -> None:
+        """What a pipeline is now."""
+        for condition in status.conditions:
+            holds = condition.status is ConditionStatus.TRUE
+            self._conditions.labels(*key, str(condition.type)).set(holds)
+        self._delivered.labels(*key).set(status.epoch.delivered)
+        self._lag.labels(*key).set(status.lag.seconds)
+        self._take_overs.labels(*key).set(status.counters.take_overs)
+
+    def gone(self, key: Key) -> None:
+        """A pipeline is not there any more."""
+        for metric in (
+            self._events,
+            self._failures,
+            self._conditions,
+            self._delivered,
+            self._lag,
+            self._take_overs,
+        ):
+            metric.remove_by_labels(dict(zip(_PIPELINE, key, strict=True)))
+
+    def turned(self, seconds: float) -> None:
+        """A turn took so long."""
+        self._turns.observe(seconds)
+
+    def failed(self, key: Key, cause: str) -> None:
+        """A turn failed."""
+        self._failures.labels(*key, cause).inc()
+
+    def leading(self, leads: bool) -> None:
+        """Whether this operator acts."""
+        self._leads.set(leads)

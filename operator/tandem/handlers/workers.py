@@ -1,0 +1,137 @@
+"""Threads that take pipelines from the agenda, each pipeline in one thread at a time."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+from typing import Protocol
+
+from tandem.control.keys import Key
+from tandem.control.moments import Moment
+from tandem.handlers.agenda import Agenda, Turn
+from tandem.handlers.metrics import Metrics
+from tandem.kube.port import Conflict, KubeError, NotFound
+
+AGAIN = 0.5
+"""Seconds after which a turn that was dropped is taken again."""
+STUCK = 120.0
+"""A turn that takes so many seconds will never end."""
+_SPREAD = 0.1
+"""By how much of itself a time to wait is varied."""
+_LONGEST_WAIT = 3600.0
+
+_log = logging.getLogger(__name__)
+
+
+class Looping(Protocol):
+    """The loop of a pipeline: see `tandem.control.loop.Loop`."""
+
+    def turn(self, moment: Moment, news: bool) -> float | None:
+        """One turn; when the next one is due, None if the pipeline is gone."""
+
+
+class Workers:
+    """Works for as long as `may_act` says so; what is asked meanwhile waits."""
+
+    def __init__(
+        self, make: Callable[[Key], Looping], may_act: Callable[[], bool], metrics: Metrics
+    ) -> None:
+        self._make = make
+        self._may_act = may_act
+        self._metrics = metrics
+        self._random = Random()  # noqa: S311 - it spreads load, it keeps no secret
+        self._agenda = Agenda(self._spread)
+        self._loops: dict[Key, Looping] = {}
+        self._began: dict[Key, float] = {}
+        self._changed = threading.Condition()
+        self._stopped = False
+
+    def start(self, count: int) -> None:
+        """Begin to work, in so many threads."""
+        for number in range(count):
+            threading.Thread(target=self._run, name=f"worker {number}", daemon=True).start()
+
+    def ask(self, key: Key) -> None:
+        """Something has happened to a pipeline."""
+        with self._changed:
+            self._agenda.ask(key, time.monotonic())
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Begin no more turns, and wait a little for those that are under way."""
+        deadline = time.monotonic() + STUCK / 4
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            while self._began and time.monotonic() < deadline:
+                self._changed.wait(deadline - time.monotonic())
+
+    def healthy(self) -> bool:
+        """Whether no turn is stuck."""
+        with self._changed:
+            now = time.monotonic()
+            return all(now - began < STUCK for began in self._began.values())
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * self._random.uniform(1 - _SPREAD, 1 + _SPREAD)
+
+    def _run(self) -> None:
+        while True:
+            turn = self._next()
+            if turn is None:
+                return
+            self._work(turn)
+
+    def _next(self) -> Turn | None:
+        with self._changed:
+            while not self._stopped:
+                now = time.monotonic()
+                turn = self._agenda.take(now)
+                if turn is not None:
+                    self._began[turn.key] = now
+                    return turn
+                self._changed.wait(min(_LONGEST_WAIT, self._agenda.wait(now)))
+        return None
+
+    def _work(self, turn: Turn) -> None:
+        key, failed = turn.key, False
+        after: float | None = AGAIN
+        began = time.monotonic()
+        try:
+            if self._may_act():
+                after = self._turn(turn)
+        except (Conflict, NotFound) as problem:
+            # The world is not as it was seen: the next turn looks anew.
+            _log.info("dropped: %s", problem, extra={"pipeline": str(key)})
+            self._metrics.failed(key, "dropped")
+        except KubeError as problem:
+            _log.warning("failed: %s", problem, extra={"pipeline": str(key)})
+            self._metrics.failed(key, type(problem).__name__.lower())
+            failed = True
+        except Exception:
+            _log.exception("failed", extra={"pipeline": str(key)})
+            self._metrics.failed(key, "unexpected")
+            failed = True
+        self._metrics.turned(time.monotonic() - began)
+        self._settle(key, after, failed)
+
+    def _turn(self, turn: Turn) -> float | None:
+        loop = self._loops.get(turn.key)
+        if loop is None:
+            loop = self._loops[turn.key] = self._make(turn.key)
+        moment = Moment(time.monotonic(), datetime.now(UTC))  # noqa: TID251
+        return loop.turn(moment, turn.news)
+
+    def _settle(self, key: Key, after: float | None, failed: bool) -> None:
+        with self._changed:
+            now = time.monotonic()
+            if failed:
+                self._agenda.failed(key, now)
+            else:
+                if after is None:
+                    self._loops.pop(key, None)
+                self._agenda.done(key, now, after)
+            del self._began[key]
+            self._changed.notify_all()

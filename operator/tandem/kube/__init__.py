@@ -1,0 +1,1 @@
+"""The way to the API server: a port that everybody uses, and the one adapter behind it."""

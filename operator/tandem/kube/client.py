@@ -1,0 +1,185 @@
+"""The port to the API server over the `kubernetes` package.
+
+Only its connection and its credentials are used: objects stay plain data, so that none of the
+package's generated models is loaded.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import urllib3
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+
+from tandem.kube.kinds import Kind, Object, kind_of
+from tandem.kube.objects import name_of, namespace_of, uid_of
+from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
+from tandem.model.names import FIELD_MANAGER
+
+PATIENCE = 10.0
+"""Seconds that a call may take, unless somebody else is in a hurry."""
+PAGE = 500
+"""Objects that are read at once."""
+CONNECTIONS = 16
+"""Connections that are kept."""
+
+_JSON = "application/json"
+_MERGE = "application/merge-patch+json"
+_STEPS = "application/json-patch+json"
+_APPLY = "application/apply-patch+yaml"
+
+_ERRORS = {404: NotFound, 409: Conflict, 429: Unreachable}
+_BAD_REQUEST, _SERVER_ERROR = 400, 500
+
+
+def connect(kubeconfig: str | None = None, patience: float = PATIENCE) -> "Client":
+    """The API server that a kubeconfig names; without one, that of the cluster we run in.
+
+    A call takes `patience` seconds at most.
+
+    Raises:
+        kubernetes.config.ConfigException: there is no such file, or we do not run in a cluster.
+    """
+    configuration = Configuration()
+    if kubeconfig is None:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        config.load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+    return Client(configuration, patience)
+
+
+class Client:
+    """See `tandem.kube.port.Kube`. May be used by many threads."""
+
+    def __init__(self, configuration: Configuration, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        # A repeated write would not be what was asked for: who asks decides about repeating.
+        configuration.retries = 0
+        configuration.connection_pool_maxsize = CONNECTIONS
+        self._api = ApiClient(configuration)
+        self._api.user_agent = FIELD_MANAGER
+
+    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+        """Read an object."""
+        return self._call("GET", kind.path(namespace, name))
+
+    def list(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+    ) -> list[Object]:
+        """Read all objects with these labels, page by page."""
+        return sorted(self._pages(kind, namespace, labels or {}), key=name_of)
+
+    def _pages(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str]
+    ) -> Iterator[Object]:
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
+        while True:
+            page = self._call("GET", kind.path(namespace), query)
+            for item in page.get("items") or ():
+                # Items of a list do not say what they are.
+                yield {"apiVersion": kind.api_version, "kind": kind.name, **item}
+            rest = page["metadata"].get("continue")
+            if not rest:
+                return
+            query["continue"] = rest
+
+    def create(self, document: Object) -> Object:
+        """Make an object."""
+        path = kind_of(document).path(namespace_of(document))
+        return self._call("POST", path, {"fieldManager": FIELD_MANAGER}, document)
+
+    def apply(self, document: Object) -> Object:
+        """Make an object as described, by server-side apply."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return self._call("PATCH", _path(document), query, document, _APPLY)
+
+    def replace(self, document: Object) -> Object:
+        """Put an object in the place of the one it was made from."""
+        return self._call("PUT", _path(document), {"fieldManager": FIELD_MANAGER}, document)
+
+    def mark(
+        self, document: Object, labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Object:
+        """Set labels and annotations."""
+        metadata = {
+            "uid": uid_of(document),
+            "labels": dict(labels),
+            "annotations": dict(annotations),
+        }
+        return self._patch(document, "", {"metadata": metadata}, _MERGE)
+
+    def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
+        """Set the status."""
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": uid_of(document)},
+            {"op": "add", "path": "/status", "value": dict(status)},
+        ]
+        return self._patch(document, "/status", patch, _STEPS)
+
+    def _patch(self, document: Object, part: str, patch: object, content: str) -> Object:
+        query = {"fieldManager": FIELD_MANAGER}
+        try:
+            return self._call("PATCH", _path(document) + part, query, patch, content)
+        except Refused as refusal:
+            # To the server another object of that name makes this an invalid patch.
+            there = self.get(kind_of(document), namespace_of(document), name_of(document))
+            if uid_of(there) != uid_of(document):
+                raise Conflict(str(refusal)) from refusal
+            raise
+
+    def delete(self, document: Object) -> None:
+        """Delete just this object, with all that it owns."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid_of(document)},
+            "propagationPolicy": "Background",
+        }
+        self._call("DELETE", _path(document), {}, options)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content: str = _JSON,
+    ) -> Object:
+        headers = {"Accept": _JSON, "Content-Type": content}
+        try:
+            request = self._api.param_serialize(
+                method,
+                path,
+                query_params=list((query or {}).items()),
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            answer = self._api.call_api(*request[:4], _request_timeout=self._patience)
+            said: bytes = answer.read()  # type: ignore[no-untyped-call]
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as problem:
+            raise Unreachable(f"{method} {path}: {problem}") from problem
+        if answer.status >= _BAD_REQUEST:
+            raise _error(answer.status, f"{method} {path}: {answer.status} {_message(said)}")
+        found: Object = json.loads(said)
+        return found
+
+
+def _path(document: Object) -> str:
+    return kind_of(document).path(namespace_of(document), name_of(document))
+
+
+def _error(status: int, message: str) -> KubeError:
+    usual = Unreachable if status >= _SERVER_ERROR else Refused
+    return _ERRORS.get(status, usual)(message)
+
+
+def _message(said: bytes) -> str:
+    """What the server says in words."""
+    try:
+        return str(json.loads(said)["message"])
+    except (ValueError, KeyError, TypeError):
+        return said[:1000].decode(errors="replace")

@@ -1,0 +1,79 @@
+"""The table of a pipeline's members, for people."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from tandem.model.states import MemberKind, MemberState, PairState, Phase, Role
+from tandem.model.status import Member, Status
+
+GOOD, UNEASY, BAD = "green", "yellow", "red"
+COLOURS: Mapping[str, str] = {
+    MemberState.RUNNING: GOOD,
+    MemberState.STANDBY: GOOD,
+    MemberState.STARTING: UNEASY,
+    MemberState.CATCHING_UP: UNEASY,
+    MemberState.SILENT: BAD,
+    MemberState.GONE: BAD,
+    PairState.PAIRED: GOOD,
+    PairState.ALONE: UNEASY,
+    PairState.DOWN: BAD,
+    Phase.RUNNING: GOOD,
+    Phase.COMPLETED: GOOD,
+    Phase.HALTED: BAD,
+}
+
+_RIGHT = frozenset({"epoch", "pid"})
+
+
+def draw_members(
+    status: Status,
+    titles: Mapping[str, str],
+    epochs: Mapping[str, object],
+    targets: Mapping[str, str] | None = None,
+) -> Table:
+    """Splits, pairs with their replicas, merges and spares.
+
+    `titles` says what members without a role are, `epochs` how far they are, both by name. With
+    `targets`, what else members can be called, the members are pods, each on its node.
+    """
+    where = "pid" if targets is None else "node"
+    called = [] if targets is None else ["target"]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("", *called, "member", "role", "state", "epoch", where):
+        table.add_column(column, justify="right" if column in _RIGHT else "left")
+    pairs = {pair.name: pair.state for pair in status.pairs}
+    shown: set[str | None] = {None}
+    for member in status.members:
+        group = Text("")
+        if member.pair not in shown:
+            shown.add(member.pair)
+            state = pairs.get(member.pair or "", "")
+            group = Text.assemble(f"{member.pair} ", (str(state), COLOURS.get(state, "")))
+        table.add_row(
+            group,
+            *([] if targets is None else [targets.get(member.name, "")]),
+            member.name,
+            _role(member, titles),
+            Text(member.state, style=COLOURS.get(member.state, "")),
+            str(epochs.get(member.name, "")),
+            str((member.pid if targets is None else member.node) or ""),
+        )
+    return table
+
+
+def titles_by_state(status: Status, lead: str | None) -> dict[str, str]:
+    """Who leads, and which merges are active, by name; where their states tell it."""
+    active = {
+        member.name: "active"
+        for member in status.members
+        if member.kind is MemberKind.MERGE and member.state is MemberState.RUNNING
+    }
+    return active | ({lead: "lead"} if lead is not None else {})
+
+
+def _role(member: Member, titles: Mapping[str, str]) -> Text:
+    if member.role is not None:
+        return Text(member.role, style="bold" if member.role is Role.PRIMARY else "")
+    return Text(titles.get(member.name, ""), style="bold")

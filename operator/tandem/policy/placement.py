@@ -1,0 +1,92 @@
+"""Which pods are well and are to be made anew all the same.
+
+Twins on one node die together, and so do splits. Kubernetes places pods apart when it can and never
+moves them later; nor does it replace drivers of an older template. So one that can be placed
+elsewhere by now, or is outdated, is given up: only while nothing is at risk, one at a time, with
+pauses that grow if it does not help.
+"""
+
+from collections.abc import Iterator
+
+from tandem.model.states import MemberKind
+from tandem.policy.decisions import Move
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, Stage
+from tandem.policy.recovery import may_give_up
+from tandem.policy.snapshot import Life, Member, Snapshot
+
+SPLITS = "splits"
+"""How the splits are called among pairs."""
+
+
+def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
+    """Pairs, and the splits, that would be lost with one node, and that node."""
+    groups = {pair: snapshot.replicas_of(pair) for pair in snapshot.pairs()}
+    groups[SPLITS] = snapshot.of_kind(MemberKind.SPLIT)
+    shared = {name: _shared_node(members) for name, members in groups.items()}
+    return {name: node for name, node in shared.items() if node is not None}
+
+
+def move(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
+    """At most one pod that is to be made anew."""
+    moves = memory.moves
+    if moves is not None and snapshot.now - moves.last < limits.pause_after(moves.count):
+        return
+    if _settled(snapshot, memory):
+        chosen = (*_to_part(snapshot, memory, limits), *_to_renew(snapshot, memory, limits))
+        yield from chosen[:1]
+
+
+def _to_part(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
+    for name, node in shared_nodes(snapshot).items():
+        chosen = _movable(name, snapshot, memory, limits)
+        if chosen is not None and chosen.volume is not None:
+            yield Move(chosen.name, chosen.volume, f"{name} would be lost with {node}")
+
+
+def _to_renew(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
+    """Outdated drivers, primaries last."""
+    primaries = {pair.primary for pair in memory.pairs.values()}
+    for member in sorted(snapshot.members, key=lambda member: member.volume in primaries):
+        if member.outdated and member.volume is not None and may_give_up(member, snapshot, limits):
+            yield Move(member.name, member.volume, "its template has changed")
+
+
+def _shared_node(members: tuple[Member, ...]) -> str | None:
+    nodes = [member.node for member in members if member.running and member.node is not None]
+    return nodes[0] if len(nodes) > 1 and len(set(nodes)) == 1 else None
+
+
+def _settled(snapshot: Snapshot, memory: Memory) -> bool:
+    """Whether everybody is well and everything exists twice."""
+    lead = snapshot.lead
+    if lead is None or lead.vulnerable or lead.lost:
+        return False
+    members = (member for member in snapshot.members if member.kind is not MemberKind.SPARE)
+    if any(member.life is not Life.UP or member.silent_since is not None for member in members):
+        return False
+    return all(_whole(pair, snapshot, memory) for pair in snapshot.pairs())
+
+
+def _whole(pair: str, snapshot: Snapshot, memory: Memory) -> bool:
+    known = memory.pair(pair)
+    twins = len(snapshot.replicas_of(pair)) > 1
+    return known.stage is Stage.WHOLE and (known.paired or not twins)
+
+
+def _movable(name: str, snapshot: Snapshot, memory: Memory, limits: Limits) -> Member | None:
+    """Who can be placed elsewhere: neither a primary nor the lead, if others can."""
+    if name == SPLITS:
+        others = [
+            split
+            for split in snapshot.of_kind(MemberKind.SPLIT)
+            if split.volume != snapshot.lead_volume
+        ]
+    else:
+        others = [
+            replica
+            for replica in snapshot.replicas_of(name)
+            if replica.volume != memory.pair(name).primary
+            if may_give_up(replica, snapshot, limits)
+        ]
+    return next((each for each in others if each.hosts - {each.node}), None)

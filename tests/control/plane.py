@@ -1,0 +1,218 @@
+"""The processes in a cluster's pods: much simpler than the protocol, but they know who holds state.
+
+A process boots, takes a seat of its pair, copies its twin's state, and is in step then. What it
+holds lies on its pod's volume: it survives the process, and goes with the pod.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tests.kube.cluster import Cluster
+
+from tandem.control.pods import Pod, Run, read_pod
+from tandem.kube.kinds import NODE, POD
+from tandem.model.states import MemberKind, SinkClass
+from tandem.policy.reports import (
+    LeadReport,
+    MemberReport,
+    MergeReport,
+    PairReport,
+    ReplicaReport,
+    SeatReport,
+    SinkReport,
+    SplitReport,
+)
+from tandem.watch import Look
+
+
+@dataclass
+class Process:
+    """What runs in a pod at the moment."""
+
+    kind: MemberKind
+    pair: str | None
+    booting: int = 2
+    """Steps until it is up."""
+    assigned: str | None = None
+    heard: float | None = None
+    silent_since: float | None = None
+
+
+@dataclass
+class Plane:
+    """See `tandem.control.members.Members`."""
+
+    cluster: Cluster
+    processes: dict[Run, Process] = field(default_factory=dict)
+    holding: dict[str, str] = field(default_factory=dict)
+    """Volumes that hold the state of a pair."""
+    begun: set[str] = field(default_factory=set)
+    """Pairs whose state cannot be had from nothing any more."""
+    seats: dict[str, list[str]] = field(default_factory=dict)
+    frozen: set[str] = field(default_factory=set)
+    """Pods whose processes stand still, by uid."""
+    deaf: bool = False
+    """Whether spares cannot be told where they belong."""
+    refusing: bool = False
+    """Whether replicas never come up."""
+    vulnerable: tuple[str, ...] = ()
+    completed: bool = False
+    rows_out: int = 70
+    epoch: int = 0
+    lead: str | None = None
+    watched: frozenset[Run] = frozenset()
+    tokens: set[str] = field(default_factory=set)
+    _read: tuple[int, list[Pod]] = field(default=(-1, []))
+
+    # --- the port -----------------------------------------------------------------------------
+
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+        there = {pod.run: pod for pod in pods if pod.can_be_asked}
+        self.watched = frozenset(there)
+        self.tokens.add(token)
+        return {run: self._look(run, pod) for run, pod in there.items()}
+
+    def ask(self, pod: Pod, token: str) -> MemberReport | None:
+        known = self.processes.get(pod.run)
+        return self._report(pod, known) if known is not None and self._answers(pod) else None
+
+    def assign(self, pod: Pod, token: str, pair: str) -> None:
+        if self.deaf or not self._answers(pod):
+            raise OSError("no answer")
+        self.processes[pod.run].assigned = pair
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """Let every process do one step, after the cluster has done its own."""
+        pods = {pod.run: pod for pod in self._pods()}
+        there = {pod.uid for pod in pods.values()}
+        self._forget_gone(there)
+        for run, pod in pods.items():
+            process = self.processes.setdefault(run, Process(pod.place.kind, pod.place.pair))
+            if self._answers(pod):
+                self._step(pod, process)
+                process.heard, process.silent_since = now, None
+            elif process.silent_since is None:
+                process.silent_since = now
+        self.processes = {run: p for run, p in self.processes.items() if run in pods}
+        self._lead_on(list(pods.values()))
+        self.epoch += 1
+
+    def _pods(self) -> list[Pod]:
+        if self._read[0] != self.cluster.revision:
+            found = (read_pod(document) for document in self.cluster.list(POD, None))
+            pods = [pod for pod in found if pod is not None and pod.address is not None]
+            self._read = self.cluster.revision, pods
+        return self._read[1]
+
+    def _forget_gone(self, there: set[str]) -> None:
+        """What lay in pods that are gone is gone; the lead frees their seats."""
+        self.holding = {v: p for v, p in self.holding.items() if v.rpartition(".")[0] in there}
+        for seats in self.seats.values():
+            seats[:] = [volume for volume in seats if volume.rpartition(".")[0] in there]
+
+    def _answers(self, pod: Pod) -> bool:
+        node = self.cluster.get(NODE, None, pod.node or "")
+        reachable = node["status"]["conditions"][0]["status"] == "True"
+        state = pod.document["status"]["containerStatuses"][0]["state"]
+        return reachable and "running" in state and pod.uid not in self.frozen and not pod.over
+
+    def _step(self, pod: Pod, process: Process) -> None:
+        if process.booting:
+            process.booting -= not (self.refusing and process.kind is MemberKind.REPLICA)
+            return
+        pair = process.assigned if process.kind is MemberKind.SPARE else process.pair
+        if pair is not None and not pod.going:
+            self._join(_volume(pod), pair)
+
+    def _join(self, volume: str, pair: str) -> None:
+        seats = self.seats.setdefault(pair, [])
+        if volume not in seats:
+            if len(seats) > 1:
+                silent = [each for each in seats if not self.speaks(each)]
+                if not silent:
+                    return
+                seats.remove(silent[0])
+            seats.append(volume)
+        elif volume not in self.holding:
+            twins = [each for each in seats if each in self.holding]
+            if pair not in self.begun or any(self.speaks(each) for each in twins):
+                self.holding[volume] = pair
+                self.begun.add(pair)
+
+    def speaks(self, volume: str) -> bool:
+        return any(_volume(pod) == volume and self._answers(pod) for pod in self._pods())
+
+    def _lead_on(self, pods: list[Pod]) -> None:
+        splits = [pod for pod in pods if pod.place.kind is MemberKind.SPLIT]
+        able = [_volume(p) for p in splits if self._answers(p) and not p.going]
+        if self.lead not in able:
+            self.lead = min(able, default=None)
+
+    # --- what they say ------------------------------------------------------------------------
+
+    def _look(self, run: Run, pod: Pod) -> Look:
+        process = self.processes.get(run)
+        if process is None:
+            return Look()
+        report = self._report(pod, process) if process.heard is not None else None
+        return Look(process.heard, process.silent_since, report)
+
+    def _report(self, pod: Pod, process: Process) -> MemberReport:
+        volume = _volume(pod)
+        if process.kind is MemberKind.SPLIT:
+            lead = self._summary() if volume == self.lead else None
+            return MemberReport(volume, pod.runs, SplitReport(lead=lead))
+        if process.kind is MemberKind.MERGE:
+            active = self._is_active(pod)
+            sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, self.epoch),)
+            return MemberReport(
+                volume, pod.runs, MergeReport(active, self.epoch, self.rows_out, 0, sinks)
+            )
+        return MemberReport(volume, pod.runs, self._replica(volume, process))
+
+    def _is_active(self, pod: Pod) -> bool:
+        merges = [p for p in self._pods() if p.place.slot == pod.place.slot and not p.going]
+        able = [p.uid for p in merges if p.place.slot is not None and self._answers(p)]
+        return pod.uid == min(able, default=None)
+
+    def _replica(self, volume: str, process: Process) -> ReplicaReport:
+        if process.booting:
+            return ReplicaReport()
+        if process.kind is MemberKind.SPARE and process.assigned is None:
+            return ReplicaReport(state="spare")
+        full = volume in self.holding
+        return ReplicaReport("running" if full else "joining", self.epoch, verified=full)
+
+    def _summary(self) -> LeadReport:
+        pairs = tuple(
+            PairReport(
+                pair,
+                tuple(
+                    SeatReport(
+                        volume,
+                        verified=volume in self.holding,
+                        committed=self.epoch,
+                        synced=volume in self.holding,
+                        silent=not self.speaks(volume),
+                    )
+                    for volume in seats
+                ),
+            )
+            for pair, seats in self.seats.items()
+        )
+        return LeadReport(
+            term=1,
+            epoch=self.epoch,
+            delivered=self.epoch,
+            generation=1,
+            rows_in=100,
+            pairs=pairs,
+            vulnerable=self.vulnerable,
+            completed=self.completed,
+        )
+
+
+def _volume(pod: Pod) -> str:
+    return f"{pod.uid}.0"

@@ -1,0 +1,143 @@
+"""What is confirmed right before a pod is given up."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.control.world import KEY, SETTINGS, World
+
+from tandem.control.act import Hands
+from tandem.control.moments import Moment
+from tandem.control.observe import Sight, list_pipeline, look_at_pods
+from tandem.kube.kinds import POD
+from tandem.kube.objects import name_of, uid_of
+from tandem.policy.decisions import Decision, Kill, Move, Replace
+
+
+class Seen:
+    """A pipeline as it was seen; whatever happens to it afterwards is not in the picture."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.until_paired()
+        self.twin, self.pod = (self.world.replicas()[role] for role in ("primary", "secondary"))
+        splits = {f"{uid_of(pod)}.0": pod for pod in self.world.of_kind("split")}
+        self.lead = splits.pop(self.world.plane.lead or "")
+        (self.split,) = splits.values()
+        self.hands = Hands(
+            self.world.cluster,
+            self.world.plane,
+            "token",
+            self._sight(self.world.moment()),
+            SETTINGS.limits,
+            generation=1,
+        )
+
+    def _sight(self, moment: Moment) -> Sight:
+        listing = list_pipeline(self.world.cluster, KEY, (), moment.now)
+        assert listing is not None
+        looks = self.world.plane.look(listing.pods, "token")
+        intent = self.world.recorded().intent
+        return look_at_pods(listing, intent, looks, moment, splits=2, mark=None, fresh=5.0)
+
+    def given_up(self, decision: Decision) -> bool:
+        """Whether a pod was deleted."""
+        before = {uid_of(pod) for pod in self.world.pods()}
+        told = list(self.hands.act([decision]))
+        after = {uid_of(pod) for pod in self.world.pods()}
+        assert bool(told) is (before != after)
+        return before != after
+
+    def freeze(self, pod: dict[str, object]) -> None:
+        self.world.plane.frozen.add(uid_of(pod))
+
+    def remake(self, pod: dict[str, object]) -> None:
+        """Another pod has the name of one that was seen."""
+        cluster = self.world.cluster
+        cluster.remove(cluster.get(POD, KEY.namespace, name_of(pod)))
+        cluster.create(pod)
+
+    def decisions(self) -> dict[str, Decision]:
+        name, volume = name_of(self.pod), f"{uid_of(self.pod)}.0"
+        return {
+            "kill": Kill(name, "it hangs"),
+            "move": Move(name, volume, "it shares a node"),
+            "replace": Replace(name, volume, "it is over"),
+        }
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+def prepared(seen: Seen, what: str) -> Decision:
+    """A decision that would be carried out if nothing else happened."""
+    if what == "kill":
+        seen.freeze(seen.pod)
+    if what == "replace":
+        seen.world.cluster.touch(seen.pod, phase="Failed")
+    return seen.decisions()[what]
+
+
+@pytest.mark.parametrize("what", ["kill", "move", "replace"])
+def test_what_is_as_it_was_seen_is_done(seen: Seen, what: str) -> None:
+    assert seen.given_up(prepared(seen, what))
+
+
+Meanwhile = Callable[[Seen], object]
+
+
+@pytest.mark.parametrize("what", ["kill", "move", "replace"])
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda seen: seen.remake(seen.pod),
+        lambda seen: seen.world.cluster.remove(seen.pod),
+        lambda seen: seen.world.cluster.delete(seen.pod),
+    ],
+    ids=["replaced", "gone", "going"],
+)
+def test_a_pod_that_is_not_the_one_that_was_seen_is_left_alone(
+    seen: Seen, what: str, meanwhile: Meanwhile
+) -> None:
+    decision = prepared(seen, what)
+    meanwhile(seen)
+    assert not seen.given_up(decision)
+
+
+@pytest.mark.parametrize("what", ["kill", "move"])
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda seen: seen.freeze(seen.twin),
+        lambda seen: seen.world.plane.holding.pop(f"{uid_of(seen.twin)}.0"),
+        lambda seen: seen.world.cluster.remove(seen.twin),
+        lambda seen: seen.world.cluster.delete(seen.twin),
+    ],
+    ids=["silent", "empty", "gone", "going"],
+)
+def test_a_replica_is_kept_whose_twin_does_not_carry_the_pair(
+    seen: Seen, what: str, meanwhile: Meanwhile
+) -> None:
+    decision = prepared(seen, what)
+    meanwhile(seen)
+    assert not seen.given_up(decision)
+
+
+def test_one_that_answers_after_all_does_not_hang(seen: Seen) -> None:
+    assert not seen.given_up(seen.decisions()["kill"])
+
+
+def test_one_that_can_go_on_is_not_replaced(seen: Seen) -> None:
+    assert not seen.given_up(seen.decisions()["replace"])
+
+
+def test_a_split_is_moved_only_while_the_lead_says_that_nothing_is_at_risk(seen: Seen) -> None:
+    move = Move(name_of(seen.split), f"{uid_of(seen.split)}.0", "they share a node")
+    seen.world.plane.vulnerable = ("lane-0",)
+    assert not seen.given_up(move)
+    seen.world.plane.vulnerable = ()
+    seen.freeze(seen.lead)
+    assert not seen.given_up(move)
+    seen.world.plane.frozen.clear()
+    assert seen.given_up(move)

@@ -1,0 +1,121 @@
+"""Objects that should be there against those that are, and what is told of it."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
+
+from tandem.control.apply import changes, list_objects, replica_mark, wanted
+from tandem.control.events import Happening, Notice, event_of
+from tandem.control.judging import MOST_PROBLEMS, judge
+from tandem.control.observe import shortages
+from tandem.kube.kinds import DEPLOYMENT, REPLICA_SET, kind_of
+from tandem.kube.objects import name_of, uid_of
+from tandem.manifests.order import Order
+from tandem.model.names import APPLIED_ANNOTATION
+from tandem.model.pipeline import Pipeline
+from tandem.policy.snapshot import Complaint
+
+
+def begun() -> tuple[World, Order]:
+    world = World()
+    world.until_paired()
+    judged = judge(world.resource())
+    assert isinstance(judged, Pipeline)
+    order = world.recorded().order(judged, uid_of(world.resource()), SETTINGS.namespace)
+    return world, order
+
+
+def test_what_is_there_as_ordered_needs_nothing() -> None:
+    world, order = begun()
+    there = list_objects(world.cluster, KEY)
+    todo = changes(wanted(order, False), there, order.uid)
+    assert (todo.apply, todo.delete, todo.in_the_way) == ((), (), ())
+
+
+def test_what_is_missing_or_ordered_otherwise_is_applied() -> None:
+    world, order = begun()
+    there = [each for each in list_objects(world.cluster, KEY) if each["kind"] != "Service"]
+    pipeline = order.pipeline
+    pairs = replace(pipeline.spec.pairs, spares=1)
+    more = replace(order, pipeline=replace(pipeline, spec=replace(pipeline.spec, pairs=pairs)))
+    todo = changes(wanted(more, False), there, order.uid)
+    applied = {f"{each['kind']} {name_of(each)}" for each in todo.apply}
+    assert {"Service spending-splits", "ReplicaSet spending-spares"} <= applied
+
+
+def test_when_all_is_over_only_what_makes_pods_goes() -> None:
+    world, order = begun()
+    todo = changes(wanted(order, True), list_objects(world.cluster, KEY), order.uid)
+    assert todo.apply == ()
+    gone = sorted(f"{each['kind']} {name_of(each)}" for each in todo.delete)
+    assert gone == [
+        "Deployment spending-merge-0",
+        "Deployment spending-splits",
+        "PodDisruptionBudget spending-g1-pair-0",
+        "PodDisruptionBudget spending-merge-0",
+        "PodDisruptionBudget spending-splits",
+        "ReplicaSet spending-g1-pair-0",
+    ]
+
+
+def test_what_is_somebody_elses_or_on_its_way_out_is_in_the_way() -> None:
+    world, order = begun()
+    there = list_objects(world.cluster, KEY)
+    todo = changes(wanted(order, False), there, "another")
+    assert (todo.apply, todo.delete) == ((), ())
+    assert len(todo.in_the_way) == len(wanted(order, False))
+    for document in there:
+        document["metadata"]["deletionTimestamp"] = "2024-05-01T12:00:00Z"
+    assert changes(wanted(order, True), there, order.uid).delete == ()
+
+
+def test_pods_of_drivers_carry_the_mark_of_their_order_and_others_do_not() -> None:
+    _, order = begun()
+    for document in wanted(order, False):
+        if kind_of(document) in {DEPLOYMENT, REPLICA_SET}:
+            annotations = document["spec"]["template"]["metadata"].get("annotations", {})
+            is_driver = kind_of(document) is REPLICA_SET
+            marked = annotations.get(APPLIED_ANNOTATION) == replica_mark(order)
+            assert marked is is_driver
+    images = replace(order.images, replica="spark:2")
+    assert replica_mark(replace(order, images=images)) != replica_mark(order)
+    merges = replace(order.images, merge="runtime:2")
+    assert replica_mark(replace(order, images=merges)) == replica_mark(order)
+
+
+def test_replica_sets_that_cannot_make_pods_say_why() -> None:
+    def replica_set(pair: str, status: str) -> dict[str, object]:
+        condition = {"type": "ReplicaFailure", "status": status, "message": f"quota of {pair}"}
+        labels = {"tandem.dev/kind": "replica", "tandem.dev/pair": pair}
+        return {"metadata": {"name": pair, "labels": labels}, "status": {"conditions": [condition]}}
+
+    found = shortages([replica_set("pair-0", "True"), replica_set("pair-1", "False")])
+    assert {(group.kind, group.pair): why for group, why in found.items()} == {
+        ("replica", "pair-0"): "quota of pair-0"
+    }
+    assert shortages([{"metadata": {"name": "other"}}]) == {}
+
+
+def test_all_problems_of_a_manifest_are_told_up_to_a_number() -> None:
+    judged = judge(resource(epoch=3, splits=4, pairs=5))
+    assert isinstance(judged, Complaint)
+    for field in ("spec.epoch", "spec.splits", "spec.pairs"):
+        assert field in judged.message
+    unknown: dict[str, Any] = {f"field{number}": 1 for number in range(MOST_PROBLEMS + 5)}
+    many = judge(resource(**unknown))
+    assert isinstance(many, Complaint)
+    assert many.message.endswith("; and 5 more")
+
+
+def test_what_is_told_again_is_the_same_event() -> None:
+    made = {**resource(), "metadata": {**resource()["metadata"], "uid": "u"}}
+    told = Happening(Notice.HALTED, "x" * 2000)
+    first = event_of(made, told, BEGAN)
+    assert len(first["message"]) == 1024
+    assert first["type"] == "Warning"
+    assert event_of(made, told, BEGAN.replace(hour=13))["metadata"] == first["metadata"]
+    other = event_of(made, replace(told, reason=Notice.COMPLETED), BEGAN)
+    assert other["type"] == "Normal"
+    assert name_of(other) != name_of(first)
+    assert first["involvedObject"]["uid"] == "u"

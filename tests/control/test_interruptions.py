@@ -1,0 +1,178 @@
+"""Operators that die at any write, two at a time, and swaps that are lost."""
+
+from typing import Any
+
+import pytest
+from tests.control.world import KEY, Mortal, World
+
+from tandem.control.intent import swap_intent
+from tandem.kube.kinds import EVENT, POD, Object
+from tandem.kube.objects import labels_of, name_of, owners_of
+from tandem.kube.port import Conflict, Kube
+from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+
+STEPS = ["TakeOver", "CatchUpStarted", "Paired"]
+
+
+def end_state(world: World) -> dict[str, Any]:
+    """What has to be the same whoever did it, and however often it was begun."""
+    pods = world.cluster.list(POD, KEY.namespace)
+    status = world.status()
+    return {
+        "objects": sorted(
+            f"{kind.name} {name}"
+            for kind, _, name in world.cluster.objects
+            if kind.name not in {"Pod", "Event"}
+        ),
+        "pods": sorted(
+            "/".join(
+                labels_of(pod).get(label, "") for label in (KIND_LABEL, PAIR_LABEL, ROLE_LABEL)
+            )
+            for pod in pods
+        ),
+        "owned": all(list(owners_of(pod)) for pod in pods),
+        "phase": status.phase,
+        "pairs": [(pair.name, pair.state) for pair in status.pairs],
+        "conditions": [(each.type, each.status) for each in status.conditions],
+        "take-overs": status.counters.take_overs,
+        "labels": world.labels_are_true(),
+        "suspended": world.recorded().intent.suspended,
+        # A replacement may be up by itself before the next operator thinks of a spare.
+        "events": sorted(set(world.reasons()) - {"SpareUsed"}),
+    }
+
+
+def begin(world: World) -> None:
+    """From the manifest to a pipeline that runs."""
+    world.until_paired()
+
+
+def lose_primary(world: World) -> None:
+    """The primary is lost, and all is well again."""
+    world.until(lambda: world.status().counters.take_overs == 1)
+    world.until(lambda: "Paired" in world.reasons())
+    world.until_paired()
+
+
+def run(dies_after: int | None, spares: int) -> tuple[World, int]:
+    """One life with a recovery; the operator dies once, after so many writes."""
+    world = World(pairs={"count": 1, "spares": spares})
+    world.new_operator(dies_after)
+    first = world.mortal
+    begin(world)
+    world.step()
+    world.cluster.remove(world.replicas()["primary"])
+    lose_primary(world)
+    return world, first.writes
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_an_operator_that_dies_after_any_write_is_followed_by_one_that_ends_the_same(
+    spares: int,
+) -> None:
+    whole, writes = run(None, spares)
+    wanted = end_state(whole)
+    assert writes > 25
+    for number in range(1, writes + 1):
+        world, _ = run(number, spares)
+        assert end_state(world) == wanted, f"died after write {number}"
+        told = [each for each in world.reasons() if each != "SpareUsed"]
+        # Who takes over from an operator that died may tell the last step once more.
+        assert list(dict.fromkeys(told)) == STEPS, f"died after write {number}"
+        assert (told.count("TakeOver"), told[-1]) == (1, "Paired"), f"died after write {number}"
+
+
+def test_an_operator_that_dies_while_a_completed_pipeline_is_removed() -> None:
+    def completed(dies_after: int | None) -> tuple[World, int]:
+        world = World()
+        world.until_paired()
+        world.new_operator(dies_after)
+        first = world.mortal
+        world.plane.completed = True
+        world.until(lambda: not world.cluster.list(POD, KEY.namespace))
+        world.until(lambda: world.phase() == "Completed")
+        return world, first.writes
+
+    whole, writes = completed(None)
+    for number in range(1, writes + 1):
+        assert end_state(completed(number)[0]) == end_state(whole), f"died after write {number}"
+
+
+class Rival(Mortal):
+    """The way of an operator whose intent is overwritten by another one after it was read."""
+
+    def __init__(self, kube: Kube, world: World) -> None:
+        super().__init__(kube)
+        self._world = world
+        self.meddles = True
+
+    def create(self, document: Object) -> Object:
+        if self.meddles and document["kind"] == EVENT.name:
+            self.meddles = False
+            recorded = self._world.recorded()
+            swap_intent(self.kube, recorded, recorded.intent._replace(version=99))
+        return super().create(document)
+
+
+def test_a_lost_swap_drops_the_turn_before_anything_is_done() -> None:
+    world = World()
+    world.until_paired()
+    loop = world.another(Rival(world.cluster, world))
+    world.loop = loop
+    world.cluster.remove(world.replicas()["primary"])
+    world.pass_time()
+    survivor = world.replicas()["secondary"]
+    with pytest.raises(Conflict):
+        loop.turn(world.moment(), news=True)
+    assert labels_of(world.cluster.pod(name_of(survivor)))[ROLE_LABEL] == "secondary"
+    assert world.status().counters.take_overs == 0
+    assert world.recorded().intent.version == 99
+    world.until(lambda: world.status().counters.take_overs == 1)
+    world.until_paired()
+    assert world.recorded().intent.version == 100
+    assert world.reasons() == STEPS
+
+
+def test_two_operators_at_once_do_not_fight() -> None:
+    world = World()
+    other = world.another(world.cluster)
+    dropped = 0
+
+    def both() -> None:
+        nonlocal dropped
+        world.step()
+        try:
+            other.turn(world.moment(), news=True)
+        except Conflict:
+            dropped += 1
+
+    for _ in range(10):
+        both()
+    assert world.is_paired()
+    version = world.recorded().intent.version
+    world.cluster.remove(world.replicas()["primary"])
+    for _ in range(15):
+        both()
+    assert world.is_paired()
+    assert world.recorded().intent.version == version + 1
+    assert world.reasons() == STEPS
+    assert dropped <= 2
+
+
+def test_faults_while_no_operator_is_there_are_seen_by_the_next_one() -> None:
+    world = World(pairs={"count": 2})
+    world.until_paired(2)
+    primary, secondary = world.replicas("pair-0")["primary"], world.replicas("pair-1")["secondary"]
+    for pod in (primary, secondary):
+        world.cluster.remove(pod)
+    for _ in range(10):
+        world.pass_time()
+    world.new_operator()
+    world.until_paired(2)
+    pairs = {
+        pair: [reason for reason, message in world.cluster.events() if message.startswith(pair)]
+        for pair in ("pair-0", "pair-1")
+    }
+    assert pairs["pair-0"] == STEPS
+    assert pairs["pair-1"] == ["CatchUpStarted", "Paired"]
+    assert world.status().counters.take_overs == 1

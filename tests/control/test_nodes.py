@@ -1,0 +1,101 @@
+from typing import Any
+
+import pytest
+from tests.kube.cluster import Cluster
+
+from tandem.control.nodes import EVERY, Nodes, hosts_of, read_node
+from tandem.kube.kinds import Kind, Object
+from tandem.kube.port import Refused
+
+
+def node(name: str, ready: str = "True", **spec: Any) -> Object:
+    return {
+        "metadata": {"name": name, "labels": {"zone": "a" if name == "n0" else "b", name: "yes"}},
+        "spec": spec,
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+NO_SCHEDULE = {"key": "own", "value": "us", "effect": "NoSchedule"}
+
+
+def hosts(*documents: Object, **spec: Any) -> set[str]:
+    return set(hosts_of({"spec": spec}, [read_node(document) for document in documents]))
+
+
+def required(*expressions: Object) -> Object:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (node("n1"), {"n0", "n1"}),
+        (node("n1", ready="False"), {"n0"}),
+        (node("n1", ready="Unknown"), {"n0"}),
+        (node("n1", unschedulable=True), {"n0"}),
+        (node("n1", taints=[NO_SCHEDULE]), {"n0"}),
+        (node("n1", taints=[{**NO_SCHEDULE, "effect": "NoExecute"}]), {"n0"}),
+        (node("n1", taints=[{**NO_SCHEDULE, "effect": "PreferNoSchedule"}]), {"n0", "n1"}),
+    ],
+)
+def test_nodes_that_take_pods(second: Object, expected: set[str]) -> None:
+    assert hosts(node("n0"), second) == expected
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "own", "operator": "Exists"}, True),
+        ({"key": "own", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "own", "value": "us"}, True),
+        ({"key": "own", "value": "them"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_taints_that_a_pod_bears(toleration: Object, tolerated: bool) -> None:
+    found = hosts(node("n0", taints=[NO_SCHEDULE]), tolerations=[toleration])
+    assert found == ({"n0"} if tolerated else set())
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ({"key": "zone", "operator": "In", "values": ["b", "c"]}, {"n1"}),
+        ({"key": "zone", "operator": "NotIn", "values": ["b", "c"]}, {"n0"}),
+        ({"key": "n0", "operator": "Exists"}, {"n0"}),
+        ({"key": "n0", "operator": "DoesNotExist"}, {"n1"}),
+        ({"key": "n0", "operator": "Gt", "values": ["1"]}, set()),
+    ],
+)
+def test_nodes_that_a_pod_wants(expression: Object, expected: set[str]) -> None:
+    assert hosts(node("n0"), node("n1"), affinity=required(expression)) == expected
+
+
+def test_selectors_count_too() -> None:
+    assert hosts(node("n0"), node("n1"), nodeSelector={"zone": "b"}) == {"n1"}
+
+
+class Counting(Cluster):
+    lists = 0
+    refusing = False
+
+    def list(self, kind: Kind, *more: Any) -> list[Object]:
+        self.lists += 1
+        if self.refusing:
+            raise Refused("nodes is forbidden")
+        return super().list(kind, *more)
+
+
+def test_nodes_are_read_seldom_and_need_not_be_seen() -> None:
+    cluster = Counting()
+    cluster.add_node("n0")
+    nodes = Nodes(cluster)
+    assert [each.name for each in nodes.at(0.0)] == ["n0"]
+    nodes.at(EVERY - 0.1)
+    assert cluster.lists == 1
+    cluster.refusing = True
+    assert nodes.at(EVERY) == ()
+    assert cluster.lists == 2

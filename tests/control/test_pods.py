@@ -1,0 +1,197 @@
+"""What is read from a pod's document."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tandem.control.moments import Moment
+from tandem.control.pods import member_of, read_pod
+from tandem.kube.kinds import Object
+from tandem.model.states import MemberKind
+from tandem.policy.recovery import UNEXPLAINED
+from tandem.policy.reports import MemberReport, ReplicaReport
+from tandem.policy.snapshot import Complaint, Life, Member
+from tandem.watch import Look
+
+WALL = datetime(2024, 5, 1, 12, tzinfo=UTC)
+MOMENT = Moment(1000.0, WALL)
+RUNNING = {"running": {"startedAt": "2024-05-01T11:59:50Z"}}
+HEARD = Look(heard=999.0, report=MemberReport("u1.0", 1, ReplicaReport("running", 5, True)))
+
+
+def ago(seconds: float) -> str:
+    return f"{WALL - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def terminated(code: int, message: str = "", **more: Any) -> Object:
+    return {
+        "terminated": {
+            "exitCode": code,
+            "message": message,
+            "startedAt": ago(30),
+            "finishedAt": ago(20),
+            **more,
+        }
+    }
+
+
+def pod(
+    state: Object | None = None,
+    last: Object | None = None,
+    *,
+    labels: Object | None = None,
+    restarts: int = 0,
+    started: bool = True,
+    **status: Any,
+) -> Object:
+    container = {
+        "name": "replica",
+        "restartCount": restarts,
+        "started": started,
+        "state": state or {},
+        "lastState": last or {},
+    }
+    sidecar = {"name": "sidecar", "restartCount": 77, "state": RUNNING}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "shop",
+            "uid": "u1",
+            "labels": labels or {"tandem.dev/kind": "replica", "tandem.dev/pair": "pair-0"},
+            "annotations": {"tandem.dev/applied": "mark"},
+        },
+        "spec": {"nodeName": "n0", "containers": [{"name": "replica"}, {"name": "sidecar"}]},
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.1",
+            "containerStatuses": [sidecar, container] if state is not None else [],
+            **status,
+        },
+    }
+
+
+def member(document: Object, look: Look = HEARD, **more: Any) -> Member:
+    found = read_pod(document)
+    assert found is not None
+    given = {"volumes": (), "hosts": frozenset[str](), "template": "mark", **more}
+    return member_of(found, look, MOMENT, **given)
+
+
+SILENT = Look(silent_since=990.0)
+
+
+@pytest.mark.parametrize(
+    ("document", "look", "life"),
+    [
+        (pod(phase="Pending"), Look(), Life.STARTING),
+        (pod({"waiting": {"reason": "ContainerCreating"}}), Look(), Life.STARTING),
+        (pod(RUNNING, started=False), Look(), Life.STARTING),
+        (pod(RUNNING, started=False), SILENT, Life.STARTING),
+        # Its probe says that it was up, but it has not been asked yet.
+        (pod(RUNNING), Look(), Life.STARTING),
+        (pod(RUNNING), SILENT, Life.UP),
+        (pod(RUNNING, started=False), HEARD, Life.UP),
+        (pod(terminated(1)), HEARD, Life.ENDED),
+        (pod({"waiting": {"reason": "CrashLoopBackOff"}}, terminated(1)), HEARD, Life.ENDED),
+        (pod(RUNNING, terminated(1), restarts=1), HEARD, Life.UP),
+        (pod(RUNNING, phase="Failed"), HEARD, Life.ENDED),
+    ],
+)
+def test_the_life_of_a_pod(document: Object, look: Look, life: Life) -> None:
+    assert member(document, look).life is life
+
+
+@pytest.mark.parametrize(("code", "expected"), [(1, 1), (3, 3), (137, -9), (143, -15), (0, 0)])
+def test_exit_codes_tell_signals(code: int, expected: int) -> None:
+    ended = member(pod({"waiting": {"reason": "CrashLoopBackOff"}}, terminated(code), restarts=4))
+    assert (ended.exit_code, ended.run) == (expected, 4)
+    assert (ended.started, ended.ended) == (970.0, 980.0)
+    again = member(pod(RUNNING, terminated(code), restarts=4))
+    assert (again.exit_code, again.ended, again.started) == (None, None, 990.0)
+
+
+def test_why_one_refuses_is_kept_while_it_is_started_again() -> None:
+    why = {"reason": "UnknownColumn", "message": "there is none", "hint": "look"}
+    ended = terminated(3, json.dumps(why))
+    expected = Complaint("UnknownColumn", "there is none", "look")
+    assert member(pod(ended)).complaint == expected
+    assert member(pod(RUNNING, ended)).complaint == expected
+    assert member(pod(terminated(1, json.dumps(why)))).complaint is None
+    for nonsense in ("", "{", "[1]", '{"reason": "x"}'):
+        assert member(pod(terminated(3, nonsense))).complaint == UNEXPLAINED
+
+
+def test_an_answer_of_another_pod_at_the_same_address_is_none() -> None:
+    foreign = Look(heard=999.0, report=MemberReport("u2.0", 1, ReplicaReport("running", 5, True)))
+    found = member(pod(RUNNING, started=False), foreign)
+    assert (found.report, found.life, found.volume) == (None, Life.STARTING, "u1.0")
+
+
+def test_the_volume_of_one_that_does_not_answer_is_the_newest_that_anybody_knows() -> None:
+    known = ("u1.0", "u1.2", "u2.7", "something")
+    assert member(pod(RUNNING), Look(), volumes=known).volume == "u1.2"
+    assert member(pod(RUNNING), Look()).volume == "u1.0"
+    assert member(pod(RUNNING), HEARD, volumes=known).volume == "u1.0"
+
+
+def test_what_kubernetes_says_of_a_pod_is_passed_on() -> None:
+    unscheduled = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
+    ]
+    for document, note in (
+        (pod(phase="Pending", conditions=unscheduled), "Unschedulable: full"),
+        (pod({"waiting": {"reason": "ImagePullBackOff"}}), "ImagePullBackOff"),
+        (pod(RUNNING, phase="Failed", reason="Evicted", message="disk"), "Evicted: disk"),
+        (pod(terminated(137, reason="OOMKilled")), "OOMKilled"),
+        (pod({"waiting": {"reason": "ContainerCreating"}}), ""),
+        (pod(RUNNING, terminated(137, reason="OOMKilled")), ""),
+        (pod(RUNNING), ""),
+    ):
+        assert member(document).note == note
+
+
+def test_a_volume_is_there_until_the_pod_is_over() -> None:
+    assert member(pod(RUNNING)).volume_there
+    assert not member(pod(RUNNING, phase="Failed")).volume_there
+
+
+def test_pods_of_an_older_template_are_outdated() -> None:
+    assert not member(pod(RUNNING)).outdated
+    assert member(pod(RUNNING), template="newer").outdated
+    assert not member(pod(RUNNING), template=None).outdated
+
+
+def test_labels_say_what_a_pod_is() -> None:
+    merge = read_pod(pod(RUNNING, labels={"tandem.dev/kind": "merge", "tandem.dev/slot": "1"}))
+    assert merge is not None
+    assert (merge.place.kind, merge.place.slot, merge.place.pair) == (MemberKind.MERGE, 1, None)
+    spare = read_pod(pod(RUNNING, labels={"tandem.dev/kind": "spare"}))
+    assert spare is not None
+    assert spare.place.kind is MemberKind.SPARE
+    assert read_pod(pod(RUNNING, labels={"tandem.dev/kind": "?"})) is None
+    assert read_pod(pod(RUNNING, labels={"app": "other"})) is None
+
+
+def test_only_pods_that_may_answer_are_asked() -> None:
+    going = pod(RUNNING)
+    going["metadata"]["deletionTimestamp"] = ago(1)
+    for document, expected in (
+        (pod(RUNNING), True),
+        (pod(RUNNING, podIP=None), False),
+        (pod(RUNNING, phase="Failed"), False),
+        (going, False),
+    ):
+        found = read_pod(document)
+        assert found is not None
+        assert found.can_be_asked is expected
+
+
+def test_times_of_other_clocks() -> None:
+    assert MOMENT.of(ago(30)) == 970.0
+    assert MOMENT.of(ago(-30)) == 1000.0
+    assert MOMENT.of("2024-05-01T11:59:59.5Z") == 999.5
+    assert MOMENT.of(None) is None

@@ -1,0 +1,213 @@
+"""Manifests that cannot be run, members that refuse, servers that do not allow something."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.control.world import KEY, World
+from tests.kube.cluster import Cluster
+
+from tandem.kube.kinds import CONFIG_MAP, EVENT, NODE, POD, REPLICA_SET, SERVICE, Kind, Object
+from tandem.kube.objects import name_of, uid_of
+from tandem.kube.port import Refused
+from tandem.model.states import ConditionStatus, ConditionType, Phase
+
+WRONG: dict[str, Any] = {"query": {"sql": "SELECT 1"}, "splits": {"count": 0}}
+READY = ConditionType.READY
+
+
+def test_a_wrong_manifest_is_refused_with_its_fields_and_the_mended_one_runs() -> None:
+    world = World(**WRONG)
+    assert world.step() == 30.0
+    assert world.phase() is Phase.REFUSED
+    ready = world.condition(READY)
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "InvalidSpec")
+    assert "spec.splits.count" in ready.message
+    assert world.reasons() == ["Refused"]
+    assert world.data_plane() == {}
+    assert world.status().observed_generation == 1
+    world.step()
+    assert world.reasons() == ["Refused"]
+    world.edit(splits={"count": 2}, query={"sql": "SELECT user FROM payments"})
+    world.until_paired()
+    assert world.phase() is Phase.RUNNING
+    assert world.status().observed_generation == 2
+
+
+def test_what_cannot_be_read_yet_is_refused() -> None:
+    kafka = {"bootstrapServers": "kafka:9092", "topic": "payments"}
+    streams = [
+        {
+            "name": "payments",
+            "schema": "user STRING, amount BIGINT",
+            "key": ["user"],
+            "source": {"kafka": kafka},
+        }
+    ]
+    world = World(streams=streams)
+    world.step()
+    assert world.condition(READY).reason == "Unsupported"
+    assert "spec.streams[0].source.kafka" in world.condition(READY).message
+
+
+def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:
+    world = World()
+    world.until_paired()
+    before = world.data_plane()
+    world.edit(splits={"count": 0})
+    world.until(lambda: world.condition(READY).reason == "InvalidSpec")
+    assert world.holds(READY)
+    assert world.phase() is Phase.RUNNING
+    assert world.status().observed_generation == 1
+    assert world.data_plane() == before
+    world.cluster.remove(world.replicas()["primary"])
+    world.until(lambda: world.reasons()[-1] == "Paired")
+    assert world.reasons() == ["Refused", "TakeOver", "CatchUpStarted", "Paired"]
+    world.edit(splits={"count": 2})
+    world.until(lambda: world.condition(READY).reason == "Running")
+    assert world.status().observed_generation == 3
+
+
+def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
+    world = World()
+    world.plane.refusing = True
+    for _ in range(3):
+        world.step()
+    replicas = world.of_kind("replica")
+    why = {"reason": "NoSuchFile", "message": "There is no query.py.", "hint": "Mount it."}
+    for pod in replicas:
+        world.cluster.crash(name_of(pod), 3, json.dumps(why))
+    world.until(lambda: world.condition(READY).reason == "NoSuchFile")
+    assert world.phase() is Phase.HALTED
+    assert world.condition(READY).message == "There is no query.py. Mount it."
+    assert world.reasons() == ["Halted"]
+    for pod in replicas:
+        world.cluster.restart(name_of(pod), 3, json.dumps(why))
+    world.step()
+    assert world.condition(READY).reason == "NoSuchFile"
+    world.plane.refusing = False
+    template = {"volumes": [{"name": "query", "configMap": {"name": "query"}}]}
+    world.edit(pairs={"count": 1, "template": template})
+    world.until_paired()
+    assert world.reasons().count("PodReplaced") == 2
+    for pod in world.of_kind("replica"):
+        volumes = [volume["name"] for volume in pod["spec"]["volumes"]]
+        assert "query" in volumes
+
+
+def test_one_that_refuses_does_not_halt_a_pair_that_goes_on() -> None:
+    world = World()
+    world.until_paired()
+    world.cluster.crash(name_of(world.replicas()["secondary"]), 3, "no JSON")
+    for _ in range(5):
+        world.step()
+    assert world.holds(READY)
+    assert "Halted" not in world.reasons()
+    assert "it cannot go on with the query" in world.condition(READY).message
+
+
+def test_one_that_refuses_and_holds_state_is_never_given_up() -> None:
+    world = World()
+    world.until_paired()
+    before = {uid_of(pod) for pod in world.replicas().values()}
+    for pod in world.replicas().values():
+        world.cluster.crash(name_of(pod), 3, "no JSON")
+    world.until(lambda: world.condition(READY).reason == "Refused")
+    world.edit(pairs={"count": 1, "template": {"labels": {"team": "a"}}})
+    for _ in range(10):
+        world.step()
+    assert {uid_of(pod) for pod in world.of_kind("replica")} == before
+
+
+class Strict(Cluster):
+    """A server that does not allow something."""
+
+    def __init__(self, world: World, verb: str, kind: Kind) -> None:
+        super().__init__(world.cluster.objects, world.cluster.applied, world.cluster.changes)
+        self.made, self.revision = 10_000, 10_000
+        self._verb, self._kind = verb, kind
+
+    def _allow(self, verb: str, kind: str) -> None:
+        if (verb, kind) == (self._verb, self._kind.name):
+            raise Refused(f"{verb} {kind} is forbidden")
+
+    def list(self, kind: Kind, *more: Any) -> list[Object]:
+        self._allow("list", kind.name)
+        return super().list(kind, *more)
+
+    def create(self, document: Object) -> Object:
+        self._allow("create", document["kind"])
+        return super().create(document)
+
+    def apply(self, document: Object) -> Object:
+        self._allow("apply", document["kind"])
+        return super().apply(document)
+
+    def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
+        self._allow("status", document["kind"])
+        return super().write_status(document, status)
+
+
+@pytest.mark.parametrize(("verb", "kind"), [("create", EVENT), ("list", NODE)])
+def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: Kind) -> None:
+    world = World()
+    world.until_paired()
+    world.loop = world.another(Strict(world, verb, kind))
+    primary = uid_of(world.replicas()["primary"])
+    world.cluster.remove(world.replicas()["primary"])
+    for _ in range(8):
+        world.step()
+    assert world.labels_are_true()
+    assert uid_of(world.replicas()["primary"]) != primary
+
+
+def test_what_cannot_be_applied_is_told_and_tried_again() -> None:
+    world = World()
+    strict = Strict(world, "apply", SERVICE)
+    world.loop = world.another(strict)
+    world.step()
+    world.until(lambda: world.condition(READY).reason == "NotApplied")
+    assert "Service spending-splits: apply Service is forbidden" in world.condition(READY).message
+    assert "Hindered" in world.reasons()
+    assert world.cluster.list(REPLICA_SET, KEY.namespace)
+    world.new_operator()
+    world.until(lambda: world.condition(READY).reason == "Running")
+
+
+def test_why_pods_are_not_made_or_placed_is_told() -> None:
+    world = World(nodes=1)
+    world.until_paired()
+    world.cluster.lose_node("node-0")
+    world.cluster.remove(world.of_kind("replica")[0])
+    world.cluster.settle()
+    pending = next(p for p in world.of_kind("replica") if "nodeName" not in p["spec"])
+    unschedulable = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+    }
+    world.cluster.touch(pending, conditions=[unschedulable])
+    quota = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    merges = next(rs for rs in world.cluster.list(REPLICA_SET, None) if "merge" in name_of(rs))
+    world.cluster.touch(merges, conditions=[quota])
+    for merge in world.of_kind("merge"):
+        world.cluster.remove(merge)
+    merges["spec"]["replicas"] = 0
+    world.cluster.replace(
+        world.cluster.get(REPLICA_SET, KEY.namespace, name_of(merges)) | {"spec": merges["spec"]}
+    )
+    world.until(lambda: "exceeded quota" in world.condition(READY).message)
+    assert "Unschedulable: 0/1 nodes are available" in world.condition(READY).message
+
+
+def test_an_intent_that_cannot_be_read_is_told_and_left_alone() -> None:
+    world = World()
+    world.until_paired()
+    intent = world.cluster.get(CONFIG_MAP, KEY.namespace, "spending-intent")
+    world.cluster.replace({**intent, "binaryData": {"intent": "AAAA"}})
+    before = world.data_plane()
+    world.until(lambda: world.condition(READY).reason == "IntentUnreadable")
+    assert world.data_plane() == before
+    assert len(world.cluster.list(POD, KEY.namespace)) == 6

@@ -1,0 +1,136 @@
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.local.harness import wait_for
+
+from tandem.control.keys import Key
+from tandem.control.moments import Moment
+from tandem.handlers import workers as module
+from tandem.handlers.metrics import Metrics
+from tandem.handlers.workers import Workers
+from tandem.kube.port import Conflict, Refused, Unreachable
+
+A, B = Key("shop", "a"), Key("shop", "b")
+
+
+class Scripted:
+    """A loop whose turns do what they are told."""
+
+    def __init__(self, key: Key, script: Callable[[int], float | None]) -> None:
+        self.key = key
+        self.turns: list[bool] = []
+        self._script = script
+
+    def turn(self, moment: Moment, news: bool) -> float | None:
+        self.turns.append(news)
+        return self._script(len(self.turns))
+
+
+class Crew:
+    """Workers over scripted loops."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.metrics = Metrics(self.registry)
+        self.loops: list[Scripted] = []
+        self.scripts: dict[Key, Callable[[int], float | None]] = {}
+        self.acting = True
+        self.workers = Workers(self.make, lambda: self.acting, self.metrics)
+        self.workers.start(3)
+
+    def make(self, key: Key) -> Scripted:
+        self.loops.append(Scripted(key, self.scripts.get(key, lambda _: 60.0)))
+        return self.loops[-1]
+
+    def turns(self, key: Key) -> list[bool]:
+        return [news for loop in self.loops if loop.key == key for news in loop.turns]
+
+    def failures(self, key: Key, cause: str) -> float:
+        labels = {"namespace": key.namespace, "pipeline": key.name, "cause": cause}
+        name = "tandem_operator_turn_failures_total"
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew()
+    yield made
+    made.workers.stop()
+
+
+def test_a_pipeline_keeps_its_loop_until_it_is_gone(crew: Crew) -> None:
+    crew.scripts[A] = lambda number: 0.0 if number < 3 else None
+    crew.workers.ask(A)
+    wait_for(lambda: crew.turns(A) == [True, False, False])
+    crew.workers.ask(A)
+    wait_for(lambda: len(crew.loops) == 2)
+    assert crew.loops[1].key == A
+
+
+def test_one_that_hangs_holds_nobody_else_up(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    crew.scripts[A] = lambda _: 60.0 if release.wait(30) else None
+    crew.workers.ask(A)
+    wait_for(lambda: crew.turns(A) == [True])
+    crew.workers.ask(A)
+    crew.workers.ask(B)
+    wait_for(lambda: crew.turns(B) == [True])
+    assert crew.turns(A) == [True]
+    assert crew.workers.healthy()
+    monkeypatch.setattr(module, "STUCK", 0.0)
+    assert not crew.workers.healthy()
+    release.set()
+    wait_for(lambda: crew.turns(A) == [True, True])
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (Conflict("swap lost"), "dropped"),
+        (Unreachable("no answer"), "unreachable"),
+        (Refused("forbidden"), "refused"),
+        (RuntimeError("bug"), "unexpected"),
+    ],
+)
+def test_failures_are_counted_and_tried_again(crew: Crew, error: Exception, cause: str) -> None:
+    def fail_once(number: int) -> float:
+        if number == 1:
+            raise error
+        return 60.0
+
+    crew.scripts[A] = fail_once
+    crew.workers.ask(A)
+    wait_for(lambda: len(crew.turns(A)) == 2)
+    assert crew.failures(A, cause) == 1
+    assert len(crew.loops) == 1
+
+
+def test_nothing_is_done_by_an_operator_that_does_not_lead(crew: Crew) -> None:
+    crew.acting = False
+    crew.workers.ask(A)
+    crew.workers.ask(B)
+    crew.acting = True
+    wait_for(lambda: crew.turns(A) and crew.turns(B))
+
+
+def test_stopping_waits_for_what_is_under_way(crew: Crew) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def slow(_: int) -> float:
+        begun.set()
+        release.wait(30)
+        return 60.0
+
+    crew.scripts[A] = slow
+    crew.workers.ask(A)
+    assert begun.wait(20)
+    stopping = threading.Thread(target=crew.workers.stop)
+    stopping.start()
+    crew.workers.ask(B)
+    assert stopping.is_alive()
+    release.set()
+    stopping.join(20)
+    assert not stopping.is_alive()
+    assert crew.turns(B) == []

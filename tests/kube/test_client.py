@@ -1,0 +1,79 @@
+"""What the client makes of a server's answers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes.client.configuration import Configuration
+from tests.kube.cluster import Cluster
+from tests.kube.server import Served, serving
+
+from tandem.kube import client
+from tandem.kube.client import Client, connect
+from tandem.kube.kinds import CONFIG_MAP, NODE, POD
+from tandem.kube.objects import name_of
+from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving(Cluster()) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (400, Refused),
+        (401, Refused),
+        (403, Refused),
+        (404, NotFound),
+        (409, Conflict),
+        (422, Refused),
+        (429, Unreachable),
+        (500, Unreachable),
+        (503, Unreachable),
+    ],
+)
+def test_answers_that_say_no(served: Served, code: int, error: type[KubeError]) -> None:
+    served.failing = code
+    with pytest.raises(error, match=f"{code} on purpose") as caught:
+        Client(Configuration(host=served.url)).get(CONFIG_MAP, "default", "a")
+    assert type(caught.value) is error
+    # Nothing is repeated behind the caller's back.
+    assert served.asked == [("GET", "/api/v1/namespaces/default/configmaps/a")]
+
+
+def test_a_server_that_is_not_there() -> None:
+    with serving(Cluster()) as gone:
+        pass
+    with pytest.raises(Unreachable):
+        Client(Configuration(host=gone.url)).get(NODE, None, "a")
+
+
+def test_long_lists_are_read_page_by_page(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "PAGE", 2)
+    kube = Client(Configuration(host=served.url))
+    for name in "edcba":
+        kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": "default"},
+            }
+        )
+    assert [name_of(each) for each in kube.list(CONFIG_MAP, "default")] == list("abcde")
+    assert kube.list(POD, None) == []
+
+
+def test_a_kubeconfig_names_the_server(served: Served, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": served.url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(json.dumps(named))
+    assert connect(str(path)).list(NODE, None) == []

@@ -1,0 +1,82 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tandem.kube.user import NoCluster, connect_user
+
+
+def kubeconfig(path: Path, current: str | None, **namespaces: str | None) -> Path:
+    """A kubeconfig with a context, cluster and user for each namespace."""
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": name, "cluster": {"server": f"https://{name}.invalid"}} for name in namespaces
+        ],
+        "users": [{"name": name, "user": {"token": "secret"}} for name in namespaces],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}
+            for name, namespace in namespaces.items()
+        ],
+    }
+    if current is not None:
+        document["current-context"] = current
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    return tmp_path
+
+
+def test_the_current_context_names_cluster_and_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = kubeconfig(tmp_path / "file", "a", a="shop", b=None)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert connect_user()[2:] == ("shop", "a")
+    assert connect_user(context="b")[2:] == ("default", "b")
+    assert connect_user(namespace="other")[2:] == ("other", "a")
+
+
+def test_the_kubeconfig_lies_where_kubectl_looks_for_it(home: Path) -> None:
+    (home / ".kube").mkdir()
+    kubeconfig(home / ".kube" / "config", "a", a="shop")
+    assert connect_user().namespace == "shop"
+
+
+def test_of_several_files_the_first_word_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kubeconfig(tmp_path / "first", None, a="one")
+    second = kubeconfig(tmp_path / "second", "a", a="two", b="three")
+    missing = tmp_path / "missing"
+    monkeypatch.setenv("KUBECONFIG", f"{missing}:{first}:{second}")
+    assert connect_user().namespace == "one"
+    assert connect_user(context="b").namespace == "three"
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = kubeconfig(tmp_path / "file", None, a="shop", b=None)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    with pytest.raises(NoCluster, match="a, b"):
+        connect_user(context="c")
+    with pytest.raises(NoCluster, match="current context"):
+        connect_user()
+    assert connect_user(context="a").namespace == "shop"
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "contexts: []"])
+def test_no_kubeconfig_no_cluster(home: Path, text: str | None) -> None:
+    if text is not None:
+        (home / ".kube").mkdir()
+        (home / ".kube" / "config").write_text(text)
+    with pytest.raises(NoCluster):
+        connect_user()

@@ -1,0 +1,64 @@
+"""What is remembered when whoever decided is gone."""
+
+import pytest
+from tests.policy.builders import replica
+
+from tandem.model.states import PairState, Phase
+from tandem.model.status import Counters, PairStatus, Status
+from tandem.policy.memory import Stage, remembered
+
+PRIMARIES = {"pair-0": "v-pair-0-a"}
+
+
+def shown(
+    state: PairState, primary: str = "pair-0-a", secondary: str | None = "pair-0-b"
+) -> Status:
+    pair = PairStatus(name="pair-0", state=state, primary=primary, secondary=secondary)
+    return Status(pairs=(pair,), counters=Counters(take_overs=3))
+
+
+TWINS = (replica(), replica("pair-0-b"))
+
+
+@pytest.mark.parametrize(
+    ("state", "stage", "formed"),
+    [
+        (PairState.STARTING, Stage.WHOLE, False),
+        (PairState.PAIRED, Stage.WHOLE, True),
+        (PairState.CATCHING_UP, Stage.BROKEN, True),
+        (PairState.ALONE, Stage.BROKEN, True),
+        (PairState.DOWN, Stage.WHOLE, True),
+    ],
+)
+def test_a_recovery_goes_on_where_the_status_says(
+    state: PairState, stage: Stage, formed: bool
+) -> None:
+    memory = remembered(PRIMARIES, shown(state), TWINS)
+    pair = memory.pair("pair-0")
+    assert (pair.primary, pair.stage, pair.formed) == ("v-pair-0-a", stage, formed)
+    assert memory.totals.counters.take_overs == 3
+
+
+def test_replicas_that_the_status_does_not_know_are_a_recovery_that_began_meanwhile() -> None:
+    new = (replica(), replica("pair-0-c"))
+    memory = remembered(PRIMARIES, shown(PairState.PAIRED), new)
+    assert memory.pair("pair-0").stage is Stage.BROKEN
+    assert memory.totals.counters.take_overs == 3
+
+
+def test_a_take_over_that_the_status_does_not_show_is_counted() -> None:
+    taken_over = shown(PairState.PAIRED, primary="pair-0-b", secondary="pair-0-a")
+    memory = remembered(PRIMARIES, taken_over, (replica(), replica("pair-0-c")))
+    assert memory.totals.counters.take_overs == 4
+    assert memory.pair("pair-0").stage is Stage.BROKEN
+    # Nobody knows who it was.
+    gone = remembered(PRIMARIES, taken_over, (replica("pair-0-c"),))
+    assert gone.totals.counters.take_overs == 3
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    memory = remembered({}, Status())
+    assert memory.pairs == {}
+    assert not memory.completed
+    assert remembered({}, Status(phase=Phase.COMPLETED)).completed
+    assert remembered(PRIMARIES, Status()).pair("pair-0").stage is Stage.WHOLE
