@@ -5,14 +5,19 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from tandem.local.find import NotFound, directory_of, signal_member
+from tandem.cli.where import Nowhere, Remote, add_arguments, complaints, find
+from tandem.local.directory import Directory
+from tandem.local.find import signal_member
+from tandem.remote.commands import signal_pod
+from tandem.remote.look import cast_of
+from tandem.remote.targets import find_target
 
 SENT, MISSING = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class SignalCommand:
-    """A command that sends a signal to a member's whole process group."""
+    """A command that sends a signal to all processes of a member."""
 
     name: str
     number: int
@@ -24,24 +29,44 @@ class SignalCommand:
         parser = subparsers.add_parser(
             self.name,
             help=self.help,
-            description=f"{self.help.capitalize()}, its JVM included. Exit code 1: nobody is that.",
+            description=f"{self.help.capitalize()}, its JVM included, of a pipeline that runs here,"
+            " else of one on the cluster of the current kubeconfig. Exit code 1: nobody is that.",
         )
         parser.add_argument(
             "target",
             metavar="TARGET",
-            help="pair-0/primary, pair-0/secondary, lead, or a member: pair-0-a, split-1, merge-0",
+            help="pair-0/primary, pair-0/secondary, split-1, merge-0, lead, or a member by its "
+            "name; `tandem status` shows who is who",
         )
-        parser.add_argument("--dir", metavar="DIR", help="directory of the pipeline")
+        parser.add_argument("--pipeline", metavar="NAME", help="which, where there are several")
+        add_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Send the signal."""
         try:
-            name, pid = signal_member(directory_of(None, args.dir), args.target, self.number)
-        except NotFound as missing:
-            print(f"tandem {self.name}: {missing}", file=sys.stderr)
+            place = find(args.pipeline, args)
+            hit = self._hit(place, args.target)
+        except Nowhere as problem:
+            print(f"tandem {self.name}: {problem}", file=sys.stderr)
             return MISSING
-        print(f"{self.done} {name} (process {pid})")
+        print(f"{self.done} {hit}")
         return SENT
+
+    def _hit(self, place: Directory | Remote, target: str) -> str:
+        """Send the signal; who got it, in words."""
+        with complaints():
+            if isinstance(place, Remote):
+                return self._there(place, target)
+            name, pid = signal_member(place, target, self.number)
+            return f"{name} (process {pid})"
+
+    def _there(self, remote: Remote, target: str) -> str:
+        access = remote.access
+        cast = cast_of(access.kube, remote.resource)
+        pod = find_target(target, cast.pods, cast.lead.name if cast.lead is not None else None)
+        processes = signal_pod(access.shell, pod, self.number)
+        numbers = ", ".join(map(str, processes))
+        return f"{pod.name} on {pod.node} (processes {numbers} in the pod)"
 
 
 KILL = SignalCommand("kill", signal.SIGKILL, "kill a member as by kill -9", "killed")

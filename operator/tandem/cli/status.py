@@ -1,49 +1,70 @@
-"""`tandem status [NAME]`: what a pipeline on this machine is at the moment."""
+"""`tandem status [NAME]`: what a pipeline is at the moment, here or on a cluster."""
 
 import argparse
 import json
 import sys
 
 from rich.console import Console
+from rich.table import Table
 
+from tandem.cli.where import Nowhere, Remote, add_arguments, complaints, find
 from tandem.local.directory import Directory, is_supervised, read_status
-from tandem.local.find import NotFound, directory_of
-from tandem.local.table import draw_members
+from tandem.member_table import draw_members, titles_by_state
 from tandem.model.pipeline import status_document
 from tandem.model.states import ConditionStatus, Phase
 from tandem.model.status import Status
 from tandem.policy.status import at_rest
+from tandem.remote.look import look_at
+from tandem.remote.targets import short_names
 
 FOUND, MISSING = 0, 1
+_WIDEST = 500
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `status`."""
     parser = subparsers.add_parser(
         "status",
-        help="show a running pipeline",
-        description="Shows pairs, roles, epochs and lag. Exit code 1: there is no such pipeline.",
+        help="show a pipeline",
+        description="Shows pairs, roles, epochs and lag of a pipeline that runs here, else of one "
+        "on the cluster of the current kubeconfig. Exit code 1: there is no such pipeline.",
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="a pipeline in .tandem")
-    parser.add_argument("--dir", metavar="DIR", help="directory of the pipeline")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="a pipeline in .tandem, or a StreamPipeline"
+    )
+    add_arguments(parser)
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the status."""
     try:
-        directory = directory_of(args.name, args.dir)
-    except NotFound as missing:
-        print(f"tandem status: {missing}", file=sys.stderr)
+        place = find(args.name, args)
+        where, status, members = _here(place) if isinstance(place, Directory) else _there(place)
+    except Nowhere as problem:
+        print(f"tandem status: {problem}", file=sys.stderr)
         return MISSING
-    status, running = current_status(directory)
-    if not running and status.phase is not Phase.COMPLETED:
-        print("tandem status: it does not run; this is what it was last", file=sys.stderr)
     if args.output == "json":
         print(json.dumps(status_document(status), indent=2))
     else:
-        _print(directory, status)
+        _print(where, status, members)
     return FOUND
+
+
+def _here(directory: Directory) -> tuple[str, Status, Table]:
+    status, running = current_status(directory)
+    if not running and status.phase is not Phase.COMPLETED:
+        print("tandem status: it does not run; this is what it was last", file=sys.stderr)
+    return str(directory.path), status, draw_members(status, titles_by_state(status, None), {})
+
+
+def _there(remote: Remote) -> tuple[str, Status, Table]:
+    access = remote.access
+    with complaints():
+        look = look_at(access.kube, access.shell, remote.resource)
+    targets = short_names(look.cast.pods)
+    members = draw_members(look.status, look.titles(), look.epochs(), targets)
+    return f"{look.cast.key} on {access.context}", look.status, members
 
 
 def current_status(directory: Directory) -> tuple[Status, bool]:
@@ -56,10 +77,10 @@ def current_status(directory: Directory) -> tuple[Status, bool]:
     return at_rest(status, since), False
 
 
-def _print(directory: Directory, status: Status) -> None:
+def _print(where: str, status: Status, members: Table) -> None:
     console = Console(soft_wrap=True, highlight=False)
     epoch, counters = status.epoch, status.counters
-    console.print(f"{directory.path}  {status.phase}  generation {status.generation}")
+    console.print(f"{where}  {status.phase}  generation {status.generation}")
     console.print(
         f"epoch {epoch.delivered} delivered, {epoch.committed} committed, {epoch.cut} cut  "
         f"lag {status.lag.epochs} epochs, {status.lag.seconds:.1f} s"
@@ -73,4 +94,7 @@ def _print(directory: Directory, status: Status) -> None:
         console.print(f"sink {sink.name}  {sink.delivery}  position {sink.position}")
     held = [c for c in status.conditions if c.status is ConditionStatus.TRUE]
     console.print("conditions  " + (", ".join(c.type for c in held) or "none"))
-    console.print(draw_members(status))
+    # Names of pods are long, and of no use if they are cut.
+    wide = console.measure(members, options=console.options.update(max_width=_WIDEST)).maximum
+    console.width = max(console.width, wide)
+    console.print(members)

@@ -1,0 +1,4 @@
+"""A pipeline on a cluster, looked at and disturbed from outside.
+
+Everything goes through the API server with the rights of whoever asks; the operator is not needed.
+"""

@@ -1,0 +1,69 @@
+"""Short programs that are run in pods: signals for their processes, a question to the lead.
+
+They are sent along, so the image may be of any version. All images have Python, few have more.
+"""
+
+import json
+
+from tandem.control.pods import Pod
+from tandem.kube.port import KubeError
+from tandem.kube.shell import Shell
+from tandem.model.names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
+from tandem.policy.reports import LeadReport, read_report
+from tandem.remote.pipelines import Missing
+
+SIGNAL_PROGRAM = """\
+import contextlib, os, sys
+mark, number = sys.argv[1].encode(), int(sys.argv[2])
+found = []
+for name in filter(str.isdecimal, os.listdir("/proc")):
+    with contextlib.suppress(OSError), open("/proc/" + name + "/environ", "rb") as environment:
+        if mark in environment.read().split(b"\\0") and int(name) not in (1, os.getpid()):
+            found.append(int(name))
+print(*sorted(found), flush=True)
+for pid in sorted(found):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+"""
+"""Signals all processes that have a mark in their environment, and prints them before: when the
+container's first process is killed, this one goes with it. The pod's first process has no mark."""
+
+_STATE_PROGRAM = """\
+import http.client, sys
+with open(sys.argv[1]) as file:
+    headers = {"Authorization": "Bearer " + file.read().strip()}
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[2]), timeout=2)
+connection.request("GET", "/state", headers=headers)
+sys.stdout.write(connection.getresponse().read().decode())
+"""
+
+
+def signal_pod(shell: Shell, pod: Pod, number: int) -> tuple[int, ...]:
+    """Send a signal to all processes of a pod's container; their numbers in the pod.
+
+    They are known, as on one machine, by a variable of their environment.
+
+    Raises:
+        Missing: none runs at the moment.
+        KubeError: the cluster does not answer, or does not allow it.
+    """
+    mark = f"{POD_UID_VARIABLE}={pod.uid}"
+    ran = shell.run(pod.document, [*_PYTHON, SIGNAL_PROGRAM, mark, str(number)])
+    signalled = tuple(int(word) for word in ran.printed.split() if word.isdecimal())
+    if not signalled:
+        why = f": {ran.problem}" if ran.problem else ""
+        raise Missing(f"nothing runs in {pod.name} at the moment{why}")
+    return signalled
+
+
+def ask_lead(shell: Shell, lead: Pod) -> LeadReport | None:
+    """What the lead says of the pipeline; None if it cannot be asked, or does not lead."""
+    command = [*_PYTHON, _STATE_PROGRAM, f"/{TOKEN_FILE}", str(HTTP_PORT)]
+    try:
+        report = read_report(json.loads(shell.run(lead.document, command).printed))
+    except (KubeError, ValueError):
+        return None
+    return report.lead if report is not None else None
+
+
+_PYTHON = ("python", "-I", "-S", "-c")

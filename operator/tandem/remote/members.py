@@ -1,0 +1,103 @@
+"""What the members of a pipeline are doing, as far as the API server and the lead can tell."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tandem.control.pods import Pod
+from tandem.model.states import MemberKind, MemberState, PairState, Role
+from tandem.model.status import Member, Status
+from tandem.policy.reports import LeadReport
+from tandem.remote.targets import role_of
+from tandem_runtime.wire.volume_ids import pod_volume
+
+_JOINING = {
+    None: MemberState.STARTING,
+    PairState.STARTING: MemberState.STARTING,
+    PairState.CATCHING_UP: MemberState.CATCHING_UP,
+}
+"""What a replica does that is not ready, by the state of its pair. Where nobody is known to join,
+it does not answer."""
+
+
+def members_of(pods: Iterable[Pod], status: Status, word: LeadReport | None) -> tuple[Member, ...]:
+    """The pods as members; `word` is what the lead says, if it could be asked."""
+    pairs = {pair.name: pair.state for pair in status.pairs}
+    active = active_merges(word)
+    return tuple(
+        Member(
+            name=pod.name,
+            kind=pod.place.kind,
+            pair=pod.place.pair,
+            role=role_of(pod),
+            node=pod.node,
+            state=state_of(pod, pairs.get(pod.place.pair or ""), active),
+        )
+        for pod in pods
+    )
+
+
+def active_merges(word: LeadReport | None) -> frozenset[str] | None:
+    """The pods, by uid, of the merges that deliver; None if that is not known."""
+    if word is None:
+        return None
+    volumes = (pod_volume(volume) for _, volume in word.merges)
+    return frozenset(volume.pod for volume in volumes if volume is not None)
+
+
+def epochs_of(pods: Iterable[Pod], word: LeadReport | None) -> dict[str, int]:
+    """The last epoch that each replica has committed, and that active merges have delivered."""
+    if word is None:
+        return {}
+    committed = {
+        volume.pod: seat.committed
+        for pair in word.pairs
+        for seat in pair.seats
+        if (volume := pod_volume(seat.volume)) is not None
+    }
+    delivered = dict.fromkeys(active_merges(word) or (), word.delivered)
+    known = committed | delivered
+    return {pod.name: known[pod.uid] for pod in pods if pod.uid in known}
+
+
+def state_of(pod: Pod, pair: PairState | None, active: frozenset[str] | None) -> MemberState:
+    """What a pod does. `pair` is the state of its pair, `active` the merges that deliver."""
+    container = _container(pod)
+    state, before = container.get("state") or {}, container.get("lastState") or {}
+    if pod.over or "terminated" in state:
+        return MemberState.GONE
+    if "running" not in state:
+        return MemberState.GONE if "terminated" in before else MemberState.STARTING
+    if not container.get("started"):
+        return MemberState.STARTING
+    ready = _ready(pod)
+    if ready.get("status") != "True":
+        began = str(state["running"].get("startedAt", ""))
+        return _unready(pod, pair, was_ready=str(ready.get("lastTransitionTime", "")) > began)
+    return _well(pod, pair, active)
+
+
+def _unready(pod: Pod, pair: PairState | None, *, was_ready: bool) -> MemberState:
+    if pod.place.kind is MemberKind.REPLICA:
+        return _JOINING.get(pair, MemberState.SILENT)
+    return MemberState.SILENT if was_ready else MemberState.STARTING
+
+
+def _well(pod: Pod, pair: PairState | None, active: frozenset[str] | None) -> MemberState:
+    kind = pod.place.kind
+    if kind is MemberKind.SPARE:
+        return MemberState.STANDBY
+    if kind is MemberKind.MERGE and active is not None and pod.uid not in active:
+        return MemberState.STANDBY
+    behind = pair is PairState.CATCHING_UP and role_of(pod) is not Role.PRIMARY
+    return MemberState.CATCHING_UP if behind else MemberState.RUNNING
+
+
+def _container(pod: Pod) -> Mapping[str, Any]:
+    name = pod.document["spec"]["containers"][0]["name"]
+    statuses = (pod.document.get("status") or {}).get("containerStatuses") or ()
+    return next((each for each in statuses if each.get("name") == name), {})
+
+
+def _ready(pod: Pod) -> Mapping[str, Any]:
+    conditions = (pod.document.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == "Ready"), {})

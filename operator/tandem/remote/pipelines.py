@@ -1,0 +1,34 @@
+"""Finds the pipeline that is meant."""
+
+from tandem.kube.kinds import STREAM_PIPELINE, Object
+from tandem.kube.objects import name_of
+from tandem.kube.port import Kube, NotFound
+from tandem.model.problems import suggestion
+
+
+class Missing(Exception):
+    """There is no such pipeline or member; the message says which there are."""
+
+
+def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
+    """The resource of a pipeline; without a name, of the only one in the namespace.
+
+    Raises:
+        Missing: there is none, or there are several.
+        KubeError: the cluster does not answer, or does not allow it.
+    """
+    try:
+        there = {name_of(each): each for each in kube.list(STREAM_PIPELINE, namespace)}
+    except NotFound:
+        raise Missing("this cluster knows no StreamPipelines: Tandem is not installed") from None
+    if name in there:
+        return there[name]
+    names = ", ".join(there)
+    if name is None and len(there) == 1:
+        return next(iter(there.values()))
+    if not there:
+        raise Missing(f"no pipeline in namespace {namespace}; name another with --namespace")
+    if name is None:
+        raise Missing(f"there are several pipelines in namespace {namespace}: {names}; say which")
+    near = suggestion(name, there)
+    raise Missing(f"no pipeline {name} in namespace {namespace}{near} (there are: {names})")

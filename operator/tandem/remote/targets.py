@@ -1,0 +1,71 @@
+"""What the pods of a pipeline are called when somebody means one of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tandem.control.pods import Pod
+from tandem.kube.objects import labels_of
+from tandem.model.names import ROLE_LABEL
+from tandem.model.problems import suggestion
+from tandem.model.states import MemberKind, Role
+from tandem.remote.pipelines import Missing
+
+LEAD = "lead"
+
+_ORDER = {kind: number for number, kind in enumerate(MemberKind)}
+
+
+def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Pods as they are shown and counted: by kind, pair or slot, and name.
+
+    Those on their way out are left out: others take their places.
+    """
+    there = (pod for pod in pods if not pod.going)
+    return tuple(sorted(there, key=lambda pod: (*_group(pod), pod.name)))
+
+
+def role_of(pod: Pod) -> Role | None:
+    """The role that the operator gave a replica."""
+    said = labels_of(pod.document).get(ROLE_LABEL)
+    return Role(said) if pod.place.pair is not None and said in set(Role) else None
+
+
+def short_names(pods: Sequence[Pod]) -> dict[str, str]:
+    """What each pod can be called beside its own name: `pair-0/primary`, `split-1`, `merge-0`.
+
+    A replica without a role has no short name. Numbers follow the order of the pods.
+    """
+    return dict(_short_names(pods))
+
+
+def _short_names(pods: Sequence[Pod]) -> Iterator[tuple[str, str]]:
+    counted = dict.fromkeys(MemberKind, 0)
+    for pod in pods:
+        kind = pod.place.kind
+        if kind is not MemberKind.REPLICA:
+            yield pod.name, f"{kind}-{counted[kind]}"
+            counted[kind] += 1
+        elif (role := role_of(pod)) is not None:
+            yield pod.name, f"{pod.place.pair}/{role}"
+
+
+def find_target(target: str, pods: Sequence[Pod], lead: str | None) -> Pod:
+    """The pod that is meant by `lead`, by a short name or by its own name.
+
+    Raises:
+        Missing: nobody is that.
+    """
+    by_name = {pod.name: pod for pod in pods}
+    known = {short: by_name[name] for name, short in short_names(pods).items()}
+    if lead in by_name:
+        known[LEAD] = by_name[lead]
+    found = known.get(target) or by_name.get(target)
+    if found is None:
+        near = suggestion(target, [*known, *by_name])
+        listed = ", ".join([*known, *by_name])
+        raise Missing(f"nobody is {target} at the moment{near} (targets are: {listed})")
+    return found
+
+
+def _group(pod: Pod) -> tuple[int, str, int]:
+    place = pod.place
+    return _ORDER[place.kind], place.pair or "", place.slot or 0
