@@ -1,0 +1,184 @@
+"""A pipeline on the cluster: applied, looked at, waited for."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import time
+from collections.abc import Sequence
+
+from cluster.steps import StepFailed
+from tests.cluster.e2e.judging import condition_of, missing_pods, shortcomings
+from tests.cluster.e2e.pods import Object, Pod, replicas
+from tests.cluster.e2e.space import Space
+from tests.cluster.e2e.waiting import until, until_none
+from tests.cluster.e2e.watching import Events, Told, in_order
+
+from tandem.kube.kinds import LEASE, SECRET, STREAM_PIPELINE
+from tandem.model.names import HTTP_PORT, TOKEN_FILE, TOKEN_KEY, register_name, token_name
+from tandem.model.states import ConditionType, MemberKind, Role
+from tandem.policy.reports import MemberReport, read_report
+from tandem_runtime.surroundings.lease import place_of
+from tandem_runtime.wire.volume_ids import pod_volume
+
+WHOLE_WITHIN = 240.0
+"""Seconds that all drivers of a pipeline may take to start on a busy machine."""
+
+NAMED_WITHIN = 60.0
+"""Seconds until somebody else is what one was that has been deleted."""
+
+_ASK_STATE = f"""
+from pathlib import Path
+from urllib.request import Request, urlopen
+token = Path("/{TOKEN_FILE}").read_text().strip()
+request = Request("http://127.0.0.1:{HTTP_PORT}/state")
+request.add_header("Authorization", "Bearer " + token)
+print(urlopen(request, timeout=5).read().decode())
+"""
+_KILL_SERVICE = """
+import os, pathlib, signal
+for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    pid = int(entry.parent.name)
+    if pid != os.getpid() and b"-m\\0tandem_runtime.services." in entry.read_bytes():
+        os.kill(pid, signal.SIGKILL)
+"""
+
+
+class Pipeline:
+    """One `StreamPipeline`."""
+
+    def __init__(self, space: Space, document: Object) -> None:
+        self.space = space
+        self.document = document
+        self.name: str = document["metadata"]["name"]
+        self.events = Events(space.events, self.name)
+
+    def apply(self) -> None:
+        """`kubectl apply`."""
+        self.space.apply(self.document)
+
+    def delete(self) -> None:
+        """`kubectl delete`, without waiting for its end."""
+        self.space.kubectl("delete", "streampipeline", self.name, "--wait=false")
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def resource(self) -> Object:
+        """The resource as it stands."""
+        return self.space.api.get(STREAM_PIPELINE, self.space.name, self.name)
+
+    def status(self) -> Object:
+        """Its status; empty before the first one."""
+        found: Object = self.resource().get("status") or {}
+        return found
+
+    def condition(self, kind: ConditionType) -> Object:
+        """A condition; empty if it is not there."""
+        return condition_of(self.resource(), kind)
+
+    def pods(self) -> list[Pod]:
+        """All pods."""
+        return self.space.pods(self.name)
+
+    def replica(self, pair: str, role: Role) -> Pod:
+        """The replica of a pair that is labelled with a role."""
+        found = [pod for pod in replicas(self.pods(), pair, role) if not pod.going]
+        assert len(found) == 1, f"{role} of {pair}: {found}"
+        return found[0]
+
+    def lead(self) -> Pod:
+        """The split that leads, by the register."""
+        return until(self._lead, NAMED_WITHIN, "a split that is there leads")
+
+    def _lead(self) -> Pod | None:
+        lease = self.space.api.get(LEASE, self.space.name, register_name(self.name))
+        return self._on_volume(place_of(lease).lead)
+
+    def other_splits(self) -> list[Pod]:
+        """The splits that do not lead."""
+        lead = self.lead()
+        splits = [pod for pod in self.pods() if pod.kind == MemberKind.SPLIT]
+        return [pod for pod in splits if pod.uid != lead.uid]
+
+    def merges(self) -> list[Pod]:
+        """The merges, active or not."""
+        return [pod for pod in self.pods() if pod.kind == MemberKind.MERGE]
+
+    def active_merge(self) -> Pod:
+        """The merge that delivers, by the word of the lead."""
+        return until(self._active_merge, NAMED_WITHIN, "a merge that is there delivers")
+
+    def _active_merge(self) -> Pod | None:
+        lead = self.report_of(self.lead()).lead
+        return self._on_volume(dict(lead.merges).get(0, "")) if lead is not None else None
+
+    def report_of(self, pod: Pod) -> MemberReport:
+        """What a process says of itself."""
+        said = self.space.execute(pod.name, "python", "-c", _ASK_STATE)
+        report = read_report(json.loads(said))
+        assert report is not None, said
+        return report
+
+    def token(self) -> str:
+        """The pipeline's token."""
+        secret = self.space.api.get(SECRET, self.space.name, token_name(self.name))
+        return base64.b64decode(secret["data"][TOKEN_KEY]).decode()
+
+    def _on_volume(self, volume: str) -> Pod | None:
+        """The pod of a volume, if it is there and stays."""
+        parts = pod_volume(volume)
+        staying = (pod for pod in self.pods() if not pod.going)
+        return next((pod for pod in staying if parts and pod.uid == parts.pod), None)
+
+    # --- disturbing ---------------------------------------------------------------------------
+
+    def delete_now(self, *pods: Pod) -> None:
+        """`kubectl delete pod --force` of pods, all at once."""
+        names = [pod.name for pod in pods]
+        force = ["--force", "--grace-period=0", "--wait=false"]
+        self.space.kubectl("delete", "pod", *names, *force)
+
+    def kill_inside(self, pod: Pod) -> None:
+        """kill -9 of the program inside its container; returns when it has been started again."""
+        with contextlib.suppress(StepFailed):
+            # Whoever gives the command may die with the container.
+            self.space.execute(pod.name, "python", "-c", _KILL_SERVICE)
+        until(lambda: self._restarts(pod) > pod.restarts, 60, f"{pod.name} is started again")
+
+    def _restarts(self, pod: Pod) -> int:
+        return next(each.restarts for each in self.pods() if each.uid == pod.uid)
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    def until_whole(self, limit: float = WHOLE_WITHIN) -> float:
+        """Wait until everybody is there, paired, and said to be so; the seconds that it took."""
+        began = time.monotonic()
+        until_none(self.shortcomings, limit, f"{self.name} is whole")
+        return time.monotonic() - began
+
+    def shortcomings(self) -> list[str]:
+        """What is missing until then."""
+        return shortcomings(self.resource(), self.pods())
+
+    def until_replaced(self, limit: float = WHOLE_WITHIN) -> None:
+        """Wait until everybody is there, whether or not the status says so."""
+        spec = self.resource()["spec"]
+        until_none(lambda: missing_pods(spec, self.pods()), limit, f"{self.name} has all its pods")
+
+    def until_told(self, mark: int, subject: str, reasons: Sequence[str]) -> None:
+        """Wait for events about a subject, each for the first time in this order.
+
+        Raises:
+            AssertionError: they do not come, or in another order.
+        """
+        until(
+            lambda: {each.reason for each in self._told(mark, subject)} >= set(reasons),
+            WHOLE_WITHIN,
+            f"{', '.join(reasons)} of {subject} are told",
+        )
+        told = self._told(mark, subject)
+        assert in_order(told, subject, reasons), told
+
+    def _told(self, mark: int, subject: str) -> list[Told]:
+        return [each for each in self.events.since(mark) if each.subject == subject]

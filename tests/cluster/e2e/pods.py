@@ -1,0 +1,69 @@
+"""Pods of a pipeline, as far as tests look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem.model.states import MemberKind, Role
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as the API server shows it."""
+
+    name: str
+    uid: str
+    kind: str
+    pair: str | None
+    role: str | None
+    node: str | None
+    address: str | None
+    ready: bool
+    going: bool
+    """Whether it has been deleted and is still there."""
+    restarts: int
+    container: str
+    """The id that the container has on its node; empty while there is none."""
+
+    @property
+    def well(self) -> bool:
+        """Whether it is ready and stays."""
+        return self.ready and not self.going
+
+
+def read_pod(document: Object) -> Pod:
+    """Take from a pod's document what counts."""
+    metadata, status = document["metadata"], document.get("status") or {}
+    labels = metadata.get("labels") or {}
+    containers = status.get("containerStatuses") or [{}]
+    return Pod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        kind=labels.get(KIND_LABEL, ""),
+        pair=labels.get(PAIR_LABEL),
+        role=labels.get(ROLE_LABEL),
+        node=document["spec"].get("nodeName"),
+        address=status.get("podIP"),
+        ready=any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in status.get("conditions") or ()
+        ),
+        going=metadata.get("deletionTimestamp") is not None,
+        restarts=int(containers[0].get("restartCount", 0)),
+        container=str(containers[0].get("containerID", "")).rpartition("/")[2],
+    )
+
+
+def replicas(pods: list[Pod], pair: str | None = None, role: Role | None = None) -> list[Pod]:
+    """The replicas among pods; of a pair, of a role, if these are given."""
+    return [
+        pod
+        for pod in pods
+        if pod.kind == MemberKind.REPLICA
+        if pair in {None, pod.pair}
+        if role in {None, pod.role}
+    ]

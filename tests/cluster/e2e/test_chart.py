@@ -1,0 +1,142 @@
+"""The chart is installed, upgraded, uninstalled; pipelines are applied, shown, deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.streaming.feeder import now
+from tests.cluster.e2e.flow import flowing
+from tests.cluster.e2e.pipeline import Pipeline
+from tests.cluster.e2e.release import Release
+from tests.cluster.e2e.space import Space, with_storage
+from tests.cluster.e2e.waiting import until
+from tests.examples.adapting import adapted
+from tests.examples.recount import RECOUNTS, Books
+from tests.laptop.output import Output
+
+from tandem.model.states import ConditionType, Phase
+
+COLUMNS = ["NAME", "PHASE", "PAIRS", "EPOCH", "LAG", "AGE"]
+GONE_WITHIN = 120.0
+EXAMPLE = "counts-per-key"
+ROWS_PER_SECOND = 1000
+"""So slow that the example still takes rows in when all its drivers are up."""
+QUIET_SECONDS = 3.0
+
+
+@pytest.mark.smoke
+@pytest.mark.timeout(600, func_only=True)
+def test_a_pipeline_is_applied_shown_and_deleted(space: Space) -> None:
+    before = space.inventory()
+    with flowing(space) as flow:
+        header, row = (line.split() for line in space.kubectl("get", "stp").splitlines())
+        assert header == COLUMNS
+        assert row[:3] == [flow.name, Phase.RUNNING, "1/1"]
+        assert int(row[3]) > 0
+        described = space.kubectl("describe", "stp", flow.name)
+        told = [each["type"] for each in flow.status()["conditions"]]
+        assert set(told) == set(ConditionType)
+        for word in ("Pairs Ready", "pair-0", "Transactional", *told):
+            assert word in described
+    flow.delete()
+    until(lambda: space.inventory() == before, GONE_WITHIN, "nothing of the pipeline is left")
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_the_example_becomes_ready_and_completed_and_is_right(space: Space, tmp_path: Path) -> None:
+    document, rows = adapted(EXAMPLE, 0.8, 2, tmp_path)
+    spec = document["spec"]
+    spec["pairs"] = {"count": 2}
+    spec["streams"][0]["source"]["generator"]["rowsPerSecond"] = ROWS_PER_SECOND
+    # The example's path is relative, so it begins at the root of a pod.
+    spec["merges"] = {"template": with_storage(mount="/out")}
+    pipeline = Pipeline(space, document)
+    pipeline.apply()
+    until(lambda: _is_ready(pipeline), 240, "the example is ready")
+    until(lambda: pipeline.status()["phase"] == Phase.COMPLETED, 240, "the example is completed")
+    until(lambda: not pipeline.pods(), GONE_WITHIN, "a completed pipeline has no pods")
+    delivered = Output(space.shared).table()
+    counters = pipeline.status()["counters"]
+    assert counters["rowsIn"] == len(rows["payments"])
+    assert counters["rowsOut"] == len(delivered)
+    RECOUNTS[EXAMPLE](Books(rows, delivered))
+    assert Phase.COMPLETED in space.kubectl("get", "stp").splitlines()[1].split()
+
+
+def _is_ready(pipeline: Pipeline) -> bool:
+    return pipeline.condition(ConditionType.READY).get("status") == "True"
+
+
+@pytest.mark.timeout(900, func_only=True)
+def test_pipelines_go_on_while_the_chart_is_upgraded_and_while_it_is_uninstalled(
+    space: Space, release: Release
+) -> None:
+    with flowing(space) as flow:
+        pods = {pod.uid for pod in flow.pods()}
+        (operator,) = release.operators()
+        try:
+            with_another_tag(release).install({"operator": {"logLevel": "DEBUG"}})
+            (upgraded,) = release.operators()
+            assert upgraded.uid != operator.uid
+            flow.until_whole()
+            release.uninstall()
+            flow.goes_on()
+        finally:
+            release.install()
+        release.test()
+        until_status_follows(flow.last(), flow)
+        assert {pod.uid for pod in flow.pods()} == pods, "pods with rows or state were replaced"
+
+
+def with_another_tag(release: Release) -> Release:
+    """The same images under other names, as if they were those of a later version."""
+    later = {name: f"{reference}-later" for name, reference in release.images.items()}
+    for name, reference in later.items():
+        release.cluster.engine.ask("tag", release.images[name], reference)
+    release.cluster.load(later.values())
+    return replace(release, images=later)
+
+
+def until_status_follows(epoch: int, pipeline: Pipeline) -> None:
+    until(
+        lambda: pipeline.status()["epoch"]["delivered"] >= epoch,
+        30,
+        f"the status knows that epoch {epoch} is delivered",
+    )
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_deletion_leaves_nothing_behind_while_the_operator_is_away(
+    space: Space, release: Release
+) -> None:
+    before = space.inventory()
+    with flowing(space) as flow:
+        pass
+    with release.away():
+        flow.delete()
+        until(lambda: space.inventory() == before, GONE_WITHIN, "nothing of the pipeline is left")
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_a_suspended_pipeline_takes_nothing_in_and_keeps_its_pods(space: Space) -> None:
+    with flowing(space) as flow:
+        pods = {pod.uid for pod in flow.pods()}
+        suspend(flow, True)
+        until(lambda: flow.status()["phase"] == Phase.SUSPENDED, 60, "it is suspended")
+        until(
+            lambda: now() - flow.outlet.look()[-1].at > QUIET_SECONDS,
+            60,
+            "nothing is delivered any more",
+        )
+        assert flow.outlet.reaches() < flow.feeder.fed - 1
+        suspend(flow, False)
+        flow.goes_on()
+        flow.until_whole()
+        assert {pod.uid for pod in flow.pods()} == pods
+
+
+def suspend(pipeline: Pipeline, wanted: bool) -> None:
+    change = f'{{"spec": {{"suspend": {str(wanted).lower()}}}}}'
+    pipeline.space.kubectl("patch", "stp", pipeline.name, "--type=merge", "--patch", change)

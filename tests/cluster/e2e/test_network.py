@@ -1,0 +1,53 @@
+"""Connections between pods are cut for a while; everything is right afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from bench.streaming.feeder import now
+from tests.cluster.e2e.flow import Flow, flowing
+from tests.cluster.e2e.measuring import Note
+from tests.cluster.e2e.nodes import Nodes
+from tests.cluster.e2e.pods import Pod
+from tests.cluster.e2e.recovering import primary, secondary
+from tests.cluster.e2e.space import Space
+from tests.cluster.e2e.waiting import until
+
+CUT_SECONDS = 30.0
+
+Sides = Callable[[Flow], tuple[list[Pod], list[Pod]]]
+
+
+def splits_from_each_other(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+    return [flow.lead()], flow.other_splits()
+
+
+def a_twin_from_the_merge(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+    return [secondary(flow)], flow.merges()
+
+
+def a_driver_from_the_splits(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+    return [primary(flow)], [flow.lead(), *flow.other_splits()]
+
+
+CUTS: tuple[Sides, ...] = (splits_from_each_other, a_twin_from_the_merge, a_driver_from_the_splits)
+
+
+@pytest.mark.timeout(1200, func_only=True)
+def test_cut_connections_leave_no_trace_in_the_output(
+    space: Space, nodes: Nodes, note: Note
+) -> None:
+    with flowing(space) as flow:
+        for sides in CUTS:
+            begin = now()
+            with nodes.cut(*sides(flow)):
+                until(partial(has_passed, begin + CUT_SECONDS), 2 * CUT_SECONDS, "the cut lasts")
+            flow.until_whole()
+            flow.goes_on()
+            note(f"{sides.__name__}: gap {flow.longest_gap(begin, now()):.2f} s")
+
+
+def has_passed(moment: float) -> bool:
+    return now() >= moment

@@ -1,0 +1,49 @@
+"""Processes of driver pods are killed and frozen, from inside and from their nodes."""
+
+from __future__ import annotations
+
+import pytest
+from bench.streaming.feeder import now
+from tests.cluster.e2e.flow import INTERVAL, flowing
+from tests.cluster.e2e.measuring import Note, Recovery, summary
+from tests.cluster.e2e.nodes import Nodes
+from tests.cluster.e2e.recovering import TAKEN_OVER, primary, secondary
+from tests.cluster.e2e.space import Space
+
+from tandem.model.states import EventReason
+
+WITHIN = 120.0
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_a_killed_process_resumes_from_its_own_volume(space: Space, note: Note) -> None:
+    with flowing(space) as flow:
+        mark = flow.events.mark()
+        pods = {pod.uid for pod in flow.pods()}
+        victim = primary(flow)
+        before = flow.report_of(victim)
+        recovery = flow.survives(lambda: flow.kill_inside(victim), WITHIN)
+        after = flow.report_of(victim)
+        assert (after.volume, after.incarnation > before.incarnation) == (before.volume, True)
+        assert {pod.uid for pod in flow.pods()} == pods
+        flow.until_told(mark, "pair-0", TAKEN_OVER)
+        note(summary("kill -9 inside", [recovery], INTERVAL))
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_a_frozen_driver_is_taken_over_and_harmless_when_it_goes_on(
+    space: Space, nodes: Nodes, note: Note
+) -> None:
+    with flowing(space) as flow:
+        mark, begin = flow.events.mark(), now()
+        victim, twin = primary(flow), secondary(flow)
+        with nodes.frozen(victim):
+            flow.until_told(mark, "pair-0", [EventReason.TAKE_OVER])
+            assert primary(flow).uid == twin.uid
+            flow.goes_on(4)
+        gap = flow.longest_gap(begin, now())
+        flow.until_told(mark, "pair-0", TAKEN_OVER)
+        flow.until_whole(WITHIN)
+        note(summary("frozen", [Recovery(gap, now() - begin)], INTERVAL))
+        assert secondary(flow).uid == victim.uid
+        flow.goes_on()

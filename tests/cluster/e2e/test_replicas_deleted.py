@@ -1,0 +1,59 @@
+"""Driver pods are deleted: nothing is lost, nothing waits, the pair is whole again soon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
+from tests.cluster.e2e.measuring import Note, median_whole, summary
+from tests.cluster.e2e.pods import Pod
+from tests.cluster.e2e.recovering import PAIRED_WITHIN, primary, secondary, survives_deletion
+from tests.cluster.e2e.space import Space
+
+from tandem.control.events import Notice
+from tandem.model.states import EventReason, MemberKind, Role
+
+TRIES = 5
+
+Victims = Callable[[Flow], list[Pod]]
+
+
+@pytest.mark.smoke
+@pytest.mark.timeout(600, func_only=True)
+def test_a_deleted_primary_is_taken_over_and_replaced(space: Space, note: Note) -> None:
+    with flowing(space) as flow:
+        recovery = survives_deletion(flow, primary(flow))
+        note(summary("primary deleted", [recovery], INTERVAL))
+        assert EventReason.TAKE_OVER in space.kubectl("describe", "stp", flow.name)
+
+
+VICTIMS: dict[str, tuple[int, Victims]] = {
+    "primary": (1, lambda flow: [primary(flow)]),
+    "secondary": (1, lambda flow: [secondary(flow)]),
+    "one of each pair": (
+        2,
+        lambda flow: [primary(flow), flow.replica("pair-1", Role.SECONDARY)],
+    ),
+}
+
+
+@pytest.mark.timeout(1200, func_only=True)
+@pytest.mark.parametrize("what", VICTIMS)
+def test_deleted_replicas_are_replaced_again_and_again(what: str, space: Space, note: Note) -> None:
+    pairs, victims = VICTIMS[what]
+    with flowing(space, counting(pairs=pairs)) as flow:
+        recoveries = [survives_deletion(flow, *victims(flow)) for _ in range(TRIES)]
+    note(summary(f"{what} deleted", recoveries, INTERVAL))
+    assert median_whole(recoveries) <= PAIRED_WITHIN
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_a_warm_spare_takes_the_place_of_a_deleted_primary(space: Space, note: Note) -> None:
+    with flowing(space, counting(spares=1)) as flow:
+        (spare,) = (pod for pod in flow.pods() if pod.kind == MemberKind.SPARE)
+        mark = flow.events.mark()
+        recovery = survives_deletion(flow, primary(flow))
+        note(summary("primary deleted, with a spare", [recovery], INTERVAL))
+        assert secondary(flow).uid == spare.uid
+        assert Notice.SPARE_USED in {each.reason for each in flow.events.since(mark)}

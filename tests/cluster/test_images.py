@@ -1,0 +1,58 @@
+"""What the images are built from."""
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from spark_images import build
+from spark_images.build_requirements import requirements
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "spark_images/Dockerfile").read_text()
+
+
+def test_requirements_are_those_of_the_project() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    assert requirements(text) == project["dependencies"]
+    assert requirements(text, "spark") == project["optional-dependencies"]["spark"]
+
+
+def test_every_image_is_a_target() -> None:
+    targets = re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert set(build.IMAGES) <= set(targets)
+
+
+def test_the_tag_changes_with_what_is_copied_and_with_the_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build.tag("one") != build.tag("other")
+    copied = re.findall(r"^COPY (?!--)([^\\]*?) \S+$", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
+    sources = {source for line in copied for source in line.split()}
+    for source in sources:
+        target = tmp_path / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "jars")
+            shutil.copytree(ROOT / source, target, ignore=ignored, dirs_exist_ok=True)
+        else:
+            shutil.copy(ROOT / source, target)
+    (tmp_path / "spark_images/Dockerfile").write_text(DOCKERFILE)
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    before = build.tag("base")
+    for source in sorted(sources):
+        path = tmp_path / source
+        file = path if path.is_file() else next(each for each in path.rglob("*") if each.is_file())
+        kept = file.read_bytes()
+        file.write_bytes(kept + b"\n")
+        assert build.tag("base") != before, source
+        file.write_bytes(kept)
+    assert build.tag("base") == before
+
+
+def test_images_are_named_alike() -> None:
+    assert build.references("example.com/team", "1") == {
+        name: f"example.com/team/tandem-{name}:1" for name in ("runtime", "operator", "spark")
+    }

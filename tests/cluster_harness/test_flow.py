@@ -1,0 +1,128 @@
+"""The recount and the gaps of a flow, over files as a sink leaves them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bench.streaming.deliveries import Delivery
+from cluster.kind_cluster import Cluster
+from tests.cluster.e2e import flow as flows
+from tests.cluster.e2e.flow import Flow, counting, fed
+from tests.cluster.e2e.judging import missing_pods
+from tests.cluster.e2e.space import Space
+from tests.cluster.e2e.watching import Change, Watch
+from tests.crds.definition import SCHEMA, defaulted, refusals
+
+from tandem.kube.port import Kube
+from tandem.model.pipeline import Pipeline, parse_pipeline
+from tandem.model.states import EventReason
+
+EPOCHS = [(0, 30), (30, 50)]
+"""The rows of each epoch: the 50 that a flow begins with."""
+
+
+class Quiet(Watch):
+    """A watch that was told everything before."""
+
+    def __init__(self, *changes: Change) -> None:
+        self._all = changes
+
+    def changes(self) -> Sequence[Change]:
+        return self._all
+
+
+@pytest.fixture
+def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flow]:
+    """A flow that is fed and that nobody runs."""
+    monkeypatch.setattr(flows, "GOES_ON_WITHIN", 0.3)
+    with fed(space_in(tmp_path), counting()) as made:
+        made.output.mkdir()
+        yield made
+
+
+def space_in(directory: Path, *events: Change) -> Space:
+    return Space(
+        cluster=cast("Cluster", None),
+        api=cast("Kube", None),
+        name="nowhere",
+        shared=directory,
+        records=directory,
+        events=Quiet(*events),
+        pods_watched=Quiet(),
+    )
+
+
+def deliver(flow: Flow, epochs: Sequence[tuple[int, int]]) -> None:
+    """Write what a sink holds after these epochs."""
+    counts: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    for number, (first, end) in enumerate(epochs, 1):
+        last: dict[str, int] = {}
+        for row in flow.feeder.rows.table(first, end).to_pylist():
+            counts[row["user"]] += 1
+            totals[row["user"]] += row["amount"]
+            last[row["user"]] = row["number"]
+        table = pa.table(
+            {
+                "user": list(last),
+                "n": [counts[user] for user in last],
+                "total": [totals[user] for user in last],
+                "last": list(last.values()),
+            }
+        )
+        pq.write_table(table, flow.output / f"{number:012}.parquet")
+
+
+def test_what_was_delivered_right_is_right(flow: Flow) -> None:
+    deliver(flow, EPOCHS)
+    flow.is_right()
+    assert flow.last() == 2
+
+
+@pytest.mark.parametrize(
+    "epochs",
+    [[(0, 30)], [(0, 20), (30, 50)], [(0, 30), (20, 50)], [(0, 30), (30, 50), (30, 50)]],
+    ids=["the end is missing", "rows are lost", "rows are counted twice", "an epoch is repeated"],
+)
+def test_what_is_lost_or_doubled_is_seen(flow: Flow, epochs: list[tuple[int, int]]) -> None:
+    deliver(flow, epochs)
+    with pytest.raises(AssertionError):
+        flow.is_right()
+
+
+def test_what_must_not_happen_is_seen_though_the_output_is_right(tmp_path: Path) -> None:
+    involved = {"kind": "StreamPipeline", "name": "spending"}
+    event = {"reason": EventReason.TWINS_DIFFER, "message": "", "involvedObject": involved}
+    with fed(space_in(tmp_path, Change("ADDED", event)), counting()) as flow:
+        flow.output.mkdir()
+        deliver(flow, EPOCHS)
+        with pytest.raises(AssertionError, match=EventReason.TWINS_DIFFER):
+            flow.is_right()
+
+
+def test_gaps_are_those_that_overlap_the_fault(flow: Flow) -> None:
+    times = [10.0, 11.0, 16.0, 17.0, 19.5, 20.5]
+    flow.outlet.seen = [Delivery(epoch, at, 0) for epoch, at in enumerate(times, 1)]
+    assert flow.longest_gap(15.0, 18.0) == 5.0
+    assert flow.longest_gap(16.5, 18.0) == 2.5
+    assert flow.longest_gap(20.0, 21.0) == 1.0
+
+
+def test_the_manifest_is_one_that_model_and_api_server_take() -> None:
+    document = counting(pairs=2, spares=1)
+    assert refusals(document) == []
+    pipeline = parse_pipeline(document)
+    assert isinstance(pipeline, Pipeline)
+    assert (pipeline.spec.pairs.count, pipeline.spec.pairs.spares) == (2, 1)
+    assert pipeline.spec.merges.template is not None
+
+
+def test_counts_that_the_manifest_leaves_out_stand_in_the_resource() -> None:
+    spec = defaulted(SCHEMA, counting())["spec"]
+    assert len(missing_pods(spec, [])) == len({"splits", "replicas", "merges"})

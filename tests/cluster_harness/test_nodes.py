@@ -1,0 +1,22 @@
+"""What is read from nodes, and what is written to them."""
+
+from tests.cluster.e2e.nodes import cut_rules, process_ids
+
+
+def test_processes_of_a_container_are_read() -> None:
+    listed = "PID      INFO\n1234     -\n1250     -\n"
+    assert process_ids(listed) == ["1234", "1250"]
+    assert process_ids("") == []
+
+
+def test_every_packet_between_two_groups_is_dropped_both_ways() -> None:
+    rules = cut_rules(["10.0.0.1"], ["10.0.1.1", "10.0.1.2"])
+    drops = [line.strip() for line in rules.splitlines() if line.endswith(" drop")]
+    assert sorted(drops) == [
+        "ip saddr 10.0.0.1 ip daddr 10.0.1.1 drop",
+        "ip saddr 10.0.0.1 ip daddr 10.0.1.2 drop",
+        "ip saddr 10.0.1.1 ip daddr 10.0.0.1 drop",
+        "ip saddr 10.0.1.2 ip daddr 10.0.0.1 drop",
+    ]
+    assert "hook forward" in rules
+    assert rules.count("{") == rules.count("}") == 2

@@ -1,0 +1,76 @@
+"""Changes are read as they are written; events are seen in the order in which they were told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cluster.e2e.watching import Change, Record, Told, documents, in_order, told
+from tests.repeatable import thorough
+
+from tandem.model.states import EventReason
+
+TAKE_OVER, STARTED, PAIRED = (
+    EventReason.TAKE_OVER,
+    EventReason.CATCH_UP_STARTED,
+    EventReason.PAIRED,
+)
+
+
+def event(reason: str, message: str, pipeline: str = "spending", **other: Any) -> dict[str, Any]:
+    involved = {"kind": "StreamPipeline", "name": pipeline, **other}
+    return {"reason": reason, "message": message, "involvedObject": involved}
+
+
+@thorough(100)
+@given(st.lists(st.dictionaries(st.text(), st.text() | st.integers())), st.integers(0, 500))
+def test_whole_documents_are_read_and_the_rest_is_kept(
+    written: list[dict[str, Any]], cut: int
+) -> None:
+    text = "".join(f"{json.dumps(each, indent=4)}\n" for each in written)
+    first, rest = documents(text[:cut])
+    then, left = documents(rest + text[cut:])
+    assert first + then == written
+    assert left == ""
+
+
+def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "events.json"
+    change = {"type": "ADDED", "object": event(TAKE_OVER, "pair-0: für den anderen")}
+    data = f"{json.dumps(change, ensure_ascii=False, indent=4)}\n".encode()
+    middle = data.index("ü".encode()) + 1
+    file.write_bytes(data + data[:middle])
+    record = Record(file)
+    assert [each.type for each in record.changes()] == ["ADDED"]
+    with file.open("ab") as more:
+        more.write(data[middle:])
+    assert [each.document for each in record.changes()] == [change["object"]] * 2
+    assert len(record.changes()) == 2
+
+
+def test_only_events_about_the_pipeline_count_and_what_is_told_again_comes_again() -> None:
+    changes = [
+        Change("ADDED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
+        Change("ADDED", event(TAKE_OVER, "pair-0: c is primary now", pipeline="other")),
+        Change("ADDED", event("Scheduled", "pod", kind="Pod")),
+        Change("MODIFIED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
+        Change("DELETED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
+    ]
+    found = told(changes, "spending")
+    assert found == [Told(TAKE_OVER, "pair-0: a is primary now: b is silent")] * 2
+    assert found[0].subject == "pair-0"
+
+
+def of(subject: str, *reasons: str) -> list[Told]:
+    return [Told(reason, f"{subject}: whatever") for reason in reasons]
+
+
+def test_order_is_that_of_the_first_times_and_of_one_subject() -> None:
+    wanted = [TAKE_OVER, STARTED, PAIRED]
+    assert in_order(of("pair-0", TAKE_OVER, STARTED, PAIRED), "pair-0", wanted)
+    assert in_order(of("pair-0", TAKE_OVER, STARTED, PAIRED, STARTED, PAIRED), "pair-0", wanted)
+    assert in_order(of("pair-1", PAIRED) + of("pair-0", *wanted), "pair-0", wanted)
+    assert not in_order(of("pair-0", TAKE_OVER, PAIRED, STARTED), "pair-0", wanted)
+    assert not in_order(of("pair-0", TAKE_OVER, PAIRED), "pair-0", wanted)
+    assert not in_order(of("pair-1", *wanted), "pair-0", wanted)
