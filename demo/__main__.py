@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import tempfile
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from demo.payments import Payments
-from demo.recount import Gaps, deliveries, gaps, recount
-from demo.report import Findings, conclude, introduce, speaker
+from demo.recount import recount
+from demo.report import Findings, conclude, gaps_around, introduce, speaker
 from demo.story import Story
 from tandem.cli.run import PROGRAMS, load
 from tandem.local.check import CheckFailed
@@ -22,6 +21,11 @@ from tandem.local.run import run_pipeline
 
 MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1
+INTRODUCTION = """\
+Two splits take payments in, two pairs of Spark drivers count them, a merge
+delivers the totals. Half-way one driver is killed with -9, and one of the
+other pair is frozen. First four drivers start, which takes a while.
+"""
 
 
 def main() -> int:
@@ -30,7 +34,7 @@ def main() -> int:
     manifest = load(MANIFEST)
     if isinstance(manifest, int):
         return manifest
-    introduce(console, MANIFEST)
+    introduce(console, MANIFEST, INTRODUCTION)
     with tempfile.TemporaryDirectory(prefix="tandem-demo-") as place:
         home = Path(place)
         pipeline = with_absolute_paths(manifest, home, MANIFEST.parent)
@@ -49,19 +53,12 @@ def main() -> int:
         findings = Findings(
             rows_in=payments.written,
             recount=recount(payments.rows(), home / "totals"),
-            gaps=_gaps(story, home / "totals"),
+            gaps=gaps_around(story.failures, story.warm_at, home / "totals"),
             failures=tuple(story.failures),
             take_overs=end.status.counters.take_overs,
         )
     conclude(console, findings)
     return DONE if findings.recount.good else FAILED
-
-
-def _gaps(story: Story, output: Path) -> Gaps:
-    begin = story.warm_at or math.inf
-    broken = min((failure.at for failure in story.failures), default=math.inf)
-    whole = max((failure.paired_at or math.inf for failure in story.failures), default=math.inf)
-    return gaps(deliveries(output), begin, broken, whole)
 
 
 if __name__ == "__main__":

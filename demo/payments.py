@@ -33,9 +33,10 @@ class Payments:
         self._writer.start()
 
     def end(self) -> None:
-        """Let no more come; when this returns, `written` is final."""
+        """Let no more come; when this returns, `written` is final. May be done again."""
         self._over.set()
-        self._writer.join()
+        if self._writer.is_alive():
+            self._writer.join()
 
     def rows(self) -> Any:
         """All payments so far, as an Arrow table."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from demo.recount import Gaps, Recount
-from demo.story import Failure
-
-INTRODUCTION = """\
-Two splits take payments in, two pairs of Spark drivers count them, a merge
-delivers the totals. Half-way one driver is killed with -9, and one of the
-other pair is frozen. First four drivers start, which takes a while.
-"""
+from demo.failures import Failure
+from demo.recount import Gaps, Recount, deliveries, gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +26,17 @@ class Findings:
     take_overs: int
 
 
-def introduce(console: Console, manifest: Path) -> None:
+def gaps_around(failures: Sequence[Failure], warm_at: float | None, output: Path) -> Gaps:
+    """The longest gaps in an output before its failures, until they were overcome, and after."""
+    broken = min((failure.at for failure in failures), default=math.inf)
+    whole = max((failure.paired_at or math.inf for failure in failures), default=math.inf)
+    return gaps(deliveries(output), warm_at or math.inf, broken, whole)
+
+
+def introduce(console: Console, manifest: Path, introduction: str) -> None:
     """Say what is going to happen."""
     console.rule("Tandem")
-    console.print(INTRODUCTION)
+    console.print(introduction)
     console.print(f"The manifest: {manifest}\n", soft_wrap=True)
 
 

@@ -16,8 +16,7 @@ from bench.streaming.rows import SCHEMA, SQL, STREAM
 
 from tandem_runtime.spark.launch import heap_bytes
 
-_PROGRAM = Path(__file__).with_name("plain_query.py")
-_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+PROGRAM = Path(__file__).with_name("plain_query.py")
 
 
 class Launch(Enum):
@@ -25,6 +24,22 @@ class Launch(Enum):
 
     STOCK = "plain Spark, stock launch"
     TUNED = "plain Spark, our launch"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Where a driver finds what it is made of."""
+
+    python: Path
+    submit: Path
+    program: Path
+
+
+HERE = Tools(
+    python=Path(sys.executable),
+    submit=Path(pyspark.__file__).parent / "bin" / "spark-submit",
+    program=PROGRAM,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ class PlainSettings:
     """Of the whole driver; the heap is derived from it as for a replica."""
     max_files: int = 0
 
-    def command(self, place: Path, source: Path) -> list[str]:
+    def command(self, place: Path, source: Path, tools: Tools = HERE) -> list[str]:
         """The command line of the driver."""
         options = [
             *("--input", str(source), "--output", str(place / "out")),
@@ -49,8 +64,8 @@ class PlainSettings:
         ]
         if self.launch is Launch.TUNED:
             tuned = ["--tuned", "--cores", str(self.cores), "--memory", str(self.memory)]
-            return [sys.executable, str(_PROGRAM), *options, *tuned]
-        return [str(_SUBMIT), *self._stock_options(), str(_PROGRAM), *options]
+            return [str(tools.python), str(tools.program), *options, *tuned]
+        return [str(tools.submit), *self._stock_options(), str(tools.program), *options]
 
     def _stock_options(self) -> list[str]:
         """What any sensible user sets: with 200 state partitions a batch takes many seconds."""
@@ -61,6 +76,16 @@ class PlainSettings:
             *("--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.sql.session.timeZone=UTC"),
         ]
+
+
+def environment_of(tools: Tools) -> dict[str, str]:
+    """What a driver finds in its environment."""
+    return {
+        "PYSPARK_PYTHON": str(tools.python),
+        "PYSPARK_DRIVER_PYTHON": str(tools.python),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONWARNINGS": "ignore",
+    }
 
 
 class PlainRun:
@@ -92,13 +117,7 @@ class PlainRun:
         self._watcher.join()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {
-            **os.environ,
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONWARNINGS": "ignore",
-        }
+        environment = {**os.environ, **environment_of(HERE)}
         with self.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own program
                 self._command,

@@ -1,0 +1,1 @@
+"""Measurements on a Kubernetes cluster: `python -m bench.cluster`."""

@@ -1,0 +1,101 @@
+"""A pipeline of two pairs, disturbed."""
+
+import time
+from typing import Any
+
+from bench.cluster.sides import FROZEN_SECONDS, IN_PODS, RECOVERY_SECONDS, Ends, Fault, Load
+from bench.streaming.feeder import now
+from bench.streaming.pipelines import Shape, manifest
+from demo.stage import Stage, with_shared_directory
+from tests.cluster.e2e.pipeline import Pipeline
+from tests.cluster.e2e.pods import Pod
+from tests.cluster.e2e.space import Space
+from tests.cluster.e2e.waiting import until
+
+from tandem.model.states import Role
+
+PAIRS = 2
+
+_PAIR = "pair-0"
+_PLACED_SECONDS = 120.0
+
+
+def document(load: Load) -> dict[str, Any]:
+    """The manifest."""
+    shape = Shape(interval_ms=load.interval_ms, memory=f"{load.memory_mib}Mi")
+    made = manifest(shape, IN_PODS / "in", IN_PODS / "out")
+    made["spec"]["pairs"]["count"] = PAIRS
+    return with_shared_directory(made)
+
+
+class TandemPods:
+    """See `bench.cluster.sides.Side`."""
+
+    def __init__(self, stage: Stage, space: Space, load: Load) -> None:
+        self.ends = Ends(space, load)
+        self._stage = stage
+        self._pipeline = Pipeline(space, document(load))
+
+    def apply(self) -> None:
+        """Apply the manifest."""
+        self._pipeline.apply()
+
+    def await_whole(self) -> None:
+        """Wait until every pair is paired and the status says so."""
+        self._pipeline.until_whole(RECOVERY_SECONDS)
+
+    def fail(self, fault: Fault) -> tuple[float, float]:
+        """Hit the primary of a pair, or a worker that the operator is not on."""
+        match fault:
+            case Fault.KILL:
+                return self._kill()
+            case Fault.FREEZE:
+                return self._freeze()
+            case Fault.DRAIN:
+                return self._drain()
+            case Fault.NODE | Fault.LEAD_NODE:
+                return self._lose_node(with_lead=fault is Fault.LEAD_NODE)
+
+    def _kill(self) -> tuple[float, float]:
+        victim = self._pipeline.replica(_PAIR, Role.PRIMARY)
+        began = now()
+        self._pipeline.delete_now(victim)
+        self.await_whole()
+        return began, now()
+
+    def _freeze(self) -> tuple[float, float]:
+        victim = self._pipeline.replica(_PAIR, Role.PRIMARY)
+        began = now()
+        with self._stage.nodes.frozen(victim):
+            time.sleep(FROZEN_SECONDS)
+        self.await_whole()
+        return began, now()
+
+    def _drain(self) -> tuple[float, float]:
+        node = self._stage.replaceable_node()
+        with self._stage.nodes.cordoned(node):
+            began = now()
+            self._stage.nodes.drain(node)
+            self.await_whole()
+            return began, now()
+
+    def _lose_node(self, *, with_lead: bool) -> tuple[float, float]:
+        node = self._stage.replaceable_node()
+        until(lambda: self._is_placed(node, with_lead), _PLACED_SECONDS, "lead and merge in place")
+        self.await_whole()
+        began = now()
+        with self._stage.nodes.stopped(node):
+            self.await_whole()
+            return began, now()
+
+    def _is_placed(self, node: str, there: bool) -> bool:
+        """Whether lead and active merge are both on a node, or both not; who is not has to go."""
+        misplaced = [pod for pod in self._deciders() if (pod.node == node) is not there]
+        for pod in misplaced:
+            self._pipeline.space.kubectl("delete", "pod", pod.name)
+        if misplaced:
+            self.await_whole()
+        return not misplaced
+
+    def _deciders(self) -> list[Pod]:
+        return [self._pipeline.lead(), self._pipeline.active_merge()]

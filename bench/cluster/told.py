@@ -1,0 +1,132 @@
+"""What was found, in tables and as data."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from bench.cluster.memory import Footprint
+from bench.cluster.runs import Memory, Outcome
+from bench.cluster.sides import Fault
+from bench.streaming.failover import as_data
+from bench.streaming.report import median, seconds, table, verdict
+
+TANDEM = "Tandem"
+
+_SHORTER = 10
+_MOST_PIPELINE = 5e9
+_MOST_OPERATOR = 150e6
+_WITHOUT_TARGET = frozenset({Fault.LEAD_NODE})
+"""Another split has to lead first, which takes longer than a twin's answer."""
+
+
+def describe(outcomes: Sequence[Outcome], interval: float) -> str:
+    """Tables, and targets with whether they are reached."""
+    parts = [_failures(outcomes), _starts(outcomes), *_memories(outcomes)]
+    return "\n\n".join([*parts, "\n".join(_targets(outcomes, interval))])
+
+
+def data(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
+    """The same for programs."""
+    return [
+        {
+            "side": outcome.side,
+            "fault": outcome.fault.name,
+            "first_deliveries": outcome.first_deliveries,
+            "memory": None if outcome.memory is None else asdict(outcome.memory),
+            **as_data(outcome.case),
+        }
+        for outcome in outcomes
+    ]
+
+
+def _failures(outcomes: Sequence[Outcome]) -> str:
+    head = (
+        *("", "tries", "median gap", "worst", "normal cadence", "worst"),
+        *("whole again", "worst", "recount"),
+    )
+    rows = []
+    for case in (outcome.case for outcome in outcomes):
+        whole = [failure.whole_after for failure in case.failures]
+        rows.append(
+            (
+                case.name,
+                len(case.failures),
+                seconds(median(case.gaps)),
+                seconds(max(case.gaps)),
+                seconds(median(case.cadence)),
+                seconds(max(case.cadence, default=float("nan"))),
+                seconds(median(whole)),
+                seconds(max(whole)),
+                case.verdict.brief,
+            )
+        )
+    return table(head, rows)
+
+
+def _starts(outcomes: Sequence[Outcome]) -> str:
+    by_side: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        by_side.setdefault(outcome.side, []).extend(outcome.first_deliveries)
+    rows = [
+        (side, len(times), seconds(median(times)), seconds(max(times)))
+        for side, times in by_side.items()
+    ]
+    return table(("from apply to the first delivery", "starts", "median", "worst"), rows)
+
+
+def _memories(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    measured = [(each.side, each.memory) for each in outcomes if each.memory is not None]
+    if not measured:
+        return
+    rows = [
+        (what, looks[0].pods, *_megabytes(looks))
+        for side, memory in measured
+        for what, looks in _parts(side, memory)
+    ]
+    yield table(("memory", "pods", "working set, median", "most", "RSS, most"), rows)
+
+
+def _parts(side: str, memory: Memory) -> Iterator[tuple[str, Sequence[Footprint]]]:
+    yield side, memory.pipeline
+    if side == TANDEM:
+        yield "the operator", memory.operator
+
+
+def _megabytes(looks: Sequence[Footprint]) -> tuple[str, ...]:
+    working = [look.working_set for look in looks]
+    found = (median(working), max(working), max(look.rss for look in looks))
+    return tuple(f"{count / 1e6:,.0f} MB" for count in found)
+
+
+def _targets(outcomes: Sequence[Outcome], interval: float) -> Iterator[str]:
+    ours = [outcome for outcome in outcomes if outcome.side == TANDEM]
+    for outcome in ours:
+        gap = median(outcome.case.gaps)
+        what = f"- {outcome.case.name}: median of the longest gap {seconds(gap)}"
+        if outcome.fault in _WITHOUT_TARGET:
+            yield f"{what}, no target"
+        else:
+            reached = verdict(gap <= 2 * interval)
+            yield f"{what}, target at most {seconds(2 * interval)}: {reached}"
+        yield from _ratios(outcome, outcomes)
+    for memory in (outcome.memory for outcome in ours if outcome.memory is not None):
+        yield _bound("the whole pipeline", memory.pipeline, _MOST_PIPELINE)
+        yield _bound("the operator", memory.operator, _MOST_OPERATOR)
+
+
+def _ratios(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Beside each plain query that met the same fault; the lead's node is a node like any other."""
+    fault = Fault.NODE if outcome.fault is Fault.LEAD_NODE else outcome.fault
+    for peer in outcomes:
+        if peer.side != TANDEM and peer.fault is fault:
+            ratio = median(peer.case.gaps) / median(outcome.case.gaps)
+            what = f"  - {ratio:.1f} times shorter than {peer.side}"
+            if outcome.fault in _WITHOUT_TARGET:
+                yield what
+            else:
+                yield f"{what}, target {_SHORTER}: {verdict(ratio >= _SHORTER)}"
+
+
+def _bound(what: str, looks: Sequence[Footprint], most: float) -> str:
+    found = max(look.working_set for look in looks)
+    reached = verdict(found < most)
+    return f"- {what} holds {found / 1e6:,.0f} MB, target under {most / 1e6:,.0f} MB: {reached}"

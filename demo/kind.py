@@ -1,0 +1,87 @@
+"""`python -m demo.kind`: the demonstration on a Kubernetes cluster of this machine.
+
+A cluster of one control plane and two workers, the chart, the pipeline of payments; a driver pod is
+killed, a worker is stopped and started; then everything is counted again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from cluster.steps import StepFailed
+from cluster.storage import open_directory
+from rich.console import Console
+from tests.cluster.e2e.pipeline import Pipeline
+from tests.cluster.e2e.space import Space
+
+from demo.kind_story import KindStory
+from demo.kind_view import View
+from demo.payments import Payments
+from demo.recount import recount
+from demo.report import Findings, conclude, gaps_around, introduce, speaker
+from demo.stage import Stage, stage, with_shared_directory
+from tandem.model.pipeline import Refusal, parse_pipeline
+
+MANIFEST = Path(__file__).with_name("payments.yaml")
+DONE, FAILED = 0, 1
+INTRODUCTION = """\
+Splits, two pairs of Spark drivers and merges run as pods on two workers. A
+driver pod is killed, then a whole worker is lost and comes back. First the
+cluster is made, which takes long the first time; images are built and loaded,
+the operator is installed, four drivers start.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demonstration; 0 if it came to its end and nothing was lost or doubled."""
+    parser = argparse.ArgumentParser(prog="python -m demo.kind", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave cluster and operator there")
+    chosen = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    introduce(console, MANIFEST, INTRODUCTION)
+    try:
+        with stage(leave=chosen.keep) as found, found.space("demo") as space:
+            findings = _play(console, found, space)
+    except (StepFailed, AssertionError) as problem:
+        # What is waited for in vain is asserted.
+        console.print(str(problem), soft_wrap=True, markup=False)
+        return FAILED
+    conclude(console, findings)
+    return DONE if findings.recount.good else FAILED
+
+
+def _play(console: Console, found: Stage, space: Space) -> Findings:
+    """Apply the pipeline, tell its story, count.
+
+    Raises:
+        StepFailed: the story did not come to its end.
+    """
+    document = yaml.safe_load(MANIFEST.read_text())
+    parsed = parse_pipeline(document)
+    assert not isinstance(parsed, Refusal)  # noqa: S101 - it is the demonstration's own
+    output = space.shared / "totals"
+    open_directory(output)
+    payments = Payments(parsed.spec.streams[0], space.shared / "payments")
+    pipeline = Pipeline(space, with_shared_directory(document))
+    story = KindStory(found, pipeline, payments, speaker(console))
+    pipeline.apply()
+    try:
+        with View(console, found.cluster, space.name, pipeline.name, output):
+            story.play()
+    finally:
+        payments.end()
+    return Findings(
+        rows_in=payments.written,
+        recount=recount(payments.rows(), output),
+        gaps=gaps_around(story.failures, story.warm_at, output),
+        failures=tuple(story.failures),
+        take_overs=story.status.counters.take_overs,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""What happens to the pipeline on the cluster: a driver pod is killed, a worker node is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from cluster.steps import StepFailed
+from tests.cluster.e2e.pipeline import Pipeline
+from tests.cluster.e2e.waiting import PASSING
+
+from demo.failures import Failure, now, overcome, wait
+from demo.payments import Payments
+from demo.stage import Stage, events_of
+from demo.story import (
+    AFTERWARDS_SECONDS,
+    LAST_SECONDS,
+    QUIET_EPOCHS,
+    WARM_EPOCHS,
+    all_delivered,
+    all_paired,
+)
+from tandem.model.pipeline import Refusal, parse_status
+from tandem.model.states import Role
+from tandem.model.status import Status
+
+PAIRS = ("pair-0", "pair-1")
+START_SECONDS = 300.0
+RECOVERY_SECONDS = 240.0
+"""A lost node is missed after half a minute; then pods have to start, all on one node."""
+
+
+@dataclass(slots=True)
+class KindStory:
+    """Tells what it does; ends when all that was written is delivered."""
+
+    stage: Stage
+    pipeline: Pipeline
+    payments: Payments
+    say: Callable[[str], None]
+    failures: list[Failure] = field(default_factory=list)
+    warm_at: float | None = None
+    """When the pipeline had settled, in seconds since 1970."""
+    status: Status = field(default_factory=Status)
+    """What the pipeline was when it was last looked at."""
+
+    def play(self) -> None:
+        """Do it.
+
+        Raises:
+            StepFailed: it did not come to its end.
+        """
+        self._until(lambda: all_paired(self._look()), START_SECONDS, "the pairs are whole")
+        self.say("Four driver pods are up, two for every key. Payments begin to come.")
+        self.payments.begin()
+        self._until_delivered(WARM_EPOCHS)
+        self.warm_at = now()
+        self._until_delivered(QUIET_EPOCHS)
+        self._kill_driver()
+        self._lose_node()
+        wait(lambda: False, AFTERWARDS_SECONDS)
+        self.payments.end()
+        self.say("No more payments come. What has come is delivered.")
+        written = self.payments.written
+        self._until(lambda: all_delivered(self._look(), written), LAST_SECONDS, "all is delivered")
+
+    def _kill_driver(self) -> None:
+        victim = self.pipeline.replica(PAIRS[0], Role.PRIMARY)
+        self._fail(PAIRS[:1], "primary's pod killed")
+        self.pipeline.delete_now(victim)
+        self.say(f"{victim.name}, the primary of {PAIRS[0]}, is deleted by force.")
+        self._until_whole_again()
+
+    def _lose_node(self) -> None:
+        node = self.stage.replaceable_node()
+        self.say(f"The worker {node} is stopped, with half of each pair.")
+        self._fail(PAIRS, "node lost")
+        with self.stage.nodes.stopped(node):
+            self.say(f"The cluster misses {node}. Its pods are replaced on what is left.")
+            self._until_whole_again()
+        self.say(f"{node} is back.")
+
+    def _fail(self, pairs: Iterable[str], what: str) -> None:
+        at = now()
+        self.failures += [Failure(pair, what, at) for pair in pairs]
+
+    def _until_whole_again(self) -> None:
+        self._until(self._all_whole_again, RECOVERY_SECONDS, "the pairs are whole again")
+
+    def _all_whole_again(self) -> bool:
+        told = events_of(self.pipeline.space.events.changes(), self.pipeline.name)
+        return overcome(self.failures, told, self.say) and all_paired(self._look())
+
+    def _until_delivered(self, epochs: int) -> None:
+        wanted = self._look().epoch.delivered + epochs
+        what = f"epoch {wanted} is delivered"
+        self._until(lambda: self._look().epoch.delivered >= wanted, START_SECONDS, what)
+
+    def _until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+        if not wait(condition, seconds):
+            raise StepFailed(f"not within {seconds:g} s: {what}")
+
+    def _look(self) -> Status:
+        """The status; the last one known while the API server does not answer."""
+        try:
+            parsed = parse_status(self.pipeline.status())
+        except PASSING:
+            return self.status
+        self.status = Status() if isinstance(parsed, Refusal) else parsed
+        return self.status

@@ -1,0 +1,138 @@
+"""What the measurement on a cluster works out by itself."""
+
+import math
+from typing import Any
+
+import pytest
+from bench.cluster.__main__ import plans
+from bench.cluster.memory import Footprint, footprint
+from bench.cluster.plain_pods import documents
+from bench.cluster.runs import Memory, Outcome, joined
+from bench.cluster.sides import Fault, Load
+from bench.cluster.tandem_pods import document
+from bench.cluster.told import TANDEM, data, describe
+from bench.streaming.failover import Case, Failure
+from bench.streaming.oracle import Verdict
+from bench.streaming.plain_run import Launch
+from tests.crds.definition import refusals
+from tests.manifests.pod_security import violations
+
+from tandem.model.pipeline import Refusal, parse_pipeline
+
+LOAD = Load(keys=100, rate=200, interval_ms=1000, memory_mib=768)
+RIGHT = Verdict(fed=10, delivered=5, epochs=4, missing=0, surplus=0, skipped=0)
+PLAIN = Launch.STOCK.value
+
+
+def outcome(side: str, fault: Fault, *gaps: float, memory: Memory | None = None) -> Outcome:
+    failures = tuple(Failure(gap, gap, gap + 10, (0.0, gap)) for gap in gaps)
+    case = Case(f"{side}, {fault.value}", 100, failures, (1.0, 1.1), RIGHT)
+    return Outcome(side, fault, case, (30.0,), memory)
+
+
+def memory_of(pipeline: float, operator: float) -> Memory:
+    return Memory(
+        (Footprint(int(pipeline), 1, 8), Footprint(int(pipeline / 2), 1, 8)),
+        (Footprint(int(operator), 1, 1),),
+    )
+
+
+def test_the_pipeline_has_two_pairs_and_its_files_in_shared_storage() -> None:
+    made = document(LOAD)
+    assert refusals(made) == []
+    parsed = parse_pipeline(made)
+    assert not isinstance(parsed, Refusal)
+    assert parsed.spec.pairs.count == 2
+    assert made["spec"]["streams"][0]["source"]["files"]["path"] == "/shared/run/in"
+
+
+@pytest.mark.parametrize("launch", Launch)
+def test_plain_spark_runs_in_one_restricted_pod_with_the_same_memory(launch: Launch) -> None:
+    program, deployment = documents("spark:1", launch, LOAD)
+    pod = deployment["spec"]["template"]["spec"]
+    assert violations(pod) == []
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["memory"] == "768Mi"
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {"/shared", "/program"} < mounts
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert volumes == {mount["name"] for mount in container["volumeMounts"]}
+    assert f"/program/{next(iter(program['data']))}" in container["command"]
+    command = container["command"]
+    assert command[command.index("--checkpoint") + 1].startswith("/shared/")
+    assert command[command.index("--trigger-ms") + 1] == "1000"
+
+
+def test_memory_is_added_up_over_nodes_for_one_namespace() -> None:
+    def pod(namespace: str, *working: int) -> dict[str, Any]:
+        containers = [{"memory": {"workingSetBytes": each, "rssBytes": 1}} for each in working]
+        return {"podRef": {"name": "x", "namespace": namespace}, "containers": containers}
+
+    summaries = [
+        {"pods": [pod("a", 10, 20), pod("b", 5)]},
+        {"pods": [pod("a", 30), {"podRef": {"name": "new", "namespace": "a"}}]},
+        {},
+    ]
+    assert footprint(summaries, "a") == Footprint(60, 3, 3)
+    assert footprint(summaries, "c") == Footprint(0, 0, 0)
+
+
+def test_runs_of_one_plan_are_joined() -> None:
+    memory = memory_of(1, 1)
+    runs = [
+        outcome(TANDEM, Fault.NODE, 1.0),
+        outcome(TANDEM, Fault.NODE, 3.0, memory=memory),
+    ]
+    found = joined(runs)
+    assert found.case.gaps == [1.0, 3.0]
+    assert found.first_deliveries == (30.0, 30.0)
+    assert found.case.verdict.fed == 20
+    assert found.memory is memory
+    assert found.case.name == runs[0].case.name
+
+
+def test_a_wrong_run_is_not_hidden_by_right_ones() -> None:
+    wrong = outcome(TANDEM, Fault.NODE, 1.0)
+    case = Case("x", 1, wrong.case.failures, (), Verdict(10, 5, 4, 1, 0, 0))
+    found = joined([outcome(TANDEM, Fault.NODE, 1.0), Outcome(TANDEM, Fault.NODE, case, ())])
+    assert not found.case.verdict.right
+
+
+def test_every_fault_is_met_by_both_sides_and_memory_is_measured_once() -> None:
+    planned = list(plans(list(Fault), 5))
+    ours = {plan.fault for plan in planned if plan.side == TANDEM}
+    plain = {plan.fault for plan in planned if plan.side == PLAIN}
+    assert ours == set(Fault)
+    assert plain == set(Fault) - {Fault.LEAD_NODE}
+    assert [plan.side for plan in planned if plan.with_memory] == [TANDEM, PLAIN]
+    assert all(plan.tries >= 1 for plan in plans(list(Fault), 1))
+
+
+def test_targets_are_told_with_whether_they_are_reached() -> None:
+    good = [
+        outcome(TANDEM, Fault.KILL, 1.2, 1.4, 9.0, memory=memory_of(4e9, 1e8)),
+        outcome(PLAIN, Fault.KILL, 20.0, 30.0, 25.0),
+    ]
+    text = describe(good, 1.0)
+    assert "NOT REACHED" not in text
+    assert text.count("reached") == 4
+    assert "9.0 s" in text
+    bad = [
+        outcome(TANDEM, Fault.KILL, 2.5, memory=memory_of(6e9, 2e8)),
+        outcome(PLAIN, Fault.KILL, 20.0),
+    ]
+    assert describe(bad, 1.0).count("NOT REACHED") == 4
+
+
+def test_the_lead_has_no_target_but_a_comparison() -> None:
+    found = [outcome(TANDEM, Fault.LEAD_NODE, 8.0), outcome(PLAIN, Fault.NODE, 40.0)]
+    text = describe(found, 1.0)
+    assert "REACHED" not in text.upper()
+    assert "5.0 times shorter" in text
+
+
+def test_data_for_programs_holds_every_try() -> None:
+    (found,) = data([outcome(TANDEM, Fault.DRAIN, 1.0, 2.0)])
+    assert found["fault"] == "DRAIN"
+    assert found["worst_gap"] == 2.0
+    assert math.isclose(float(str(found["median_gap"])), 1.5)

@@ -1,0 +1,92 @@
+"""What the demonstration on a cluster works out by itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from demo.failures import Failure, Told, overcome
+from demo.kind_view import growth_bars, growth_text
+from demo.report import gaps_around
+from demo.stage import events_of, with_shared_directory
+from tests.cluster.e2e.watching import Change
+from tests.crds.definition import refusals
+
+from tandem.model.pipeline import Refusal, parse_pipeline
+
+MANIFEST = Path(__file__).parents[2] / "demo" / "payments.yaml"
+
+
+def event(reason: str, message: str, at: str, name: str = "demo") -> Change:
+    about = {"kind": "StreamPipeline", "name": name}
+    document = {"reason": reason, "message": message, "eventTime": at, "involvedObject": about}
+    return Change("ADDED", document)
+
+
+def test_the_pipeline_of_the_laptop_runs_on_a_cluster_with_its_files_in_shared_storage() -> None:
+    document: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
+    moved = with_shared_directory(document)
+    assert refusals(moved) == []
+    assert not isinstance(parse_pipeline(moved), Refusal)
+    spec = moved["spec"]
+    assert spec["streams"][0]["source"]["files"]["path"] == "/shared/payments"
+    assert spec["sinks"][0]["files"]["path"] == "/shared/totals"
+    for role in ("splits", "merges"):
+        (volume,) = spec[role]["template"]["volumes"]
+        (mount,) = spec[role]["template"]["volumeMounts"]
+        assert volume["name"] == mount["name"]
+    assert "template" not in document["spec"].get("splits", {})
+
+
+def test_events_have_their_times_and_subjects() -> None:
+    changes = [
+        event("TakeOver", "pair-0: b is primary now: a is silent", "2024-05-01T12:00:00.250000Z"),
+        event("Paired", "pair-1: at epoch 4", "2024-05-01T12:00:01.000000Z", "another"),
+    ]
+    assert events_of(changes, "demo") == [Told(1714564800.25, "TakeOver", "pair-0")]
+
+
+def test_a_failure_is_overcome_by_the_first_pairing_after_it() -> None:
+    failures = [Failure("pair-0", "killed", 10.0), Failure("pair-1", "node lost", 20.0)]
+    said: list[str] = []
+    early = [
+        Told(9.0, "Paired", "pair-0"),
+        Told(12.5, "CatchUpStarted", "pair-0"),
+        Told(15.0, "Paired", "pair-0"),
+        Told(18.0, "Paired", "pair-0"),
+        Told(19.0, "Paired", "pair-1"),
+    ]
+    assert not overcome(failures, early, said.append)
+    assert [failure.paired_at for failure in failures] == [15.0, None]
+    assert overcome(failures, [*early, Told(50.0, "Paired", "pair-1")], said.append)
+    assert failures[1].paired_at == 50.0
+    assert len(said) == 2
+    assert overcome(failures, [], said.append)
+
+
+def test_bars_show_the_last_seconds_newest_last() -> None:
+    bars = growth_bars([99.9, 99.5, 98.2, 20.0, 101.0], at=100.0)
+    assert len(bars) == 40
+    assert bars[-2:] == "▂▄"
+    assert bars[:-2].strip() == ""
+    assert len(growth_bars([100.0] * 9, at=100.0)) == 40
+
+
+@pytest.mark.parametrize(
+    ("times", "told"), [([], "no epoch"), ([1.0, 98.5], "2 epochs delivered, the last one 1.5 s")]
+)
+def test_growth_in_words(times: list[float], told: str) -> None:
+    assert growth_text(times, 100.0).startswith(told)
+
+
+def test_gaps_belong_to_before_during_and_after(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number:012d}.parquet").touch()
+    first = min(path.stat().st_ctime for path in tmp_path.iterdir())
+    whole = [Failure("pair-0", "killed", first - 2, paired_at=first - 1)]
+    found = gaps_around(whole, first - 3, tmp_path)
+    assert (found.before, found.during) == (None, None)
+    assert found.after is not None
+    still_broken = [Failure("pair-0", "killed", first - 2)]
+    assert gaps_around(still_broken, first - 3, tmp_path).after is None
+    assert gaps_around(still_broken, None, tmp_path) == (None, None, None)
