@@ -1,0 +1,227 @@
+"""The cluster itself: made, removed, given images and storage."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.cache import cache
+from cluster.engine import Engine, pick_engine
+from cluster.node_image import node_image
+from cluster.programs import HELM_COMMAND, KIND_COMMAND, KUBECTL, built, commands
+from cluster.pulling import can_pull
+from cluster.steps import ask, say, step
+from cluster.storage import ON_NODES, open_directory, shared_claim
+from cluster.versions import PUBLISHED_NODE
+
+NAME = "tandem"
+
+_HERE = Path(__file__).parent
+_CONFIGURATION = _HERE / "kind.yaml"
+_STORAGE = _HERE / "storage.yaml"
+_ENGINE = "engine"
+_NETWORK = "kind"
+_PATIENCE = "--timeout=180s"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster of this machine; it need not be running."""
+
+    engine: Engine
+    home: Path
+
+    @classmethod
+    def here(cls) -> Cluster:
+        """The one that this user makes on this machine.
+
+        Raises:
+            StepFailed: there is no engine to run nodes with.
+        """
+        home = cache() / "cluster"
+        return cls(pick_engine(_wanted_engine(home), for_nodes=True), home)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The credentials for it; the user's own file is left alone."""
+        return self.home / "kubeconfig"
+
+    @property
+    def shared(self) -> Path:
+        """The directory of this machine that all workers see."""
+        return self.home / "shared"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What commands on this cluster need in their environment."""
+        return {
+            **self.engine.env,
+            "KUBECONFIG": str(self.kubeconfig),
+            "KIND_EXPERIMENTAL_PROVIDER": self.engine.name,
+            "PATH": f"{commands()}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def up(self) -> None:
+        """Make the cluster and wait until it can be used; do nothing if it runs.
+
+        Raises:
+            StepFailed: something failed; what is there of the cluster stays, to be looked at.
+        """
+        for program in (KIND_COMMAND, KUBECTL, HELM_COMMAND):
+            built(program)
+        if not self.runs():
+            self._create()
+        self._await()
+
+    def down(self) -> None:
+        """Remove the cluster and what is in its shared directory.
+
+        Raises:
+            StepFailed: it could not be removed.
+        """
+        kind = built(KIND_COMMAND)
+        delete = [kind, "delete", "cluster", "--name", NAME, "--kubeconfig", self.kubeconfig]
+        step("removing the cluster", delete, env=self.env)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def runs(self) -> bool:
+        """Tell whether the cluster is there; its nodes may be ill."""
+        return NAME in ask([built(KIND_COMMAND), "get", "clusters"], env=self.env).splitlines()
+
+    def workers(self) -> list[str]:
+        """Name the containers of the nodes that pods are put on.
+
+        Raises:
+            StepFailed: there is no cluster.
+        """
+        nodes = ask([built(KIND_COMMAND), "get", "nodes", "--name", NAME], env=self.env).split()
+        return sorted(node for node in nodes if "control-plane" not in node)
+
+    def kubectl(self, *arguments: object, text: str | None = None) -> str:
+        """Run kubectl on the cluster and give what it prints.
+
+        Raises:
+            StepFailed: it failed.
+        """
+        return ask([built(KUBECTL), *arguments], env=self.env, text=text)
+
+    def load(self, references: Iterable[str]) -> None:
+        """Give images to the workers; those that have them keep them.
+
+        Raises:
+            StepFailed: there is no such image, or no cluster.
+        """
+        identities = {reference: self.engine.identity(reference) for reference in references}
+        lacking = {worker: self._lacking(worker, identities) for worker in self.workers()}
+        wanted = sorted({reference for missing in lacking.values() for reference in missing})
+        if wanted:
+            with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+                archive = Path(scratch, "images.tar")
+                self._save(wanted, archive)
+                for worker in (worker for worker, missing in lacking.items() if missing):
+                    self._import(worker, archive)
+        for worker in lacking:
+            self._name(worker, identities)
+
+    def claim(self, namespace: str, name: str) -> Path:
+        """Make a claim in a namespace for storage that all nodes share.
+
+        Returns:
+            The directory of this machine that pods see through it.
+
+        Raises:
+            StepFailed: there is no such namespace.
+        """
+        directory = self.shared / namespace / name
+        open_directory(directory)
+        items = shared_claim(namespace, name)
+        objects = {"apiVersion": "v1", "kind": "List", "items": items}
+        self.kubectl("apply", "-f", "-", text=json.dumps(objects))
+        return directory
+
+    def _create(self) -> None:
+        image = PUBLISHED_NODE if can_pull() else node_image(self.engine)
+        if self.engine.name == "podman":
+            self._prepare_podman()
+        open_directory(self.shared)
+        (self.home / _ENGINE).write_text(self.engine.name)
+        settings = kind_configuration(yaml.safe_load(_CONFIGURATION.read_text()), self.shared)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump(settings, file)
+            file.flush()
+            create = [built(KIND_COMMAND), "create", "cluster", "--name", NAME, "--image", image]
+            options = ["--config", file.name, "--kubeconfig", self.kubeconfig]
+            step("starting the cluster", [*create, *options], env=self.env)
+
+    def _prepare_podman(self) -> None:
+        """Make what kind takes for granted: its network, and a directory that it mounts."""
+        if _NETWORK not in self.engine.ask("network", "ls", "--format", "{{.Name}}").split():
+            self.engine.ask("network", "create", _NETWORK)
+        modules = Path("/lib/modules")
+        if not modules.exists():
+            say(f"making the empty directory {modules}: kind mounts it into the nodes")
+            modules.mkdir()
+
+    def _await(self) -> None:
+        self.kubectl("apply", "-f", _STORAGE)
+        ready = ["wait", "--for=condition=Ready", "node", "--all", _PATIENCE]
+        step("waiting for the nodes", [built(KUBECTL), *ready], env=self.env)
+        for workload in ("daemonset/kube-proxy", "deployment/coredns"):
+            status = ["--namespace", "kube-system", "rollout", "status", workload, _PATIENCE]
+            step(f"waiting for {workload}", [built(KUBECTL), *status], env=self.env)
+
+    def _images_of(self, worker: str) -> set[str]:
+        """List the images of a node by all their names, of which one is the image's id."""
+        return set(self._containerd(worker, "images", "ls", "--quiet").split())
+
+    def _lacking(self, worker: str, identities: Mapping[str, str]) -> list[str]:
+        present = self._images_of(worker)
+        return [name for name, identity in identities.items() if identity not in present]
+
+    def _save(self, references: list[str], archive: Path) -> None:
+        podmans = ["--format", "docker-archive", "--multi-image-archive"]
+        options = [*(podmans if self.engine.name == "podman" else []), "--output", archive]
+        self.engine.step(f"saving {', '.join(references)}", "save", *options, *references)
+
+    def _import(self, worker: str, archive: Path) -> None:
+        command = ["exec", "--interactive", worker, "ctr", "--namespace", "k8s.io"]
+        importing = ["images", "import", "--snapshotter", "overlayfs", "-"]
+        with archive.open("rb") as stream:
+            whole = [self.engine.name, *command, *importing]
+            step(f"giving images to {worker}", whole, env=self.env, stdin=stream)
+
+    def _name(self, worker: str, identities: Mapping[str, str]) -> None:
+        """Name images that a node had under another name only."""
+        present = self._images_of(worker)
+        for reference, identity in identities.items():
+            if reference not in present:
+                self._containerd(worker, "images", "tag", identity, reference)
+
+    def _containerd(self, worker: str, *arguments: str) -> str:
+        return self.engine.ask("exec", worker, "ctr", "--namespace", "k8s.io", *arguments)
+
+
+def _wanted_engine(home: Path) -> str | None:
+    """A cluster stays with its engine; one of nodes that are not pulled is podman's."""
+    recorded = home / _ENGINE
+    if recorded.exists():
+        return recorded.read_text()
+    return None if os.environ.get("ENGINE") or can_pull() else "podman"
+
+
+def kind_configuration(template: dict[str, Any], shared: Path) -> dict[str, Any]:
+    """Add the shared directory to every worker of kind's configuration."""
+    mount = {"hostPath": str(shared), "containerPath": ON_NODES}
+    nodes = [
+        node if node["role"] == "control-plane" else {**node, "extraMounts": [mount]}
+        for node in template["nodes"]
+    ]
+    return {**template, "nodes": nodes}

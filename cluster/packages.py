@@ -1,0 +1,42 @@
+"""Programs of the system, and the Debian packages that bring them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster.steps import StepFailed, step, works
+
+# Where programs lie that only other programs call.
+_OUTSIDE_THE_PATH = (Path("/usr/lib/podman"), Path("/usr/sbin"), Path("/sbin"))
+
+
+def need(programs: Mapping[str, str]) -> None:
+    """See to it that programs are there; what is missing is installed with apt if we are root.
+
+    Args:
+        programs: names of programs, each with its Debian package.
+
+    Raises:
+        StepFailed: they are missing and cannot be installed; the message names the packages.
+    """
+    packages = sorted({package for name, package in programs.items() if not _found(name)})
+    if not packages:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise StepFailed(
+            f"missing programs; on Debian or Ubuntu, as root: apt-get install {' '.join(packages)}"
+        )
+    install = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    env = {"DEBIAN_FRONTEND": "noninteractive"}
+    if not works([*install, "--download-only"], env=env):
+        step("reading the lists of Debian packages", ["apt-get", "update"], env=env)
+    step(f"installing {', '.join(packages)}", install, env=env)
+
+
+def _found(program: str) -> bool:
+    if shutil.which(program) is not None:
+        return True
+    return any((place / program).exists() for place in _OUTSIDE_THE_PATH)

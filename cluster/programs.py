@@ -1,0 +1,159 @@
+"""The programs of a cluster, each built from published Go modules.
+
+`go install` refuses modules that replace others, so each program is built within a small module of
+its own that requires what the program is made of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.cache import cache, making, recipe
+from cluster.go_command import go_command
+from cluster.steps import ask, step
+from cluster.versions import COREDNS, ETCD, HELM, KIND, KUBERNETES, STAGING
+
+_SOURCES = Path(__file__).with_name("go")
+_ENV = {
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-buildvcs=false -mod=mod -trimpath",
+    "GOWORK": "off",
+}
+_KUBERNETES = "k8s.io/kubernetes"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program to be built.
+
+    Attributes:
+        name: the program's name; if `go/<name>` is there, it is the source of its main package.
+        module: the module that it is made of, or none for the standard library alone.
+        version: of that module.
+        package: the main package, unless the source is our own.
+        variables: what is set in the program at link time.
+        minutes: about how long it takes the first time, on two cores.
+    """
+
+    name: str
+    module: str = ""
+    version: str = ""
+    package: str = "."
+    variables: tuple[str, ...] = ()
+    minutes: int = 1
+
+    @property
+    def source(self) -> Path:
+        """Where our own main package would be."""
+        return _SOURCES / self.name
+
+    @property
+    def recipe(self) -> str:
+        """The name of what comes out."""
+        own = [self.source] if self.source.exists() else []
+        return recipe(repr(self), *map(str, _ENV.items()), STAGING, *own)
+
+
+def _versioned(package: str) -> tuple[str, ...]:
+    """Kubernetes' programs tell their version, and refuse to work with unversioned ones."""
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    facts = {
+        "gitVersion": KUBERNETES,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "gitCommit": "0" * 40,
+        "buildDate": "1970-01-01T00:00:00Z",
+    }
+    return tuple(f"{package}.{name}={text}" for name, text in facts.items())
+
+
+_OF_KUBERNETES = _versioned("k8s.io/component-base/version")
+
+KUBE = Program("kube", _KUBERNETES, KUBERNETES, variables=_OF_KUBERNETES, minutes=9)
+KUBECTL = Program(
+    "kubectl", _KUBERNETES, KUBERNETES, f"{_KUBERNETES}/cmd/kubectl", _OF_KUBERNETES, minutes=2
+)
+ETCD_SERVER = Program("etcd", "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3")
+COREDNS_SERVER = Program("coredns", "github.com/coredns/coredns", COREDNS, minutes=3)
+PAUSE_PROGRAM = Program("pause")
+PODNET = Program("podnet")
+KIND_COMMAND = Program("kind", "sigs.k8s.io/kind", KIND, "sigs.k8s.io/kind")
+HELM_COMMAND = Program(
+    "helm",
+    "helm.sh/helm/v3",
+    HELM,
+    "helm.sh/helm/v3/cmd/helm",
+    (f"helm.sh/helm/v3/internal/version.version={HELM}",),
+    minutes=3,
+)
+
+
+def built(program: Program) -> Path:
+    """Give the path of a program, building it if it is not there.
+
+    Raises:
+        StepFailed: it could not be built.
+    """
+    path = cached(program)
+    if not path.exists():
+        with making(path) as fresh, tempfile.TemporaryDirectory() as scratch:
+            _build(program, Path(scratch), fresh)
+    _link(program, path)
+    return path
+
+
+def cached(program: Program) -> Path:
+    """Where the program is, if it was built."""
+    return cache() / "programs" / f"{program.name}-{program.recipe}"
+
+
+def commands() -> Path:
+    """The directory with a link to each program that was built, by its plain name."""
+    return cache() / "bin"
+
+
+def _link(program: Program, path: Path) -> None:
+    link = commands() / program.name
+    if link.is_symlink() and link.readlink() == path:
+        return
+    with making(link) as fresh:
+        fresh.symlink_to(path)
+
+
+def _build(program: Program, module: Path, target: Path) -> None:
+    go = go_command()
+    env = {**_ENV, "PATH": f"{go.parent}{os.pathsep}{os.environ['PATH']}"}
+    (module / "go.mod").write_text(_module_file(program, go, module))
+    if program.source.exists():
+        shutil.copytree(program.source, module, dirs_exist_ok=True)
+    if program.module and program.module != _KUBERNETES:
+        wanted = program.module if program.source.exists() else program.package
+        get = [go, "get", f"{wanted}@{program.version}"]
+        step(f"fetching {program.name} {program.version}", get, env=env, cwd=module)
+    flags = " ".join(["-s -w", *(f"-X {variable}" for variable in program.variables)])
+    build = [go, "build", "-ldflags", flags, "-o", target, program.package]
+    title = f"building {program.name} (about {program.minutes} min the first time)"
+    step(title, build, env=env, cwd=module)
+
+
+def _module_file(program: Program, go: Path, scratch: Path) -> str:
+    lines = [f"module tandem.local/{program.name}", "", "go 1.24.0"]
+    if program.module == _KUBERNETES:
+        download = [go, "mod", "download", "-json", f"{_KUBERNETES}@{KUBERNETES}"]
+        about = json.loads(ask(download, env={"GOFLAGS": "-mod=mod"}, cwd=scratch))
+        lines += ["", f"require {_KUBERNETES} {KUBERNETES}", ""]
+        lines += published_parts(Path(about["GoMod"]).read_text())
+    return "\n".join(lines) + "\n"
+
+
+def published_parts(module_file: str) -> list[str]:
+    """Replace the parts that lie inside Kubernetes' own repository by the published modules."""
+    parts = re.findall(r"^\s*(k8s\.io/[\w-]+) => \./staging", module_file, re.MULTILINE)
+    return [f"replace {part} => {part} {STAGING}" for part in sorted(set(parts))]
