@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from bench.cluster.memory import Footprint, watch_memory
 from bench.cluster.sides import START_SECONDS, Fault, Load, Side
-from bench.streaming.failover import Case, Disturbance, Options
+from bench.streaming.failover import Case, Disturbance
 from bench.streaming.feeder import now
 from bench.streaming.oracle import Verdict, recount
 from bench.streaming.report import say, seconds
@@ -74,7 +74,6 @@ def carry_out(plan: Plan, stage: Stage, load: Load) -> Outcome:
 
 
 def _run(plan: Plan, stage: Stage, load: Load, tries: int) -> Outcome:
-    options = Options(tries, load.rate, load.interval_ms, load.memory_mib)
     with stage.space(f"bench-{plan.fault.name}") as space:
         side = plan.make(stage, space, load)
         feeder, outlet = side.ends.feeder, side.ends.outlet
@@ -89,7 +88,7 @@ def _run(plan: Plan, stage: Stage, load: Load, tries: int) -> Outcome:
             feeder.start()
             time.sleep(_WARM_SECONDS)
             memory = _memory(stage, space) if plan.with_memory else None
-            disturbance = Disturbance(outlet, options)
+            disturbance = Disturbance(outlet, tries, load.interval)
             disturbance.go_through(lambda: side.fail(plan.fault))
             feeder.stop()
             wait_until(

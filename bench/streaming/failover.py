@@ -96,18 +96,19 @@ class Options:
 class Disturbance:
     """Failures, each followed by a quiet stretch, and what was delivered meanwhile."""
 
-    def __init__(self, outlet: Outlet, options: Options) -> None:
+    def __init__(self, outlet: Outlet, tries: int, interval: float) -> None:
         self._outlet = outlet
-        self._options = options
+        self._tries = tries
+        self._interval = interval
         self._phase = np.random.default_rng(1)
         self._failures: list[tuple[float, float]] = []
         self._quiet: list[tuple[float, float]] = []
 
     def go_through(self, fail: Callable[[], tuple[float, float]]) -> None:
         """Fail so many times; `fail` gives when it began and when all was whole again."""
-        for number in range(1, self._options.tries + 1):
+        for number in range(1, self._tries + 1):
             began = now()
-            time.sleep(_QUIET_SECONDS + self._phase.uniform(0, self._options.interval))
+            time.sleep(_QUIET_SECONDS + self._phase.uniform(0, self._interval))
             self._quiet.append((began, now()))
             self._failures.append(fail())
             start, end = self._failures[-1]
@@ -163,7 +164,7 @@ def run_tandem(name: str, keys: int, options: Options, place: Path) -> Case:
         outlet = Outlet(run.output)
         run.wait_until(run.is_whole, 180, "whole")
         run.wait_until(lambda: bool(outlet.look()), 60, "first delivery")
-        disturbance = Disturbance(outlet, options)
+        disturbance = Disturbance(outlet, options.tries, options.interval)
         feeder.start()
         time.sleep(_WARM_SECONDS)
         fail = _freeze_primary if name == FROZEN else _kill_primary
@@ -205,7 +206,7 @@ def run_plain(name: str, keys: int, options: Options, place: Path) -> Case:
     with plain_run(settings, place / "plain", place / "in") as run:
         outlet = Outlet(run.output)
         wait_until(lambda: bool(outlet.look()), 180, "first delivery")
-        disturbance = Disturbance(outlet, options)
+        disturbance = Disturbance(outlet, options.tries, options.interval)
         feeder.start()
         time.sleep(_WARM_SECONDS)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.control.plane import Plane
+from tests.kube import resources
 from tests.kube.cluster import Cluster
 
 from tandem.control.intent import Recorded, read_intent
@@ -95,26 +96,8 @@ class Tally:
 
 
 def resource(key: Key = KEY, **spec: Any) -> Object:
-    """A pipeline as a user applies it."""
-    return {
-        "apiVersion": STREAM_PIPELINE.api_version,
-        "kind": STREAM_PIPELINE.name,
-        "metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {
-            "streams": [
-                {
-                    "name": "payments",
-                    "schema": "user STRING, amount BIGINT",
-                    "key": ["user"],
-                    "source": {"generator": {"rowsPerSecond": 10, "keys": 10}},
-                }
-            ],
-            "query": {"sql": "SELECT user, count(*) AS n FROM payments GROUP BY user"},
-            "pairs": {"count": 1},
-            "sinks": [{"name": "out", "console": {}}],
-            **spec,
-        },
-    }
+    """A pipeline of one pair, unless `spec` says otherwise."""
+    return resources.resource(key.namespace, key.name, **{"pairs": {"count": 1}, **spec})
 
 
 class World:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from tests.kube.conftest import Server
+from tests.kube.resources import resource
 
-from tandem.kube.kinds import CONFIG_MAP, POD, REPLICA_SET, STREAM_PIPELINE, Object
+from tandem.kube.kinds import CONFIG_MAP, POD, REPLICA_SET, Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, owners_of, uid_of
 from tandem.kube.port import Conflict, NotFound, Refused
 
@@ -123,33 +124,13 @@ def test_marks_are_added_to_those_that_are_there(server: Server) -> None:
     assert marked["data"] == made["data"]
 
 
-def pipeline(server: Server) -> Object:
-    return {
-        "apiVersion": STREAM_PIPELINE.api_version,
-        "kind": STREAM_PIPELINE.name,
-        "metadata": {"name": server.test, "namespace": server.namespace},
-        "spec": {
-            "streams": [
-                {
-                    "name": "payments",
-                    "schema": "user STRING, amount BIGINT",
-                    "key": ["user"],
-                    "source": {"generator": {"rowsPerSecond": 10, "keys": 10}},
-                }
-            ],
-            "query": {"sql": "SELECT user, count(*) AS n FROM payments GROUP BY user"},
-            "sinks": [{"name": "out", "console": {}}],
-        },
-    }
-
-
 def condition(kind: str, status: str) -> Object:
     at = "2024-05-01T12:00:00Z"
     return {"type": kind, "status": status, "reason": "Said", "lastTransitionTime": at}
 
 
 def test_the_status_is_apart_from_the_spec_and_is_replaced_as_a_whole(server: Server) -> None:
-    made = server.create(pipeline(server))
+    made = server.create(resource(server.namespace, server.test))
     both = [condition("Ready", "True"), condition("Paired", "False")]
     server.kube.write_status(made, {"phase": "Running", "conditions": both})
     one = {"phase": "Running", "conditions": [condition("Ready", "False")]}
