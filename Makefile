@@ -123,6 +123,35 @@ bench-failover bench-throughput bench-epochs bench-catchup bench-memory: bench-%
 	$(call heading,bench: $*)
 	@$(BIN)/python -m bench.streaming.$*
 
+.PHONY: images
+images: $(SET_UP) ## Images of the operator and the data plane; ENGINE, REGISTRY, TAG, BASE_IMAGE
+	$(call heading,images)
+	@$(BIN)/python -m spark_images.build $(if $(ENGINE),--engine $(ENGINE)) \
+	  $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(TAG),--tag $(TAG)) \
+	  $(if $(BASE_IMAGE),--base-image $(BASE_IMAGE))
+
+.PHONY: cluster cluster-down
+cluster: $(SET_UP) ## A kind cluster of one control plane and two workers
+	$(call heading,cluster)
+	@$(BIN)/python -m cluster up
+cluster-down: $(SET_UP) ## Remove it
+	@$(BIN)/python -m cluster down
+
+.PHONY: e2e
+e2e: $(SET_UP) ## All tests on the kind cluster
+	$(call heading,cluster tests)
+	@$(BIN)/python -m cluster helm
+	@$(BIN)/pytest $(CLUSTER_TESTS) -v
+
+.PHONY: kind-demo
+kind-demo: $(SET_UP) ## A pipeline on the kind cluster that survives a killed pod and a stopped node
+	@$(BIN)/python -m demo.kind
+
+.PHONY: bench-kind
+bench-kind: java ## Gaps and costs on the kind cluster, beside plain Spark in a pod
+	$(call heading,bench: kind)
+	@$(BIN)/python -m bench.cluster
+
 .PHONY: lock
 lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --all-extras \
