@@ -219,7 +219,9 @@ def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
     assert counted == count_crashes(first, counted, LIMITS) == {"split-0": Crashes(1, 1)}
     again = count_crashes(look(split(**ended(1), run=2), lead=None), counted, LIMITS)
     assert again == {"split-0": Crashes(2, 2)}
-    assert next_start(split(**ended(1), run=2), again, LIMITS) == NOW + LIMITS.first_delay
+    at_once, later = split(**ended(1, started=NOW), run=2), split(**ended(1, started=0), run=2)
+    assert next_start(at_once, again, LIMITS) == NOW + LIMITS.first_delay
+    assert next_start(later, again, LIMITS) == NOW
     healthy = look(split(run=3, started=NOW - LIMITS.healthy), lead=None)
     assert count_crashes(healthy, again, LIMITS) == {}
     long_run = ended(1, started=NOW - LIMITS.healthy)
@@ -229,7 +231,7 @@ def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
 
 def test_while_the_delay_lasts_nothing_is_started() -> None:
     memory = Memory(crashes={"split-0": Crashes(run=1, count=4)})
-    crashed = split(**ended(1), run=1)
+    crashed = split(**ended(1, started=NOW), run=1)
     assert actions(look(crashed, lead=None), memory) == []
     later = look(crashed, lead=None, now=NOW + LIMITS.delay_after(4))
     assert isinstance(actions(later, memory)[0], Restart)

@@ -17,9 +17,10 @@ class Limits:
     """A member that ended in good order, unasked, is started again after this long: somebody may
     be stopping everything, one after the other."""
     first_delay: float = 1.0
-    """Before the second start in a row; the first one is made at once."""
+    """After a second crash in a row starts are so far apart; after the first one there is no
+    waiting. What has run for longer is started again at once."""
     most_delay: float = 30.0
-    """Delays double with each crash up to this. They never end: nothing is given up silently."""
+    """It doubles with each crash up to this. Starts never end: nothing is given up silently."""
     healthy: float = 60.0
     """After running for so long earlier crashes are forgotten."""
     between_moves: float = 60.0
@@ -28,7 +29,7 @@ class Limits:
     """The pause doubles up to this while moving pods does not part them."""
 
     def delay_after(self, crashes: int) -> float:
-        """How long to wait with the next start after so many crashes in a row."""
+        """How far apart starts are after so many crashes in a row."""
         return _doubled(self.first_delay, crashes - 2, self.most_delay) if crashes > 1 else 0.0
 
     def pause_after(self, moves: int) -> float:

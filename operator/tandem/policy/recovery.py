@@ -52,10 +52,11 @@ def count_crashes(
 def next_start(member: Member, crashes: Mapping[str, Crashes], limits: Limits) -> float:
     """The time from which a member that has ended may be started again."""
     row = crashes.get(member.name)
-    delay = limits.delay_after(row.count if row is not None else 1)
+    apart = limits.delay_after(row.count if row is not None else 1)
+    ended = member.ended or 0.0
     if member.exit_code == IN_GOOD_ORDER:
-        delay = max(delay, limits.leaving)
-    return (member.ended or 0.0) + delay
+        ended += limits.leaving
+    return max(ended, member.started + apart)
 
 
 def recover(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decision]:

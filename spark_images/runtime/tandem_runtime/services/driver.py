@@ -52,10 +52,15 @@ def checkpoint_of(volume: Volume) -> Path:
 def contents(volume: Volume) -> dict[Key, object]:
     """What a replica's machine is restarted from, Spark's commits included."""
     found = volume.contents()
-    if ("verified",) in found:
+    if is_begun(found):
         epochs = committed_epochs(checkpoint_of(volume)) or [0]
         found.update({("checkpoint", epoch): () for epoch in epochs})
     return found
+
+
+def is_begun(found: dict[Key, object]) -> bool:
+    """Whether a volume has the state of a replica that was at work."""
+    return ("verified",) in found
 
 
 class Driver:
@@ -72,6 +77,8 @@ class Driver:
         self._copies = itertools.count()
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.booted = threading.Event()
+        self.settled = threading.Event()
+        """Set once Spark is up, or has failed."""
         self.late_dropped = 0
         self.batch_ms = 0.0
         shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
@@ -103,6 +110,7 @@ class Driver:
         try:
             self._engine.boot()
             self.booted.set()
+            self.settled.set()
             while True:
                 self._work.get()()
         except EngineError as error:
@@ -150,6 +158,7 @@ class Driver:
         """Spark cannot go on: this process ends, and is started again unless the user must act."""
         _log.error("%s: %s", error.kind, error.message)
         self.failure = Failure(error.kind, error.message, error.hint, error.is_users)
+        self.settled.set()
         if self._node is not None:
             self._node.fail(self.failure)
 

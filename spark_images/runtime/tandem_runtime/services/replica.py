@@ -10,7 +10,7 @@ import threading
 
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services.assignment import Assignment
-from tandem_runtime.services.driver import Driver, contents
+from tandem_runtime.services.driver import Driver, contents, is_begun
 from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.surroundings.port import Surroundings
@@ -70,15 +70,22 @@ def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
 
 def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
+    for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(asked_to_stop, lambda *_: os._exit(0))
     driver = Driver(process.surroundings.pipeline, process.volume, process.post)
     pair = arguments.pair or _assigned(process, driver)
     process.serve(lambda: _before("booting", pair), lambda: False, pair)
+    found = contents(process.volume)
+    if not is_begun(found):
+        # A copy is of the moment it is asked for. What comes while Spark boots would have to be
+        # computed after it, epoch by epoch.
+        driver.settled.wait()
     machine = ReplicaMachine(
         process.volume.id,
         process.volume.incarnation,
         pair,
         keys_of(pair, process.volume, process.surroundings),
-        contents(process.volume),
+        found,
         process.settings,
         milliseconds(),
     )
@@ -98,8 +105,6 @@ def _assigned(process: Process[Surroundings], driver: Driver) -> str:
     def state() -> dict[str, object]:
         return _before("spare" if driver.booted.is_set() else "booting", None)
 
-    for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(asked_to_stop, lambda *_: os._exit(0))
     process.serve(state, driver.booted.is_set, actions={"assign": assignment.assign})
     while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
