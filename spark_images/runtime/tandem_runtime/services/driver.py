@@ -108,7 +108,7 @@ class Driver:
 
     def _turn(self) -> None:
         try:
-            self._engine.boot()
+            self._engine.boot(warm_up=not committed_epochs(checkpoint_of(self._volume)))
             self.booted.set()
             self.settled.set()
             while True:

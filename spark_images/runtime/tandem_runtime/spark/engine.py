@@ -46,10 +46,12 @@ class Engine:
         self._driver: Driver | None = None
         self._running: RunningQuery | None = None
 
-    def boot(self) -> None:
-        """Start the JVM and run the query on epochs without rows, so that later ones are quick.
+    def boot(self, warm_up: bool = True) -> None:
+        """Start the JVM. Blocks for some seconds.
 
-        Blocks for some seconds.
+        Args:
+            warm_up: run the query on epochs without rows, so that later ones are quick; of no use
+                where old ones wait that are run first.
 
         Raises:
             NoJava, LaunchFailed: the JVM cannot be started.
@@ -58,7 +60,8 @@ class Engine:
         if self._session is None:
             self._driver = start_driver(self._pipeline.spec.spark, self._inbox / "scratch")
             self._session = self._driver.session
-        self._warm_up(self._session)
+        if warm_up:
+            self._warm_up(self._session)
 
     def open(self, checkpoint: Path, base: int = 0) -> None:
         """Start the query on a checkpoint, which may be empty or not exist.
