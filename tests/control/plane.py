@@ -97,7 +97,7 @@ class Plane:
                 process.silent_since = now
         self.processes = {run: p for run, p in self.processes.items() if run in pods}
         self._lead_on(list(pods.values()))
-        self.epoch += 1
+        self.epoch += bool(self.begun)
 
     def _pods(self) -> list[Pod]:
         if self._read[0] != self.cluster.revision:

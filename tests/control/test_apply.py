@@ -5,13 +5,14 @@ from typing import Any
 
 from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
 
-from tandem.control.apply import changes, list_objects, replica_mark, wanted
+from tandem.control.apply import changes, list_objects, wanted
 from tandem.control.events import Happening, Notice, event_of
 from tandem.control.judging import MOST_PROBLEMS, judge
 from tandem.control.observe import shortages
 from tandem.kube.kinds import DEPLOYMENT, REPLICA_SET, kind_of
 from tandem.kube.objects import name_of, uid_of
 from tandem.manifests.order import Order
+from tandem.manifests.workloads import replica_mark
 from tandem.model.names import APPLIED_ANNOTATION
 from tandem.model.pipeline import Pipeline
 from tandem.policy.snapshot import Complaint

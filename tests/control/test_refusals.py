@@ -8,7 +8,17 @@ import pytest
 from tests.control.world import KEY, World
 from tests.kube.cluster import Cluster
 
-from tandem.kube.kinds import CONFIG_MAP, EVENT, NODE, POD, REPLICA_SET, SERVICE, Kind, Object
+from tandem.kube.kinds import (
+    CONFIG_MAP,
+    EVENT,
+    LEASE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    SERVICE,
+    Kind,
+    Object,
+)
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import Refused
 from tandem.model.states import ConditionStatus, ConditionType, Phase
@@ -69,17 +79,23 @@ def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:
     assert world.status().observed_generation == 3
 
 
-def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
+def refused_by_spark(why: Mapping[str, str]) -> World:
+    """A pipeline whose replicas have ended because of its query."""
     world = World()
     world.plane.refusing = True
     for _ in range(3):
         world.step()
-    replicas = world.of_kind("replica")
-    why = {"reason": "NoSuchFile", "message": "There is no query.py.", "hint": "Mount it."}
-    for pod in replicas:
+    for pod in world.of_kind("replica"):
         world.cluster.crash(name_of(pod), 3, json.dumps(why))
-    world.until(lambda: world.condition(READY).reason == "NoSuchFile")
-    assert world.phase() is Phase.HALTED
+    world.until(lambda: world.condition(READY).reason == why["reason"])
+    assert world.phase() is Phase.REFUSED
+    return world
+
+
+def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
+    why = {"reason": "NoSuchFile", "message": "There is no query.py.", "hint": "Mount it."}
+    world = refused_by_spark(why)
+    replicas = world.of_kind("replica")
     assert world.condition(READY).message == "There is no query.py. Mount it."
     assert world.reasons() == ["Halted"]
     for pod in replicas:
@@ -94,6 +110,25 @@ def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
     for pod in world.of_kind("replica"):
         volumes = [volume["name"] for volume in pod["spec"]["volumes"]]
         assert "query" in volumes
+
+
+@pytest.mark.parametrize("dies_after", [None, *range(1, 12)])
+def test_a_mended_query_begins_anew_whenever_the_operator_dies(dies_after: int | None) -> None:
+    why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
+    world = refused_by_spark(why)
+    old, before = {uid_of(pod) for pod in world.pods()}, world.recorded()
+    register = world.cluster.get(LEASE, KEY.namespace, "spending-register")
+    world.new_operator(dies_after)
+    world.step()
+    assert {uid_of(pod) for pod in world.pods()} == old
+    world.plane.refusing = False
+    world.edit(query={"sql": "SELECT user FROM payments"})
+    world.until_paired()
+    assert not old & {uid_of(pod) for pod in world.pods()}
+    assert world.recorded().spec != before.spec
+    assert uid_of(world.cluster.get(LEASE, KEY.namespace, "spending-register")) != uid_of(register)
+    assert world.phase() is Phase.RUNNING
+    assert world.status().observed_generation == 2
 
 
 def test_one_that_refuses_does_not_halt_a_pair_that_goes_on() -> None:

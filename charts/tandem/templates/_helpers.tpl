@@ -63,7 +63,7 @@ what it grants to splits (pods, the intent, the register) is among it.
   verbs: [get, list, watch, patch, delete]
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, update, patch]
+  verbs: [get, list, watch, create, update, patch, delete]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create]
@@ -87,5 +87,5 @@ what it grants to splits (pods, the intent, the register) is among it.
   verbs: [list, create, patch]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  verbs: [get, create, update, delete]
 {{- end }}

@@ -21,14 +21,9 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of
 from tandem.kube.port import Conflict, Kube, NotFound, Refused
-from tandem.manifests.canonical import digest
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
-from tandem.manifests.records import spec_digest
-from tandem.model.documents import Document
 from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
-from tandem.model.pods import PodTemplate
-from tandem.model.sparse import without_defaults
 from tandem.policy.snapshot import Complaint
 
 _WORKLOADS = frozenset({DEPLOYMENT, REPLICA_SET, DISRUPTION_BUDGET})
@@ -56,37 +51,9 @@ class Changes:
 
 def wanted(order: Order, over: bool) -> tuple[Object, ...]:
     """The objects that should be there; when all is over those that make pods should not."""
-    mark = replica_mark(order)
     return tuple(
-        _marked(document, mark) if kind_of(document) is REPLICA_SET else document
-        for document in objects_of(order)
-        if not (over and kind_of(document) in _WORKLOADS)
+        document for document in objects_of(order) if not (over and kind_of(document) in _WORKLOADS)
     )
-
-
-def replica_mark(order: Order) -> str:
-    """What tells drivers that are made now from those that were made for an older manifest.
-
-    It follows from the order and not from the pods as they are written, so a newer operator finds
-    the same. A ReplicaSet, unlike a Deployment, does not replace pods of older templates.
-    """
-    template = Document(PodTemplate)
-    given = order.pipeline.spec.pairs.template or PodTemplate()
-    return digest(
-        {
-            "image": order.images.replica,
-            "spec": spec_digest(order),
-            "template": without_defaults(template, template.write(given)),
-        }
-    )
-
-
-def _marked(workload: Object, mark: str) -> Object:
-    template = workload["spec"]["template"]
-    metadata = template["metadata"]
-    annotations = {**metadata.get("annotations", {}), APPLIED_ANNOTATION: mark}
-    marked = {**template, "metadata": {**metadata, "annotations": annotations}}
-    return {**workload, "spec": {**workload["spec"], "template": marked}}
 
 
 def list_objects(kube: Kube, key: Key) -> list[Object]:

@@ -19,6 +19,7 @@ from tandem.manifests.records import intent_of, register_of, token_of
 from tandem.model.names import (
     IMAGES_ANNOTATION,
     INTENT_KEY,
+    SPEC_ANNOTATION,
     TOKEN_KEY,
     intent_name,
     register_name,
@@ -45,6 +46,8 @@ class Recorded:
     document: Object
     intent: Intent
     images: Images
+    spec: str
+    """The digest of the manifest that the pipeline began with."""
 
     def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> Order:
         """What the pipeline is to consist of."""
@@ -108,6 +111,14 @@ def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | No
     return None
 
 
+def forget_records(kube: Kube, key: Key, uid: str) -> None:
+    """Remove register and intent. The intent goes last: while it is there the register counts."""
+    for kind, name in ((LEASE, register_name(key.name)), (CONFIG_MAP, intent_name(key.name))):
+        found = _read(kube, kind, key.namespace, name, uid)
+        if found is not None:
+            kube.delete(found)
+
+
 def _create_once(kube: Kube, document: Object, uid: str) -> Object:
     """Create an object, or find it as it was created before."""
     try:
@@ -152,10 +163,12 @@ def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) ->
 def _recorded(document: Object) -> Recorded:
     try:
         intent = decode(base64.b64decode(document["binaryData"][INTENT_KEY]))
-        images = parse_images(annotations_of(document)[IMAGES_ANNOTATION])
+        annotations = annotations_of(document)
+        images = parse_images(annotations[IMAGES_ANNOTATION])
+        spec = annotations[SPEC_ANNOTATION]
     except (ValueError, KeyError, json.JSONDecodeError) as problem:
         what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
         raise Unreadable(f"{what}; use the operator that wrote it") from problem
     if not isinstance(intent, Intent):
         raise Unreadable(f"ConfigMap {name_of(document)} holds no intent")
-    return Recorded(document, intent, images)
+    return Recorded(document, intent, images, spec)

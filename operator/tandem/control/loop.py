@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tandem.control.act import Hands, wrong_labels
-from tandem.control.apply import carry_out, changes, list_objects, replica_mark, wanted
+from tandem.control.anew import clear, is_mended
+from tandem.control.apply import carry_out, changes, list_objects, wanted
 from tandem.control.events import happening
 from tandem.control.intent import (
     InTheWay,
@@ -31,6 +32,7 @@ from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at
 from tandem.control.publish import Publisher, Troubles
 from tandem.kube.port import Kube, KubeError
 from tandem.manifests.order import Images, Order
+from tandem.manifests.workloads import replica_mark
 from tandem.model.pipeline import Pipeline
 from tandem.model.states import Phase
 from tandem.policy.decide import Outcome, decide
@@ -164,6 +166,9 @@ class Loop:
             refused = listing.recorded is None and not waits
             state.publisher.complain(listing.resource, scene, refused, moment)
             return IDLE if state.publisher.settled and not waits else TURN
+        order = scene.order(self._settings.namespace)
+        if is_mended(state.publisher.written.phase, scene.recorded, order):
+            return self._begin_anew(listing)
         if state.is_over(moment.now):
             self._ports.members.look((), "")
             self._apply(state, scene, over=True)
@@ -179,6 +184,12 @@ class Loop:
         self._act(state, scene, sight, outcome)
         self._publish(state, scene, sight, outcome)
         self._apply(state, scene, over=False)
+        return TURN
+
+    def _begin_anew(self, listing: Listing) -> float:
+        if clear(self._kube, self._key, listing):
+            self._state = None
+        self._listing = None
         return TURN
 
     def forget(self) -> None:

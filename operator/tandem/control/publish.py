@@ -11,7 +11,7 @@ from tandem.control.meter import Meter
 from tandem.control.moments import Moment, stamp
 from tandem.kube.kinds import Object
 from tandem.kube.port import Kube, Refused
-from tandem.model.pipeline import Refusal, parse_status, status_document
+from tandem.model.pipeline import status_document, status_in
 from tandem.model.states import ConditionType, Phase
 from tandem.model.status import Status
 from tandem.policy.conditions import Background, conditions_of
@@ -49,7 +49,7 @@ class Publisher:
         self._meter = meter
         self._key = key
         self._limits = limits
-        self.status = _status_in(resource)
+        self.status = status_in(resource)
         """The status as it should stand in the resource."""
         self.written = self.status
         """The status as it stands there."""
@@ -141,12 +141,6 @@ class Publisher:
         document.pop("members", None)
         self._kube.write_status(resource, document)
         self.written, self._written_at = self.status, moment.now
-
-
-def _status_in(resource: Object) -> Status:
-    """The status that stands in a resource; an empty one if there is none that can be read."""
-    parsed = parse_status(resource.get("status") or {})
-    return Status() if isinstance(parsed, Refusal) else parsed
 
 
 def _generation(resource: Object) -> int:

@@ -8,6 +8,7 @@ from tandem.model.names import (
     IMAGES_ANNOTATION,
     INTENT_KEY,
     PIPELINE_KEY,
+    SPEC_ANNOTATION,
     TOKEN_KEY,
     intent_name,
     register_name,
@@ -57,10 +58,11 @@ def token_of(order: Order, token: str) -> Manifest:
 def intent_of(order: Order, intent: bytes) -> Manifest:
     """The ConfigMap with an encoded intent; each one is swapped in for the one before."""
     metadata = metadata_of(order, intent_name(order.name))
+    annotations = {IMAGES_ANNOTATION: order.images.text(), SPEC_ANNOTATION: spec_digest(order)}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**metadata, "annotations": {IMAGES_ANNOTATION: order.images.text()}},
+        "metadata": {**metadata, "annotations": annotations},
         "binaryData": {INTENT_KEY: _base64(intent)},
     }
 

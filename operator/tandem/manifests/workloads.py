@@ -1,10 +1,12 @@
 """The workloads that make pods, and the budgets for their disruption."""
 
+from tandem.manifests.canonical import digest
 from tandem.manifests.order import Manifest, Order, applied, metadata_of
 from tandem.manifests.pods import pod_of
 from tandem.manifests.records import spec_digest
 from tandem.manifests.roles import Role, merges_of, pairs_of, spares_of, splits_of
 from tandem.model.documents import Document
+from tandem.model.names import APPLIED_ANNOTATION
 from tandem.model.pods import PodTemplate
 from tandem.model.sparse import without_defaults
 
@@ -45,7 +47,22 @@ def _deployment(order: Order, role: Role) -> Manifest:
 
 
 def _replica_set(order: Order, role: Role) -> Manifest:
-    return _workload("ReplicaSet", order, role, _workload_spec(order, role))
+    """Its pods say what they were made for: unlike a Deployment it does not replace older ones."""
+    spec = _workload_spec(order, role)
+    metadata = spec["template"]["metadata"]
+    marked = {**metadata.get("annotations", {}), APPLIED_ANNOTATION: replica_mark(order)}
+    template = {**spec["template"], "metadata": {**metadata, "annotations": marked}}
+    return _workload("ReplicaSet", order, role, {**spec, "template": template})
+
+
+def replica_mark(order: Order) -> str:
+    """What tells drivers that are made now from those that were made for an older manifest.
+
+    It follows from the order and not from the pods as they are written, so a newer operator finds
+    the same.
+    """
+    pairs = order.pipeline.spec.pairs.template or PodTemplate()
+    return digest(_pods_ordered(order, order.images.replica, pairs))
 
 
 def _workload_spec(order: Order, role: Role) -> Manifest:
@@ -68,13 +85,19 @@ def _workload(kind: str, order: Order, role: Role, spec: Manifest) -> Manifest:
 
 def _ordered(order: Order, role: Role) -> Manifest:
     """What was ordered of a workload, in words that later versions do not change."""
-    template = Document(PodTemplate)
     return {
         "count": role.count,
-        "image": role.image,
         "selector": role.selector(order),
+        **_pods_ordered(order, role.image, role.template),
+    }
+
+
+def _pods_ordered(order: Order, image: str, template: PodTemplate) -> Manifest:
+    written = Document(PodTemplate)
+    return {
+        "image": image,
         "spec": spec_digest(order),
-        "template": without_defaults(template, template.write(role.template)),
+        "template": without_defaults(written, written.write(template)),
     }
 
 

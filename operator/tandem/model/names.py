@@ -35,6 +35,8 @@ ROLE_LABEL: Final = f"{GROUP}/role"
 
 PLACE_ANNOTATION: Final = f"{GROUP}/place"
 IMAGES_ANNOTATION: Final = f"{GROUP}/images"
+SPEC_ANNOTATION: Final = f"{GROUP}/spec"
+"""The digest of the manifest that a pipeline began with."""
 APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
 
 PIPELINE_KEY: Final = "pipeline.json"

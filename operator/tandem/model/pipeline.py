@@ -1,8 +1,9 @@
 """The edge: plain parsed data in, a typed pipeline or all its problems out; and back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tandem.model.documents import Document, RuleBook, document, setting
 from tandem.model.kinds import Choice, Text, Unreadable, Whole
@@ -96,6 +97,12 @@ def parse_pipeline(data: object) -> Pipeline | Refusal:
 def parse_status(data: object) -> Status | Refusal:
     """Make a status of the plain data that `status_document` gives."""
     return _parse(Document(Status), data)
+
+
+def status_in(resource: Mapping[str, Any]) -> Status:
+    """The status that stands in a resource; an empty one if there is none that can be read."""
+    parsed = parse_status(resource.get("status") or {})
+    return Status() if isinstance(parsed, Refusal) else parsed
 
 
 def pipeline_document(pipeline: Pipeline) -> dict[str, object]:

@@ -31,11 +31,6 @@ class Phase(Word):
     HALTED = "Halted", "a pair or a sink cannot go on without a decision"
     COMPLETED = "Completed", "all sources ended and everything is delivered"
 
-    @property
-    def terminal(self) -> bool:
-        """Whether nothing more will happen without a new spec."""
-        return self in {Phase.REFUSED, Phase.COMPLETED}
-
 
 class PairState(Word):
     """How much of a pair is there."""

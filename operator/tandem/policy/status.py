@@ -48,7 +48,7 @@ def status_of(
     lead = snapshot.lead
     return Status(
         observed_generation=previous.observed_generation,
-        phase=_phase(memory, epoch, background),
+        phase=_phase(memory, epoch, pairs, background),
         conditions=conditions_of(snapshot, memory, states, background, previous.conditions),
         generation=max(previous.generation, lead.generation if lead else 0),
         epoch=epoch,
@@ -88,8 +88,9 @@ def at_rest(status: Status, at: str) -> Status:
 
 
 def _resting(condition: Condition, phase: Phase, at: str) -> Condition:
-    """A pipeline at rest is not ready; why it was halted or completed is still to be seen."""
-    told = phase in {Phase.HALTED, Phase.COMPLETED} and condition.status is ConditionStatus.FALSE
+    """A pipeline at rest is not ready; why it came to its end is still to be seen."""
+    ended = phase in {Phase.REFUSED, Phase.HALTED, Phase.COMPLETED}
+    told = ended and condition.status is ConditionStatus.FALSE
     if condition.type is not ConditionType.READY or told:
         return condition
     was_so = condition.status is ConditionStatus.FALSE
@@ -102,11 +103,16 @@ def _resting(condition: Condition, phase: Phase, at: str) -> Condition:
     )
 
 
-def _phase(memory: Memory, epoch: EpochProgress, background: Background) -> Phase:
+def _phase(
+    memory: Memory, epoch: EpochProgress, pairs: tuple[PairStatus, ...], background: Background
+) -> Phase:
     if memory.completed:
         return Phase.COMPLETED
-    if background.halted is not None or memory.lost:
+    if memory.lost:
         return Phase.HALTED
+    if background.halted is not None:
+        begun = epoch.delivered or any(pair.epoch for pair in pairs)
+        return Phase.HALTED if begun else Phase.REFUSED
     if background.suspended:
         return Phase.SUSPENDED
     return Phase.RUNNING if epoch.delivered else Phase.STARTING

@@ -10,7 +10,7 @@ from tandem.kube.objects import name_of, namespace_of
 from tandem.kube.port import Kube, NotFound, Refused
 from tandem.kube.shell import Shell
 from tandem.model.names import PIPELINE_LABEL, register_name
-from tandem.model.pipeline import Refusal, parse_status
+from tandem.model.pipeline import status_in
 from tandem.model.status import Status
 from tandem.policy.reports import LeadReport
 from tandem.remote.commands import ask_lead
@@ -70,7 +70,7 @@ def look_at(kube: Kube, shell: Shell, resource: Object) -> Look:
     """
     cast = cast_of(kube, resource)
     word = ask_lead(shell, cast.lead) if cast.lead is not None else None
-    status = _status_in(resource)
+    status = status_in(resource)
     members = members_of(cast.pods, status, word)
     return Look(cast, replace(status, members=members), word)
 
@@ -82,9 +82,3 @@ def _holder(kube: Kube, key: Key) -> str:
     except (NotFound, Refused):
         return ""
     return str((register.get("spec") or {}).get("holderIdentity") or "")
-
-
-def _status_in(resource: Object) -> Status:
-    """The status as the operator wrote it; an empty one if it has not, or cannot be read."""
-    parsed = parse_status(resource.get("status") or {})
-    return Status() if isinstance(parsed, Refusal) else parsed
