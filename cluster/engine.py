@@ -15,6 +15,7 @@ from cluster.steps import StepFailed, ask, step, works
 
 _CONFIGURATION = Path(__file__).with_name("containers.conf")
 _MOST = 1_048_576
+_MOST_PROCESSES = Path("/proc/sys/kernel/pid_max")
 
 # Podman with what its configuration names: the runtime, the network and what that calls.
 _PODMAN = {
@@ -161,7 +162,9 @@ def _configuration() -> Path:
 
 def _allowed(limit: int) -> int:
     hard = resource.getrlimit(limit)[1]
-    return _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+    # Podman lowers its own limit of processes to this one, and cannot raise it again.
+    most = int(_MOST_PROCESSES.read_text()) if limit == resource.RLIMIT_NPROC else _MOST
+    return most if hard == resource.RLIM_INFINITY else min(hard, most)
 
 
 def _in_megabytes(number: float, unit: str) -> int:
