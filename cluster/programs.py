@@ -60,13 +60,15 @@ class Program:
         return recipe(repr(self), *map(str, _ENV.items()), STAGING, *own)
 
 
+_MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
+
+
 def _versioned(package: str) -> tuple[str, ...]:
     """Kubernetes' programs tell their version, and refuse to work with unversioned ones."""
-    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     facts = {
         "gitVersion": KUBERNETES,
-        "gitMajor": major,
-        "gitMinor": minor,
+        "gitMajor": _MAJOR,
+        "gitMinor": _MINOR,
         "gitTreeState": "clean",
         "gitCommit": "0" * 40,
         "buildDate": "1970-01-01T00:00:00Z",
@@ -90,7 +92,14 @@ HELM_COMMAND = Program(
     "helm.sh/helm/v3",
     HELM,
     "helm.sh/helm/v3/cmd/helm",
-    (f"helm.sh/helm/v3/internal/version.version={HELM}",),
+    (
+        f"helm.sh/helm/v3/internal/version.version={HELM}",
+        # The Kubernetes that charts are rendered for where there is none.
+        f"helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor={_MAJOR}",
+        f"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={_MINOR}",
+        f"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor={_MAJOR}",
+        f"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={_MINOR}",
+    ),
     minutes=3,
 )
 
