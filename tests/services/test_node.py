@@ -36,6 +36,7 @@ class Around:
         self.pipeline = parsed
         self.volumes_gone: frozenset[str] = frozenset()
         self.asked: list[frozenset[str]] = []
+        self.deleted = False
 
     def await_known(self) -> None: ...
     def close(self) -> None: ...
@@ -58,6 +59,9 @@ class Around:
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
         self.asked.append(volumes)
         return self.volumes_gone & volumes
+
+    def abandoned(self) -> bool:
+        return self.deleted
 
     def dead_letters(self, stream: str) -> Path:
         return Path(stream)
@@ -142,6 +146,21 @@ def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
     node.tell(TakeLead(1))
     assert node.run() == EXIT_WIPED
     assert TakeLead(1) not in machine.handled
+
+
+@pytest.mark.parametrize(
+    ("leaves", "deleted", "ticks_left"), [(True, True, 2), (True, False, 0), (False, True, 0)]
+)
+def test_who_leaves_a_deleted_pipeline_hands_nothing_over(
+    volume: Volume, leaves: bool, deleted: bool, ticks_left: int
+) -> None:
+    around = Around()
+    around.deleted = deleted
+    node, machine, _ = node_of(volume, around=around)
+    if leaves:
+        node.leave()
+    assert node.run() == 0
+    assert machine.ticks == ticks_left
 
 
 def test_effects_happen_in_their_order(volume: Volume) -> None:

@@ -38,6 +38,13 @@ def test_a_pod_finds_what_it_runs_by_in_its_mounts(split: ClusterSplit) -> None:
     assert split.shown() is None
 
 
+def test_the_pipeline_is_gone_when_its_intent_is(api: FakeApi, split: ClusterSplit) -> None:
+    assert not split.abandoned()
+    api.delete(MAPS, "p-intent")
+    wait_for(split.abandoned)
+    assert split.intent() is not None
+
+
 def test_splits_are_the_pods_with_an_address_on_their_newest_volume(
     api: FakeApi, split: ClusterSplit
 ) -> None:

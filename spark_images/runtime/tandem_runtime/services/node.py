@@ -31,6 +31,7 @@ from tandem_runtime.protocol.messages import (
     CopyChunk,
     NewIntent,
     Splits,
+    Terminate,
     VolumeGone,
 )
 from tandem_runtime.protocol.recent import Recent
@@ -131,6 +132,7 @@ class Node:
         self._waiting_bytes = 0
         self._bytes_lock = threading.Lock()
         self._looked_at = 0
+        self._leaving = False
         self._listens_to = listens_to
         self._concerns = concerns
         self._told: dict[type, object] = {}
@@ -178,6 +180,11 @@ class Node:
     def stop(self) -> None:
         """End the process where it stands; started again on its volume it goes on from there."""
         self._inbox.put((None, _STOP, 0))
+
+    def leave(self) -> None:
+        """Let the machine hand over what others need, then end the process."""
+        self._leaving = True
+        self.tell(Terminate())
 
     def tell_event(self, event: str, subject: str, detail: str) -> None:
         """Let one of the own threads say that something happened."""
@@ -241,6 +248,8 @@ class Node:
         if self._looked_at and now - self._looked_at < LOOK_AROUND_MS:
             return
         self._looked_at = now
+        if self._leaving and self.surroundings.abandoned():
+            raise Ended("the pipeline was deleted", 0)
         self._look_for_gone(now)
         intent = self.surroundings.intent()
         if intent is not None:

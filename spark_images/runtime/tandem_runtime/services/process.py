@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Peer, Settings
-from tandem_runtime.protocol.messages import Terminate
 from tandem_runtime.services import http
 from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_FAILED, EXIT_WIPED
 from tandem_runtime.services.habitats import Habitat, habitat_of
@@ -108,7 +107,7 @@ class Process(Generic[S]):
     def run(self, node: Node) -> int:
         """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, to come back."""
         self.surroundings.await_known()
-        signal.signal(signal.SIGTERM, lambda *_: node.tell(Terminate()))
+        signal.signal(signal.SIGTERM, lambda *_: node.leave())
         signal.signal(signal.SIGINT, lambda *_: node.stop())
         node.turned_at = milliseconds()
         self._node = node

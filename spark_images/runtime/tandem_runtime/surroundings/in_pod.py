@@ -81,6 +81,10 @@ class PodSurroundings(ABC):
     def announce(self, card: Card) -> None:  # noqa: B027 - there is nothing to do in a pod
         """The API server knows where a pod is."""
 
+    def abandoned(self) -> bool:
+        """Unknown to pods that have no access to the API server."""
+        return False
+
     def dead_letters(self, stream: str) -> Path:
         """On what the pod keeps, beside its volumes."""
         return self.pod.home / "dead-letter" / f"{stream}.jsonl"

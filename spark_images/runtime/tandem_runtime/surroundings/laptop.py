@@ -148,6 +148,10 @@ class Laptop:
         (register / str(wanted.version - _REMEMBERED)).unlink(missing_ok=True)
         return True, wanted
 
+    def abandoned(self) -> bool:
+        """A directory outlives its processes."""
+        return False
+
     # --- places for rows ----------------------------------------------------------------------
 
     def dead_letters(self, stream: str) -> Path:

@@ -68,6 +68,9 @@ class Surroundings(Protocol):
         What is asked first lies on the own volume. It is answered at once.
         """
 
+    def abandoned(self) -> bool:
+        """Whether the pipeline was deleted, so that there is nobody to leave anything to."""
+
     def dead_letters(self, stream: str) -> Path:
         """Where rows of a stream go that do not fit its schema."""
 
