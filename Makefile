@@ -79,6 +79,14 @@ laptop: java ## Whole pipelines on this machine: examples, failures, a short soa
 	$(call heading,pipelines on this machine)
 	@$(BIN)/pytest $(LAPTOP_TESTS) -v
 
+.PHONY: smoke
+smoke: $(SET_UP) ## The chart, and a short set of the tests on a kind cluster
+	$(call heading,the chart)
+	@$(BIN)/python -m cluster helm
+	@$(BIN)/pytest tests/charts
+	$(call heading,a pipeline on a kind cluster)
+	@$(BIN)/pytest tests/cluster/e2e -m smoke -v
+
 .PHONY: soak
 soak: java ## Random kills and freezes of every process, FAULTS of them, against an oracle
 	$(call heading,soak: $(FAULTS) faults)
@@ -97,6 +105,7 @@ test: ## Everything above; what CI runs
 	@$(MAKE) layers
 	@$(MAKE) unit
 	@$(MAKE) laptop
+	@$(MAKE) smoke
 	@$(MAKE) simulate
 
 .PHONY: mutation
@@ -138,7 +147,7 @@ cluster-down: $(SET_UP) ## Remove it
 	@$(BIN)/python -m cluster down
 
 .PHONY: e2e
-e2e: $(SET_UP) ## All tests on the kind cluster
+e2e: $(SET_UP) ## All tests of the chart and on a kind cluster
 	$(call heading,cluster tests)
 	@$(BIN)/python -m cluster helm
 	@$(BIN)/pytest $(CLUSTER_TESTS) -v

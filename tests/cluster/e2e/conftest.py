@@ -5,11 +5,12 @@ Nothing here is left out: if there is no cluster to be had, every test fails wit
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
+from _pytest.capture import CaptureManager
 from cluster.base_image import base_image
 from cluster.kind_cluster import Cluster
 from cluster.steps import StepFailed
@@ -21,6 +22,8 @@ from tests.cluster.e2e.release import NAMESPACE, Release
 from tests.cluster.e2e.space import MakeSpace, Space, remove_leftovers, slug
 
 from tandem.kube.client import Client, connect
+
+Progress = Callable[[], AbstractContextManager[None]]
 
 RECORDS = Path(__file__).parents[3] / "build" / "e2e"
 
@@ -57,14 +60,27 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Cluster:
-    """A cluster that runs."""
-    try:
-        found = Cluster.here()
-        found.up()
-    except StepFailed as problem:
-        pytest.fail(f"no cluster to test on: {problem}", pytrace=False)
-    return found
+def progress(request: pytest.FixtureRequest) -> Progress:
+    """Lets long steps be seen while they last."""
+    capturing = request.config.pluginmanager.getplugin("capturemanager")
+    assert isinstance(capturing, CaptureManager)
+    return capturing.global_and_fixture_disabled
+
+
+@pytest.fixture(scope="session")
+def cluster(progress: Progress) -> Iterator[Cluster]:
+    """A cluster that runs; if there was none before, it is removed in the end."""
+    with progress():
+        try:
+            found = Cluster.here()
+            was_there = found.runs()
+            found.up()
+        except StepFailed as problem:
+            pytest.fail(f"no cluster to test on: {problem}", pytrace=False)
+    yield found
+    if not was_there:
+        with progress():
+            found.down()
 
 
 @pytest.fixture(scope="session")
@@ -82,15 +98,16 @@ def nodes(cluster: Cluster, api: Client) -> Nodes:
 
 
 @pytest.fixture(scope="session")
-def images(cluster: Cluster) -> dict[str, str]:
+def images(cluster: Cluster, progress: Progress) -> dict[str, str]:
     """The project's images as the sources are now, on all workers."""
-    try:
-        base = base_image(cluster.engine)
-        names = references("localhost", tag(base))
-        build_images(cluster.engine, base, names)
-        cluster.load(names.values())
-    except StepFailed as problem:
-        pytest.fail(f"no images to test with: {problem}", pytrace=False)
+    with progress():
+        try:
+            base = base_image(cluster.engine)
+            names = references("localhost", tag(base))
+            build_images(cluster.engine, base, names)
+            cluster.load(names.values())
+        except StepFailed as problem:
+            pytest.fail(f"no images to test with: {problem}", pytrace=False)
     return names
 
 
