@@ -77,7 +77,7 @@ def test_pipelines_go_on_while_the_chart_is_upgraded_and_while_it_is_uninstalled
         pods = {pod.uid for pod in flow.pods()}
         (operator,) = release.operators()
         try:
-            with_another_tag(release).install({"operator": {"logLevel": "DEBUG"}})
+            with_another_tag(release).install({"operator": {"logLevel": "debug"}})
             (upgraded,) = release.operators()
             assert upgraded.uid != operator.uid
             flow.until_whole()
