@@ -10,6 +10,7 @@ from tests.spark.harness import Replica, pipeline, stream
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.spark.failure import EngineError
 from tandem_runtime.spark.launch import Driver
+from tandem_runtime.spark.refusals import Reason
 
 Make = Callable[..., Replica]
 
@@ -113,7 +114,7 @@ def test_a_query_that_spark_refuses_is_the_users_failure(replica: Make) -> None:
     wrong = pipeline({"sql": "SELECT nobody FROM payments"}, PAYMENTS)
     with pytest.raises(EngineError) as refused:
         replica(wrong)
-    assert refused.value.failure.kind.startswith("UNRESOLVED_COLUMN")
+    assert refused.value.failure.kind == Reason.MISSING_COLUMN
     assert refused.value.failure.is_users
 
 
@@ -123,7 +124,7 @@ def test_a_row_that_breaks_the_query_is_told_once(replica: Make) -> None:
     one.begin(2, {"payments": [("a", 0)]})
     one.await_(lambda told: told.failure is not None)
     assert one.told.failure is not None
-    assert one.told.failure.kind == "DIVIDE_BY_ZERO"
+    assert one.told.failure.kind == "DivideByZero"
     assert one.told.failure.is_users
 
 
@@ -141,3 +142,16 @@ def test_boot_warms_the_query_up_and_leaves_nothing(replica: Make, tmp_path: Pat
     one._engine.open(one.checkpoint)
     assert one.run(1, {"payments": [("a", 7)]}).rows == [("a", 7)]
     assert not (one.inbox / "warm-up").exists()
+
+
+def test_boot_refuses_what_twins_cannot_compute_alike_if_asked(replica: Make) -> None:
+    query = "SELECT user, count(*) AS n, rand() AS x FROM payments GROUP BY user"
+    one = replica(pipeline({"sql": query}, PAYMENTS, mode="update"))
+    one.stop()
+    with pytest.raises(EngineError) as refused:
+        one._engine.boot(check=True)
+    assert refused.value.failure.kind == Reason.RANDOMNESS
+    assert refused.value.failure.is_users
+    good = replica(sums())
+    good.stop()
+    good._engine.boot(check=True)

@@ -66,10 +66,12 @@ def is_begun(found: dict[Key, object]) -> bool:
 class Driver:
     """Works Spark in a thread of its own, in the order in which it is asked."""
 
-    def __init__(self, pipeline: Pipeline, volume: Volume, post: Post) -> None:
+    def __init__(self, pipeline: Pipeline, volume: Volume, post: Post, *, check: bool) -> None:
+        """Start Spark. `check` the query first, unless it has been."""
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
         self._volume = volume
         self._post = post
+        self._check = check
         self._node: Node | None = None
         self.failure: Failure | None = None
         """Why Spark is of no use, if it failed."""
@@ -108,7 +110,8 @@ class Driver:
 
     def _turn(self) -> None:
         try:
-            self._engine.boot(warm_up=not committed_epochs(checkpoint_of(self._volume)))
+            fresh = not committed_epochs(checkpoint_of(self._volume))
+            self._engine.boot(check=self._check and fresh, warm_up=fresh)
             self.booted.set()
             self.settled.set()
             while True:

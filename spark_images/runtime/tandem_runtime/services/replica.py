@@ -72,7 +72,10 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(asked_to_stop, lambda *_: os._exit(0))
-    driver = Driver(process.surroundings.pipeline, process.volume, process.post)
+    # `tandem run` has checked the query before it started anything.
+    driver = Driver(
+        process.surroundings.pipeline, process.volume, process.post, check=arguments.in_cluster
+    )
     pair = arguments.pair or _assigned(process, driver)
     process.serve(lambda: _before("booting", pair), lambda: False, pair)
     found = contents(process.volume)

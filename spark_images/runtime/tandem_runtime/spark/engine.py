@@ -1,5 +1,6 @@
 """Runs a pipeline's query, one micro-batch for each epoch."""
 
+import logging
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tandem.model.pipeline import Pipeline
-from tandem_runtime.spark.failure import EngineError, EngineFailure
+from tandem_runtime.spark.check import check_query
+from tandem_runtime.spark.failure import EngineError, EngineFailure, failure_of_findings
 from tandem_runtime.spark.launch import Driver, start_driver
 from tandem_runtime.spark.running import EngineEvents, RunningQuery
 
 _WARM_UP_EPOCHS = 2
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -46,10 +50,11 @@ class Engine:
         self._driver: Driver | None = None
         self._running: RunningQuery | None = None
 
-    def boot(self, warm_up: bool = True) -> None:
+    def boot(self, *, check: bool = False, warm_up: bool = True) -> None:
         """Start the JVM. Blocks for some seconds.
 
         Args:
+            check: refuse a query that twins cannot run.
             warm_up: run the query on epochs without rows, so that later ones are quick; of no use
                 where old ones wait that are run first.
 
@@ -60,6 +65,8 @@ class Engine:
         if self._session is None:
             self._driver = start_driver(self._pipeline.spec.spark, self._inbox / "scratch")
             self._session = self._driver.session
+        if check:
+            self._check(self._session)
         if warm_up:
             self._warm_up(self._session)
 
@@ -107,6 +114,13 @@ class Engine:
     @property
     def _query(self) -> RunningQuery:
         return cast("RunningQuery", self._running)
+
+    def _check(self, session: SparkSession) -> None:
+        verdict = check_query(session, self._pipeline)
+        for doubt in verdict.warnings:
+            _log.warning("%s: %s; %s", doubt.reason, doubt.message, doubt.hint)
+        if verdict.refused:
+            raise EngineError(failure_of_findings(verdict.refused))
 
     def _warm_up(self, session: SparkSession) -> None:
         place = self._inbox / "warm-up"

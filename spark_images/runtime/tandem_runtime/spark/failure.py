@@ -1,5 +1,6 @@
 """Why a query ended that should not have, or did not start."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from tandem_runtime.spark.refusals import Finding, Reason
 from tandem_runtime.spark.spark_errors import SparkError, explain
 
 Columns = Mapping[str, Sequence[str]]
@@ -26,7 +28,7 @@ class EngineFailure:
     """What went wrong, as far as it is known."""
 
     kind: str
-    """Spark's error condition if it has one, else the class of the error."""
+    """One word: why the query is refused, Spark's error condition, or the class of the error."""
     message: str
     hint: str = ""
     is_users: bool = False
@@ -54,7 +56,7 @@ def failure_of_query(event: Mapping[str, Any], streams: Columns) -> EngineFailur
         hint = "leave withWatermark out: the stream's watermark stands in the manifest"
         return EngineFailure("RedefinedWatermark", message, hint, is_users=True)
     if not condition or condition.startswith(_NOT_OF_THE_QUERY):
-        return EngineFailure(condition or event["type"].rpartition(".")[2], message)
+        return EngineFailure(_word(condition) or event["type"].rpartition(".")[2], message)
     return _of_spark(SparkError(condition, message, event["parameters"]), streams)
 
 
@@ -73,6 +75,21 @@ def failure_of_exception(error: Exception, streams: Columns) -> EngineFailure:
 def _of_spark(error: SparkError, streams: Columns) -> EngineFailure:
     if error.condition.startswith(_CHANGED_STATE):
         hint = "the query has changed under its state; run it in a new directory"
-        return EngineFailure(error.condition, error.message, hint, is_users=True)
+        return EngineFailure(_word(error.condition), error.message, hint, is_users=True)
     finding = explain(error, streams)
-    return EngineFailure(error.condition, finding.message, finding.hint, is_users=True)
+    known = finding.reason is not Reason.INVALID_QUERY
+    kind = str(finding.reason) if known else _word(error.condition)
+    return EngineFailure(kind, finding.message, finding.hint, is_users=True)
+
+
+def failure_of_findings(findings: Sequence[Finding]) -> EngineFailure:
+    """Why a query is refused, as one failure."""
+    first, *others = findings
+    more = [f"{each.message} ({each.hint})" for each in others]
+    message = "; ".join([first.message, *more])
+    return EngineFailure(str(first.reason), message, first.hint, is_users=True)
+
+
+def _word(condition: str) -> str:
+    """Spark's name of a condition, such as DIVIDE_BY_ZERO, as Kubernetes writes reasons."""
+    return "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", condition))
