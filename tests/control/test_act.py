@@ -8,7 +8,7 @@ from tests.control.world import KEY, SETTINGS, World
 from tandem.control.act import Hands
 from tandem.control.moments import Moment
 from tandem.control.observe import Sight, list_pipeline, look_at_pods
-from tandem.kube.kinds import POD
+from tandem.kube.kinds import DISRUPTION_BUDGET, POD
 from tandem.kube.objects import name_of, uid_of
 from tandem.policy.decisions import Decision, Kill, Move, Replace
 
@@ -122,6 +122,13 @@ def test_a_replica_is_kept_whose_twin_does_not_carry_the_pair(
     decision = prepared(seen, what)
     meanwhile(seen)
     assert not seen.given_up(decision)
+
+
+def test_nobody_is_moved_against_a_budget(seen: Seen) -> None:
+    cluster = seen.world.cluster
+    budget = cluster.get(DISRUPTION_BUDGET, KEY.namespace, "spending-g1-pair-0")
+    cluster.replace({**budget, "spec": {**budget["spec"], "minAvailable": 2}})
+    assert not seen.given_up(seen.decisions()["move"])
 
 
 def test_one_that_answers_after_all_does_not_hang(seen: Seen) -> None:

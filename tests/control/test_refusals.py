@@ -10,6 +10,7 @@ from tests.kube.cluster import Cluster
 
 from tandem.kube.kinds import (
     CONFIG_MAP,
+    DEPLOYMENT,
     EVENT,
     LEASE,
     NODE,
@@ -179,6 +180,14 @@ class Strict(Cluster):
         self._allow("apply", document["kind"])
         return super().apply(document)
 
+    def mark(self, document: Object, *more: Any) -> Object:
+        self._allow("mark", document["kind"])
+        return super().mark(document, *more)
+
+    def delete(self, document: Object) -> None:
+        self._allow("delete", document["kind"])
+        super().delete(document)
+
     def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
         self._allow("status", document["kind"])
         return super().write_status(document, status)
@@ -208,6 +217,66 @@ def test_what_cannot_be_applied_is_told_and_tried_again() -> None:
     assert world.cluster.list(REPLICA_SET, KEY.namespace)
     world.new_operator()
     world.until(lambda: world.condition(READY).reason == "Running")
+
+
+def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:
+    world = World()
+    world.until_paired()
+    world.loop = world.another(Strict(world, "mark", POD))
+    primary = name_of(world.replicas()["primary"])
+    world.cluster.remove(world.replicas()["primary"])
+    world.until(lambda: world.condition(READY).reason == "NotDone")
+    assert "Hindered" in world.reasons()
+    (pair,) = world.status().pairs
+    assert pair.primary not in {None, primary}
+
+
+def test_a_completed_pipeline_whose_pods_may_not_be_removed_says_so() -> None:
+    world = World()
+    world.until_paired()
+    world.loop = world.another(Strict(world, "delete", DEPLOYMENT))
+    world.plane.completed = True
+    world.until(lambda: "Hindered" in world.reasons())
+    assert world.of_kind("split")
+    world.new_operator()
+    world.until(lambda: not world.of_kind("split"))
+
+
+def test_a_status_that_is_old_is_no_reason_to_begin_anew() -> None:
+    why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
+    world = refused_by_spark(why)
+    old = {uid_of(pod) for pod in world.pods()}
+    # While the operator is away its user mends something else, and rows are delivered.
+    world.plane.refusing = False
+    for pod in world.of_kind("replica"):
+        (container,) = pod["status"]["containerStatuses"]
+        world.cluster.touch(pod, containerStatuses=[container | {"state": {"running": {}}}])
+    for _ in range(10):
+        world.pass_time()
+    assert world.plane.epoch
+    world.edit(query={"sql": "SELECT user FROM payments"})
+    world.new_operator()
+    world.until(lambda: world.condition(READY).reason == "SpecChanged")
+    assert {uid_of(pod) for pod in world.pods()} == old
+    assert world.phase() is Phase.RUNNING
+
+
+def test_a_pod_that_does_not_end_is_what_beginning_anew_waits_for() -> None:
+    why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
+    world = refused_by_spark(why)
+    world.cluster.lose_node("node-0")
+    world.plane.refusing = False
+    world.edit(query={"sql": "SELECT user FROM payments"})
+    world.until(lambda: "Hindered" in world.reasons())
+    for _ in range(20):
+        world.step()
+    left = world.cluster.list(POD, KEY.namespace)
+    assert {pod["spec"]["nodeName"] for pod in left} == {"node-0"}
+    assert world.phase() is Phase.REFUSED
+    for pod in left:
+        world.cluster.remove(pod)
+    world.cluster.bring_back_node("node-0")
+    world.until_paired()
 
 
 def test_why_pods_are_not_made_or_placed_is_told() -> None:

@@ -66,6 +66,11 @@ class Mortal:
     def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
         return self._after(self.kube.write_status(document, status))
 
+    def evict(self, document: Object) -> None:
+        self.before_deleting(document)
+        self.kube.evict(document)
+        self._after(document)
+
     def delete(self, document: Object) -> None:
         self.before_deleting(document)
         self.kube.delete(document)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tandem.kube.kinds import POD, STREAM_PIPELINE, Kind, Object, kind_of
-from tandem.kube.objects import labels_of, name_of, namespace_of, owners_of, uid_of
+from tandem.kube.kinds import DISRUPTION_BUDGET, POD, STREAM_PIPELINE, Kind, Object, kind_of
+from tandem.kube.objects import is_going, labels_of, name_of, namespace_of, owners_of, uid_of
 from tandem.kube.port import Conflict, NotFound, Refused
 
 T = TypeVar("T")
@@ -98,6 +98,19 @@ class Api:
         changed = copied(self._same(document))
         changed["status"] = copied(dict(status))
         return self._change(changed)
+
+    def evict(self, document: Object) -> None:
+        there = self._same(document)
+        for budget in self.list(DISRUPTION_BUDGET, namespace_of(there)):
+            chosen = budget["spec"]["selector"]["matchLabels"].items()
+            if not chosen <= dict(labels_of(there)).items():
+                continue
+            pods = self.list(POD, namespace_of(there), dict(chosen))
+            staying = [pod for pod in pods if not is_going(pod)]
+            spared = budget["spec"].get("minAvailable", len(pods) - 1)
+            if len(staying) <= spared:
+                raise Conflict("Cannot evict pod as it would violate the pod's disruption budget.")
+        self.delete(there)
 
     def delete(self, document: Object) -> None:
         there = self._same(document)

@@ -10,11 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.kube.api import Api
 
+from tandem.kube.client import TooMany
 from tandem.kube.kinds import KINDS, Kind, Object
 from tandem.kube.objects import labels_of, uid_of
 from tandem.kube.port import Conflict, KubeError, NotFound, Refused
 
-CODES: dict[type[KubeError], int] = {NotFound: 404, Conflict: 409, Refused: 422}
+CODES: dict[type[KubeError], int] = {NotFound: 404, Conflict: 409, Refused: 422, TooMany: 429}
 _POLL_SECONDS = 0.02
 _KNOWN_TO_BE_THERE = (
     Kind("v1", "Namespace", "namespaces", namespaced=False),
@@ -36,6 +37,8 @@ class Served:
         self.lock = threading.RLock()
         self.failing: int | None = None
         """Every request is answered with this code."""
+        self.garbled = False
+        """Answers are no JSON."""
         self.asked: list[tuple[str, str]] = []
         """Methods and paths of all requests."""
         self.stopped = threading.Event()
@@ -120,10 +123,21 @@ class _Handler(BaseHTTPRequestHandler):
             assert (query["fieldManager"], query["force"]) == ("tandem-operator", "true")
             return api.apply(body)
         there = api.get(kind, namespace, name)
+        if part == "eviction":
+            there["metadata"]["uid"] = body["deleteOptions"]["preconditions"]["uid"]
+            self._evict(there)
         if method == "DELETE":
             there["metadata"]["uid"] = body["preconditions"]["uid"]
             api.delete(there)
         return self._patched(there, body, part) if method == "PATCH" else there
+
+    def _evict(self, pod: Object) -> None:
+        try:
+            self.server_side.api.evict(pod)
+        except Conflict as conflict:
+            if "budget" in str(conflict):
+                raise TooMany(str(conflict)) from conflict
+            raise
 
     def _patched(self, there: Object, patch: Any, part: str | None) -> Object:
         api = self.server_side.api
@@ -176,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
                         return
 
     def _send(self, code: int, body: Object) -> None:
-        content = json.dumps(body).encode()
+        content = b"<html>" if self.server_side.garbled else json.dumps(body).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))

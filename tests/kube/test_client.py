@@ -40,9 +40,48 @@ def test_answers_that_say_no(served: Served, code: int, error: type[KubeError]) 
     served.failing = code
     with pytest.raises(error, match=f"{code} on purpose") as caught:
         Client(Configuration(host=served.url)).get(CONFIG_MAP, "default", "a")
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error)
     # Nothing is repeated behind the caller's back.
     assert served.asked == [("GET", "/api/v1/namespaces/default/configmaps/a")]
+
+
+def test_a_pod_is_evicted_only_as_far_as_its_budget_allows(served: Served) -> None:
+    kube = Client(Configuration(host=served.url))
+    labels = {"app": "a"}
+    pods = [
+        kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default", "labels": labels},
+                "spec": {},
+            }
+        )
+        for name in ("one", "two")
+    ]
+    kube.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+        }
+    )
+    another = {**pods[0], "metadata": {**pods[0]["metadata"], "uid": "another"}}
+    with pytest.raises(Conflict):
+        kube.evict(another)
+    kube.evict(pods[0])
+    with pytest.raises(NotFound):
+        kube.evict(pods[0])
+    with pytest.raises(Conflict, match="disruption budget"):
+        kube.evict(pods[1])
+    assert kube.get(POD, "default", "two")
+
+
+def test_what_is_no_json_is_no_answer(served: Served) -> None:
+    served.garbled = True
+    with pytest.raises(Unreachable):
+        Client(Configuration(host=served.url)).list(CONFIG_MAP, "default")
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -315,12 +315,14 @@ def pod(
     host: str | None = "127.0.0.1",
     pipeline: str = "p",
     phase: str = "Running",
+    going: bool = False,
 ) -> Object:
     """A pod's document."""
+    deleted = {"deletionTimestamp": "2024-05-01T12:00:00Z"} if going else {}
     status = {"phase": phase} if host is None else {"phase": phase, "podIP": host}
     labels = {names.PIPELINE_LABEL: pipeline, names.KIND_LABEL: kind}
     return {
-        "metadata": {"name": f"{kind}-{uid}", "uid": uid, "labels": labels},
+        "metadata": {"name": f"{kind}-{uid}", "uid": uid, "labels": labels, **deleted},
         "spec": {"nodeName": f"node-{uid}"},
         "status": status,
     }

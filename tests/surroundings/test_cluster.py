@@ -38,9 +38,17 @@ def test_a_pod_finds_what_it_runs_by_in_its_mounts(split: ClusterSplit) -> None:
     assert split.shown() is None
 
 
-def test_the_pipeline_is_gone_when_its_intent_is(api: FakeApi, split: ClusterSplit) -> None:
-    assert not split.abandoned()
+def test_the_pipeline_is_gone_when_its_intent_is_and_all_pods_are_going(
+    api: FakeApi, split: ClusterSplit
+) -> None:
+    for uid in ("a", "b"):
+        api.put(PODS, pod(uid, going=True))
     api.delete(MAPS, "p-intent")
+    api.put(PODS, pod("new"))
+    wait_for(lambda: split.address_of("new.0") is not None)
+    assert not split.abandoned()
+    api.delete(PODS, "split-new")
+    api.put(PODS, pod("r", "replica", going=True))
     wait_for(split.abandoned)
     assert split.intent() is not None
 

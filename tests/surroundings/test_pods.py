@@ -23,10 +23,13 @@ def pods(api: FakeApi, access: Access) -> Iterator[Pods]:
 
 def test_what_counts_of_a_pod() -> None:
     assert pod_of(pod("a", "merge", host="10.1.2.3")) == Pod(
-        "a", "merge-a", "merge", "node-a", "10.1.2.3"
+        "a", "merge-a", "merge", "node-a", "10.1.2.3", going=False
     )
     waiting = pod_of({"metadata": {"uid": "a", "name": "x"}})
-    assert waiting == Pod("a", "x", "", "", None)
+    assert waiting == Pod("a", "x", "", "", None, going=False)
+    leaving = pod_of(pod("a", going=True))
+    assert leaving is not None
+    assert leaving.going
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ pair is asked again and must say so itself.
 
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tandem.control.events import Happening, Notice
@@ -15,7 +14,7 @@ from tandem.control.observe import Sight
 from tandem.control.pods import Pod, read_pod
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, namespace_of
-from tandem.kube.port import Conflict, Kube, NotFound
+from tandem.kube.port import Conflict, Kube, KubeError, NotFound
 from tandem.model.names import (
     COMPONENT_LABEL,
     GENERATION_LABEL,
@@ -28,7 +27,7 @@ from tandem.policy.decisions import Assign, AssignSpare, Decision, Kill, Move, R
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.pairs import look_at
-from tandem.policy.snapshot import Snapshot
+from tandem.policy.snapshot import Complaint, Snapshot
 from tandem_runtime.wire.volume_ids import pod_volume
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -36,6 +35,13 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 _ASSIGNED_COST = "100"
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Something that the server did not do; it is tried again."""
+
+    why: Complaint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +56,19 @@ class Hands:
     generation: int
     """The one whose pairs are there."""
 
-    def act(self, decisions: Iterable[Decision]) -> Iterator[Happening]:
+    def act(self, decisions: Iterable[Decision]) -> Iterator[Happening | Hindrance]:
         """Carry out what is decided about pods, one after the other; what was done is told.
 
-        What turns out to be otherwise than it was seen is left to the next look.
+        What turns out to be otherwise than it was seen is left to the next look. What the server
+        does not do is told as what hinders.
         """
         for decision in decisions:
             try:
                 yield from self._act(decision)
             except (Conflict, NotFound) as problem:
                 _log.info("%s is left to the next look: %s", decision, problem)
+            except KubeError as problem:
+                yield Hindrance(Complaint("NotDone", f"{decision}: {problem}"))
 
     def _act(self, decision: Decision) -> Iterator[Happening]:
         match decision:
@@ -75,7 +84,9 @@ class Hands:
                 pod = self._confirmed(name)
                 spared = self._twin_holds(name) if pod.place.pair else self._nothing_at_risk()
                 if spared:
-                    yield from self._delete(pod, Notice.POD_MOVED, reason)
+                    # Somebody else may be about to disrupt the twin.
+                    self.kube.evict(pod.document)
+                    yield Happening(Notice.POD_MOVED, f"{pod.name}: {reason}")
             case AssignSpare(spare, name, _, reason):
                 yield from self._use_spare(spare, name, reason)
             case Assign(name, pair, _):
@@ -148,10 +159,15 @@ class Hands:
         except OSError as problem:
             yield from self._delete(pod, Notice.SPARE_FAILED, str(problem))
 
-    def label(self, pod: Pod, role: Role) -> None:
+    def label(self, pod: Pod, role: Role) -> Hindrance | None:
         """Let a replica's label say what it is; one that is gone needs none."""
-        with suppress(Conflict, NotFound):
+        try:
             self.kube.mark(pod.document, {ROLE_LABEL: str(role)}, {})
+        except (Conflict, NotFound):
+            return None
+        except KubeError as problem:
+            return Hindrance(Complaint("NotDone", f"{pod.name} as {role}: {problem}"))
+        return None
 
 
 def wrong_labels(

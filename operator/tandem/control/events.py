@@ -13,7 +13,7 @@ from tandem.model.states import EventReason, Word
 from tandem.policy.decisions import Record
 
 MOST_MESSAGE = 1024
-"""Longer messages the API server refuses."""
+"""Messages of more bytes the API server refuses."""
 
 
 class Notice(Word):
@@ -60,7 +60,7 @@ def happening(record: Record) -> Happening:
 
 def event_of(resource: Object, told: Happening, at: datetime) -> Object:
     """The event's object. What is told again, by whomever, has the same name."""
-    message = told.message[:MOST_MESSAGE]
+    message = told.message.encode()[:MOST_MESSAGE].decode(errors="ignore")
     identity = "\n".join((uid_of(resource), told.reason, message))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     return {

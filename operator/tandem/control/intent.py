@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from tandem.control.keys import Key
 from tandem.intent import first_intent, with_primaries
 from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Kind, Object, kind_of
-from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of
+from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, NotFound
 from tandem.manifests.order import Images, Order, parse_images
 from tandem.manifests.records import intent_of, register_of, token_of
 from tandem.model.names import (
+    ENDING_ANNOTATION,
     IMAGES_ANNOTATION,
     INTENT_KEY,
     SPEC_ANNOTATION,
@@ -46,8 +47,10 @@ class Recorded:
     document: Object
     intent: Intent
     images: Images
-    spec: str
-    """The digest of the manifest that the pipeline began with."""
+    spec: str | None
+    """The digest of the manifest that the pipeline began with; None if that is not known."""
+    ending: bool
+    """Whether all of it is taken away, to begin anew."""
 
     def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> Order:
         """What the pipeline is to consist of."""
@@ -111,12 +114,24 @@ def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | No
     return None
 
 
-def forget_records(kube: Kube, key: Key, uid: str) -> None:
-    """Remove register and intent. The intent goes last: while it is there the register counts."""
-    for kind, name in ((LEASE, register_name(key.name)), (CONFIG_MAP, intent_name(key.name))):
-        found = _read(kube, kind, key.namespace, name, uid)
-        if found is not None:
-            kube.delete(found)
+def record_ending(kube: Kube, recorded: Recorded) -> None:
+    """Write down that all is taken away: soon nobody is left who could be asked whether it may."""
+    kube.mark(recorded.document, {}, {ENDING_ANNOTATION: "true"})
+
+
+def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
+    """Remove register and intent. The intent goes last: while it is there the register counts.
+
+    Raises:
+        Conflict: the intent is another one by now, and the register goes with that.
+    """
+    there = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
+    if there is None or uid_of(there) != uid_of(recorded.document):
+        raise Conflict(f"{intent_name(key.name)} is not what it was")
+    register = _read(kube, LEASE, key.namespace, register_name(key.name), uid)
+    if register is not None:
+        kube.delete(register)
+    kube.delete(there)
 
 
 def _create_once(kube: Kube, document: Object, uid: str) -> Object:
@@ -165,10 +180,10 @@ def _recorded(document: Object) -> Recorded:
         intent = decode(base64.b64decode(document["binaryData"][INTENT_KEY]))
         annotations = annotations_of(document)
         images = parse_images(annotations[IMAGES_ANNOTATION])
-        spec = annotations[SPEC_ANNOTATION]
+        spec = annotations.get(SPEC_ANNOTATION)
     except (ValueError, KeyError, json.JSONDecodeError) as problem:
         what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
         raise Unreadable(f"{what}; use the operator that wrote it") from problem
     if not isinstance(intent, Intent):
         raise Unreadable(f"ConfigMap {name_of(document)} holds no intent")
-    return Recorded(document, intent, images, spec)
+    return Recorded(document, intent, images, spec, ENDING_ANNOTATION in annotations)

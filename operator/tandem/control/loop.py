@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from tandem.control.act import Hands, wrong_labels
-from tandem.control.anew import clear, is_mended
+from tandem.control.act import Hands, Hindrance, wrong_labels
+from tandem.control.anew import TOO_LATE, clear, may_begin_anew
 from tandem.control.apply import carry_out, changes, list_objects, wanted
 from tandem.control.events import happening
 from tandem.control.intent import (
@@ -19,6 +19,7 @@ from tandem.control.intent import (
     check_records,
     establish,
     read_token,
+    record_ending,
     revised,
     swap_intent,
 )
@@ -32,6 +33,7 @@ from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at
 from tandem.control.publish import Publisher, Troubles
 from tandem.kube.port import Kube, KubeError
 from tandem.manifests.order import Images, Order
+from tandem.manifests.records import spec_digest
 from tandem.manifests.workloads import replica_mark
 from tandem.model.pipeline import Pipeline
 from tandem.model.states import Phase
@@ -92,6 +94,11 @@ class Scene:
     refused: Complaint | None
     """Why it cannot."""
 
+    def is_another(self, namespace: str) -> bool:
+        """Whether the manifest is another one than that which the pipeline began with."""
+        order, began = self.order(namespace), self.recorded.spec
+        return order is not None and began is not None and began != spec_digest(order)
+
     def order(self, namespace: str) -> Order | None:
         """What the pipeline is to consist of; unknown while its manifest is refused."""
         if self.pipeline is None:
@@ -109,6 +116,9 @@ class State:
     memory: Memory | None = None
     """None until everybody has been asked once."""
     hindered: Complaint | None = None
+    """What could not be applied when objects were last compared."""
+    undone: Complaint | None = None
+    """What could not be done to pods in the last turn."""
     compared: tuple[int, bool] | None = None
     """The manifest's generation, and whether all was delivered, when objects were compared."""
     compare_at: float = -math.inf
@@ -166,17 +176,20 @@ class Loop:
             refused = listing.recorded is None and not waits
             state.publisher.complain(listing.resource, scene, refused, moment)
             return IDLE if state.publisher.settled and not waits else TURN
-        order = scene.order(self._settings.namespace)
-        if is_mended(state.publisher.written.phase, scene.recorded, order):
-            return self._begin_anew(listing)
         if state.is_over(moment.now):
-            self._ports.members.look((), "")
-            self._apply(state, scene, over=True)
-            return IDLE
+            return self._rest(state, scene)
+        if scene.recorded.ending:
+            return self._begin_anew(state, scene)
         sight = self._look(state, scene)
+        if state.memory is None and not sight.complete:
+            return TURN / 4
+        if scene.is_another(self._settings.namespace):
+            if may_begin_anew(state.publisher.written.phase, sight.snapshot):
+                record_ending(self._kube, scene.recorded)
+                self._listing = None
+                return 0.0
+            scene = replace(scene, pipeline=None, refused=TOO_LATE)
         if state.memory is None:
-            if not sight.complete:
-                return TURN / 4
             primaries, shown = dict(scene.recorded.intent.primaries), state.publisher.status
             state.memory = remembered(primaries, shown, sight.snapshot.members)
         outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
@@ -186,10 +199,19 @@ class Loop:
         self._apply(state, scene, over=False)
         return TURN
 
-    def _begin_anew(self, listing: Listing) -> float:
-        if clear(self._kube, self._key, listing):
-            self._state = None
+    def _rest(self, state: State, scene: Scene) -> float:
+        """Everything is delivered: what makes pods goes, the rest stays."""
+        self._ports.members.look((), "")
+        self._apply(state, scene, over=True)
+        state.publisher.hinder(scene.listing.resource, state.hindered, scene.moment)
+        return IDLE if state.hindered is None else TURN
+
+    def _begin_anew(self, state: State, scene: Scene) -> float:
+        left = clear(self._kube, self._key, scene.listing, scene.recorded)
+        state.publisher.hinder(scene.listing.resource, left, scene.moment)
         self._listing = None
+        if left is None:
+            self._state = None
         return TURN
 
     def forget(self) -> None:
@@ -247,6 +269,8 @@ class Loop:
             state.token = read_token(self._kube, self._key)
         pods = listing.pods if state.token is not None else ()
         order = scene.order(self._settings.namespace)
+        if scene.is_another(self._settings.namespace):
+            order = None
         return look_at_pods(
             listing,
             scene.recorded.intent,
@@ -285,13 +309,19 @@ class Loop:
             self._settings.limits,
             scene.recorded.intent.target,
         )
+        state.undone = None
         for done in hands.act(outcome.decisions):
             # What is known of the pods is old now.
             self._listing = None
-            state.publisher.tell(scene.listing.resource, [done], scene.moment)
+            if isinstance(done, Hindrance):
+                state.undone = done.why
+            else:
+                state.publisher.tell(scene.listing.resource, [done], scene.moment)
         for pod, role in wrong_labels(scene.listing.pods, sight.snapshot, outcome.memory):
             self._listing = None
-            hands.label(pod, role)
+            hindrance = hands.label(pod, role)
+            if hindrance is not None:
+                state.undone = hindrance.why
 
     # --- publish ------------------------------------------------------------------------------
 
@@ -299,7 +329,7 @@ class Loop:
         troubles = Troubles(
             halted=_halted(outcome.decisions),
             refused=scene.refused,
-            hindered=state.hindered,
+            hindered=state.undone or state.hindered,
             suspended=scene.recorded.intent.suspended,
         )
         resource, memory = scene.listing.resource, outcome.memory

@@ -78,6 +78,10 @@ class Publisher:
             self.tell(resource, [Happening(notice, text)], moment)
             self._told[notice] = why
 
+    def hinder(self, resource: Object, why: Complaint | None, moment: Moment) -> None:
+        """Tell, once, of something that could not be done and is tried again; None if nothing."""
+        self._tell_of(resource, Notice.HINDERED, why, moment)
+
     # --- status -------------------------------------------------------------------------------
 
     def publish(
@@ -91,7 +95,7 @@ class Publisher:
         """Bring events and status up to date with what was seen."""
         self._tell_of(resource, Notice.HALTED, troubles.halted, moment)
         self._tell_of(resource, Notice.REFUSED, troubles.refused, moment)
-        self._tell_of(resource, Notice.HINDERED, troubles.hindered, moment)
+        self.hinder(resource, troubles.hindered, moment)
         background = replace(
             self._background(moment),
             halted=troubles.halted,

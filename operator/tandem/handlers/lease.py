@@ -53,10 +53,14 @@ class Leadership:
         """Renew from a thread of its own; `lost` is called when that has failed for too long."""
 
         def run() -> None:
-            while not self._stopped.wait(EVERY):
-                if self.look() is Step.LEAVE:
-                    lost()
-                    return
+            try:
+                while not self._stopped.wait(EVERY):
+                    if self.look() is Step.LEAVE:
+                        break
+            except Exception:
+                _log.exception("the lease cannot be renewed")
+            if not self._stopped.is_set():
+                lost()
 
         threading.Thread(target=run, name="lease", daemon=True).start()
 

@@ -12,7 +12,7 @@ from tandem.control.keys import Key
 from tandem.control.moments import Moment
 from tandem.handlers.agenda import Agenda, Turn
 from tandem.handlers.metrics import Metrics
-from tandem.kube.port import Conflict, KubeError, NotFound
+from tandem.kube.port import Conflict, KubeError, NotFound, Unreachable
 
 AGAIN = 0.5
 """Seconds after which a turn that was dropped is taken again."""
@@ -108,7 +108,8 @@ class Workers:
             self._metrics.failed(key, "dropped")
         except KubeError as problem:
             _log.warning("failed: %s", problem, extra={"pipeline": str(key)})
-            self._metrics.failed(key, type(problem).__name__.lower())
+            kind = Unreachable if isinstance(problem, Unreachable) else type(problem)
+            self._metrics.failed(key, kind.__name__.lower())
             failed = True
         except Exception:
             _log.exception("failed", extra={"pipeline": str(key)})

@@ -30,7 +30,12 @@ _MERGE = "application/merge-patch+json"
 _STEPS = "application/json-patch+json"
 _APPLY = "application/apply-patch+yaml"
 
-_ERRORS = {404: NotFound, 409: Conflict, 429: Unreachable}
+
+class TooMany(Unreachable):
+    """The server has too much to do, or a budget allows no further disruption."""
+
+
+_ERRORS = {404: NotFound, 409: Conflict, 429: TooMany}
 _BAD_REQUEST, _SERVER_ERROR = 400, 500
 
 
@@ -130,6 +135,19 @@ class Client:
                 raise Conflict(str(refusal)) from refusal
             raise
 
+    def evict(self, document: Object) -> None:
+        """Delete just this pod, if the budgets for its disruption allow it now."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name_of(document), "namespace": namespace_of(document)},
+            "deleteOptions": {"preconditions": {"uid": uid_of(document)}},
+        }
+        try:
+            self._call("POST", f"{_path(document)}/eviction", {}, eviction)
+        except TooMany as refusal:
+            raise Conflict(str(refusal)) from refusal
+
     def delete(self, document: Object) -> None:
         """Delete just this object, with all that it owns."""
         options = {
@@ -164,7 +182,10 @@ class Client:
             raise Unreachable(f"{method} {path}: {problem}") from problem
         if answer.status >= _BAD_REQUEST:
             raise _error(answer.status, f"{method} {path}: {answer.status} {_message(said)}")
-        found: Object = json.loads(said)
+        try:
+            found: Object = json.loads(said)
+        except ValueError as problem:
+            raise Unreachable(f"{method} {path}: no JSON came: {problem}") from problem
         return found
 
 

@@ -84,6 +84,14 @@ class Kube(Protocol):
             NotFound: it is not there any more.
         """
 
+    def evict(self, document: Object) -> None:
+        """Delete just this pod, if the budgets for its disruption allow it now.
+
+        Raises:
+            Conflict: they do not, or it is another one by now, with the same name.
+            NotFound: it is not there any more.
+        """
+
     def delete(self, document: Object) -> None:
         """Delete just this object, with all that it owns.
 

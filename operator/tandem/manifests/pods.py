@@ -118,12 +118,19 @@ def _container(role: Role) -> Manifest:
         # A JVM on a busy node takes its time; a process that hangs is given up after a minute.
         "startupProbe": _probe("/healthz", period=2, failures=150),
         "livenessProbe": _probe("/healthz", period=10, failures=6),
-        "readinessProbe": _probe("/readyz", period=2, failures=3),
+        "readinessProbe": _readiness(role),
         "volumeMounts": [*_mounts(), *_data(template.volume_mounts)],
     }
     if template.env_from:
         container["envFrom"] = _data(template.env_from)
     return container
+
+
+def _readiness(role: Role) -> Manifest:
+    """A warm spare that is labelled as a replica must not count as one that holds the state."""
+    if role.kind is MemberKind.SPARE:
+        return _probe("/readyz", period=1, failures=1)
+    return _probe("/readyz", period=2, failures=3)
 
 
 def _downward() -> list[Manifest]:

@@ -37,6 +37,8 @@ PLACE_ANNOTATION: Final = f"{GROUP}/place"
 IMAGES_ANNOTATION: Final = f"{GROUP}/images"
 SPEC_ANNOTATION: Final = f"{GROUP}/spec"
 """The digest of the manifest that a pipeline began with."""
+ENDING_ANNOTATION: Final = f"{GROUP}/ending"
+"""Stands on the intent of a pipeline that is taken away to begin anew."""
 APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
 
 PIPELINE_KEY: Final = "pipeline.json"

@@ -32,7 +32,6 @@ from tandem_runtime.spark.checkpoint import (
 from tandem_runtime.spark.engine import Engine
 from tandem_runtime.spark.failure import EngineError, EngineFailure
 from tandem_runtime.spark.java import NoJava
-from tandem_runtime.spark.launch import LaunchFailed
 from tandem_runtime.volume.chunks import read_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
@@ -120,7 +119,8 @@ class Driver:
             self.failed(error.failure)
         except NoJava as error:
             self.failed(EngineFailure("NoJava", str(error), is_users=True))
-        except (LaunchFailed, OSError) as error:
+        except Exception as error:
+            _log.exception("Spark cannot be worked with")
             self.failed(EngineFailure(type(error).__name__, str(error)))
 
     # --- epochs -------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import queue
 import sys
 import threading
@@ -25,6 +26,8 @@ from tandem_runtime.sinks.opening import open_sink
 from tandem_runtime.sinks.printed import PrintedSink
 from tandem_runtime.sinks.sink import ForeignSink, Sink, SinkFailed, SinkUnsupported
 from tandem_runtime.surroundings.port import Surroundings
+
+_log = logging.getLogger(__name__)
 
 
 class Outlet:
@@ -58,6 +61,10 @@ class Outlet:
                 # No answer: the machine asks for the position again, then delivers again.
                 SINK_FAILURES.labels(self._name).inc()
                 self._node.tell_event("SinkFailed", self._name, str(failure))
+            except Exception as problem:
+                _log.exception("sink %s cannot be worked with", self._name)
+                self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
+                return
             else:
                 self._node.tell(SinkPosition(self._name, self.position, effect.op))
 

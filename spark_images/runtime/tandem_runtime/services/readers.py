@@ -85,6 +85,10 @@ class Reader:
                 SOURCE_FAILURES.labels(self._partition).inc()
                 _log.warning("%s cannot be read, will try again: %s", self._partition, problem)
                 time.sleep(RETRY_SECONDS)
+            except Exception as problem:
+                _log.exception("%s cannot be read", self._partition)
+                self._fail(Failure(type(problem).__name__, str(problem), "", final=False))
+                return
 
     def _next_question(self) -> Position:
         with self._asked:

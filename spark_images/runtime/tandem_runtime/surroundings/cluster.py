@@ -42,7 +42,7 @@ class ClusterSplit(PodSurroundings):
         self._pods = Pods(access, pod.namespace, name)
         self._register = LeaseRegister(access, pod, name)
         self._intent: Intent | None = None
-        self._abandoned = False
+        self._intent_gone = False
         self._intent_known = threading.Event()
         self._asked_before = False
         maps = namespace_path("v1", pod.namespace, "configmaps")
@@ -133,12 +133,12 @@ class ClusterSplit(PodSurroundings):
             found = _intent_in(each)
             if found is not None and (self._intent is None or found.version > self._intent.version):
                 self._intent = found
-        self._abandoned = self._intent is not None and not maps
+        self._intent_gone = self._intent is not None and not maps
         self._intent_known.set()
 
     def abandoned(self) -> bool:
-        """Whether the intent that was there is gone: it goes with the pipeline."""
-        return self._abandoned
+        """Whether the intent, which goes with the pipeline, is gone, and all pods are going."""
+        return self._intent_gone and all(pod.going for pod in self._pods.all())
 
     def read_register(self) -> Place:
         """What stands in the Lease."""

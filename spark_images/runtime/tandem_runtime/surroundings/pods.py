@@ -46,6 +46,8 @@ class Pod(NamedTuple):
     node: str
     host: str | None
     """Its address, once it has one."""
+    going: bool
+    """Whether it has been deleted and has not ended yet."""
 
 
 def pod_of(document: Object) -> Pod | None:
@@ -59,6 +61,7 @@ def pod_of(document: Object) -> Pod | None:
         kind=metadata.get("labels", {}).get(KIND_LABEL, ""),
         node=document.get("spec", {}).get("nodeName", ""),
         host=status.get("podIP"),
+        going=metadata.get("deletionTimestamp") is not None,
     )
 
 
