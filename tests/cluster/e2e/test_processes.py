@@ -7,10 +7,11 @@ from bench.streaming.feeder import now
 from tests.cluster.e2e.flow import INTERVAL, flowing
 from tests.cluster.e2e.measuring import Note, Recovery, summary
 from tests.cluster.e2e.nodes import Nodes
+from tests.cluster.e2e.pods import replicas
 from tests.cluster.e2e.recovering import TAKEN_OVER, primary, secondary
 from tests.cluster.e2e.space import Space
 
-from tandem.model.states import EventReason
+from tandem.model.states import EventReason, Role
 
 WITHIN = 120.0
 
@@ -39,8 +40,10 @@ def test_a_frozen_driver_is_taken_over_and_harmless_when_it_goes_on(
         victim, twin = primary(flow), secondary(flow)
         with nodes.frozen(victim):
             flow.until_told(mark, "pair-0", [EventReason.TAKE_OVER])
-            assert primary(flow).uid == twin.uid
             flow.goes_on(4)
+            # The event comes first, the labels right after it.
+            roles = {pod.uid: pod.role for pod in replicas(flow.pods(), "pair-0")}
+            assert roles == {twin.uid: Role.PRIMARY, victim.uid: Role.SECONDARY}
         gap = flow.longest_gap(begin, now())
         flow.until_told(mark, "pair-0", TAKEN_OVER)
         flow.until_whole(WITHIN)
