@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, median_whole, summary
-from tests.cluster.e2e.pods import Pod
+from tests.cluster.e2e.pods import Pod, replicas
 from tests.cluster.e2e.recovering import PAIRED_WITHIN, primary, secondary, survives_deletion
 from tests.cluster.e2e.space import Space
 
@@ -49,11 +49,13 @@ def test_deleted_replicas_are_replaced_again_and_again(what: str, space: Space, 
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_warm_spare_takes_the_place_of_a_deleted_primary(space: Space, note: Note) -> None:
+def test_a_warm_spare_takes_the_place_of_a_deleted_replica(space: Space, note: Note) -> None:
     with flowing(space, counting(spares=1)) as flow:
         (spare,) = (pod for pod in flow.pods() if pod.kind == MemberKind.SPARE)
+        # The survivor is on another node than the spare.
+        victim = next(pod for pod in replicas(flow.pods()) if pod.node == spare.node)
         mark = flow.events.mark()
-        recovery = survives_deletion(flow, primary(flow))
-        note(summary("primary deleted, with a spare", [recovery], INTERVAL))
+        recovery = survives_deletion(flow, victim)
+        note(summary("replica deleted, with a spare", [recovery], INTERVAL))
         assert secondary(flow).uid == spare.uid
         assert Notice.SPARE_USED in {each.reason for each in flow.events.since(mark)}
