@@ -18,6 +18,7 @@ from tests.cluster.e2e.waiting import until_none
 from tests.cluster.e2e.watching import Watch
 
 from tandem.kube.kinds import POD
+from tandem.kube.objects import labels_of, name_of
 from tandem.kube.port import Kube
 from tandem.model.names import PIPELINE_LABEL
 
@@ -96,7 +97,7 @@ class Space:
         return self.kubectl("exec", pod, "--", *command)
 
     def remove(self, *, forget: bool) -> None:
-        """Take everything away, if wanted the records too; its pods are gone when this returns."""
+        """Take everything away, if wanted the records too; no pipeline has pods afterwards."""
         with contextlib.suppress(StepFailed):
             # Where there is no such kind there are no pipelines.
             self.kubectl("delete", "streampipelines", "--all", "--wait=false")
@@ -110,7 +111,8 @@ class Space:
                 shutil.rmtree(self.records)
 
     def _left(self) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self.api.list(POD, self.name)]
+        found = self.api.list(POD, self.name)
+        return [name_of(pod) for pod in found if PIPELINE_LABEL in labels_of(pod)]
 
 
 MakeSpace = Callable[[], Space]
