@@ -8,16 +8,13 @@ from bench.streaming.feeder import now
 from bench.streaming.pipelines import Shape, manifest
 from demo.stage import Stage, with_shared_directory
 from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.pods import Pod
 from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 
 from tandem.model.states import Role
 
 PAIRS = 2
 
 _PAIR = "pair-0"
-_PLACED_SECONDS = 120.0
 
 
 def document(load: Load) -> dict[str, Any]:
@@ -81,21 +78,8 @@ class TandemPods:
 
     def _lose_node(self, *, with_lead: bool) -> tuple[float, float]:
         node = self._stage.replaceable_node()
-        until(lambda: self._is_placed(node, with_lead), _PLACED_SECONDS, "lead and merge in place")
-        self.await_whole()
+        self._pipeline.place_lead_and_merge(node, there=with_lead)
         began = now()
         with self._stage.nodes.stopped(node):
             self.await_whole()
             return began, now()
-
-    def _is_placed(self, node: str, there: bool) -> bool:
-        """Whether lead and active merge are both on a node, or both not; who is not has to go."""
-        misplaced = [pod for pod in self._deciders() if (pod.node == node) is not there]
-        for pod in misplaced:
-            self._pipeline.space.kubectl("delete", "pod", pod.name)
-        if misplaced:
-            self.await_whole()
-        return not misplaced
-
-    def _deciders(self) -> list[Pod]:
-        return [self._pipeline.lead(), self._pipeline.active_merge()]

@@ -27,6 +27,8 @@ WHOLE_WITHIN = 240.0
 
 NAMED_WITHIN = 60.0
 """Seconds until somebody else is what one was that has been deleted."""
+PLACED_WITHIN = 240.0
+"""Seconds until deleting them has brought lead and merge where they should be."""
 
 _ASK_STATE = f"""
 from pathlib import Path
@@ -112,6 +114,20 @@ class Pipeline:
     def _active_merge(self) -> Pod | None:
         lead = self.report_of(self.lead()).lead
         return self._on_volume(dict(lead.merges).get(0, "")) if lead is not None else None
+
+    def place_lead_and_merge(self, node: str, *, there: bool) -> None:
+        """See to it that lead and active merge are both on a node, or both not; who is not goes."""
+        until(lambda: self._are_placed(node, there), PLACED_WITHIN, "lead and merge in place")
+        self.until_whole()
+
+    def _are_placed(self, node: str, there: bool) -> bool:
+        deciding = (self.lead(), self.active_merge())
+        misplaced = [pod for pod in deciding if (pod.node == node) is not there]
+        for pod in misplaced:
+            self.space.kubectl("delete", "pod", pod.name)
+        if misplaced:
+            self.until_whole()
+        return not misplaced
 
     def report_of(self, pod: Pod) -> MemberReport:
         """What a process says of itself."""

@@ -47,6 +47,8 @@ def test_a_stopped_worker_is_done_without_until_it_returns(
     with flowing(space, counting(pairs=2)) as flow:
         (operator,) = release.operators()
         (lost,) = nodes.others(operator.node)
+        # So the gap is that of replicas alone.
+        flow.place_lead_and_merge(lost, there=False)
         begin = now()
         with nodes.stopped(lost):
             flow.goes_on()
