@@ -122,13 +122,14 @@ bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures o
 	$(call heading,bench: routing)
 	@$(BIN)/python -m bench.routing
 
-.PHONY: bench-failover bench-throughput bench-epochs bench-catchup bench-memory
+.PHONY: bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-memory
 bench-failover: ## Gaps in the output when a driver is killed or frozen, beside plain Spark
+bench-services: ## Gaps when a split or a merge is killed, also with the supervisor stopped
 bench-throughput: ## Rows per second and CPU, beside plain Spark
 bench-epochs: ## Latency at short epochs, and what an idle pipeline costs
 bench-catchup: ## How long a pair takes to be whole again
 bench-memory: ## Memory under load, and with every merge frozen
-bench-failover bench-throughput bench-epochs bench-catchup bench-memory: bench-%: java
+bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-memory: bench-%: java
 	$(call heading,bench: $*)
 	@$(BIN)/python -m bench.streaming.$*
 

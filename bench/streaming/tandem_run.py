@@ -76,6 +76,10 @@ class TandemRun:
         """The replica with a role."""
         return next(member for member in self.members() if member.get("role") == role)
 
+    def lead(self) -> str | None:
+        """The split that leads, as far as the supervisor knows."""
+        return from_json(Directory(self.directory).members.read_text()).lead
+
     def volume_of(self, name: str) -> Path:
         """The directory of a member's volume."""
         directory = Directory(self.directory)
