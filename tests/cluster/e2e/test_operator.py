@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.cluster.e2e.flow import Flow, flowing
+from tests.cluster.e2e.flow import Flow, counting, flowing
 from tests.cluster.e2e.judging import co_located, missing_pods
 from tests.cluster.e2e.measuring import Note
 from tests.cluster.e2e.nodes import Nodes
@@ -22,7 +22,7 @@ from tests.cluster.e2e.waiting import until
 
 from tandem.control.intent import read_intent
 from tandem.control.keys import Key
-from tandem.model.states import EventReason
+from tandem.model.states import EventReason, Role
 
 TRUE_WITHIN = 30.0
 """Seconds after its return in which the operator brings status and labels up to date."""
@@ -49,9 +49,9 @@ def test_what_happened_while_the_operator_was_away_is_in_the_status_when_it_retu
 def test_every_kind_of_fault_is_survived_while_the_operator_is_away(
     space: Space, release: Release, nodes: Nodes, note: Note
 ) -> None:
-    with flowing(space) as flow:
+    with flowing(space, counting(pairs=2)) as flow:
         with release.away():
-            goes_on_without(flow, primary(flow))
+            goes_on_without(flow, primary(flow), flow.replica("pair-1", Role.SECONDARY))
             goes_on_without(flow, flow.lead())
             goes_on_without(flow, *flow.other_splits())
             goes_on_without(flow, flow.active_merge())
