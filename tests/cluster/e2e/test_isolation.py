@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from cluster.programs import KUBECTL, built
 from cluster.steps import works
@@ -66,21 +69,22 @@ def tokens_open_only_their_own_pipeline(flow: Flow, other: Flow, release: Releas
     own, foreign = flow.token(), other.token()
     assert own != foreign
     image = release.images["runtime"]
-    # One that has put on the pipeline's label, so that the network lets it through.
-    put_probe(flow.space, image, {PIPELINE_LABEL: flow.name})
-    put_probe(other.space, image, {})
-    for pod in (flow.lead(), flow.replica("pair-0", Role.PRIMARY), flow.active_merge()):
-        for token in (foreign, ""):
-            assert probe(flow.space, _CALL, pod, token) == REFUSED, pod
-            assert probe(flow.space, _ASK, pod, token) == "401", pod
-        assert probe(flow.space, _ASK, pod, own) == "200"
-        assert probe(other.space, _ASK, pod, own) == "200"
-        assert probe(other.space, _CALL, pod, own) in NOT_REACHED
-    assert probe(flow.space, _CALL, flow.lead(), own) == ANSWERED
+    # One has put on the pipeline's label, so that the network lets it through.
+    labels = {PIPELINE_LABEL: flow.name}
+    with probe_in(flow.space, image, labels), probe_in(other.space, image, {}):
+        for pod in (flow.lead(), flow.replica("pair-0", Role.PRIMARY), flow.active_merge()):
+            for token in (foreign, ""):
+                assert probe(flow.space, _CALL, pod, token) == REFUSED, pod
+                assert probe(flow.space, _ASK, pod, token) == "401", pod
+            assert probe(flow.space, _ASK, pod, own) == "200"
+            assert probe(other.space, _ASK, pod, own) == "200"
+            assert probe(other.space, _CALL, pod, own) in NOT_REACHED
+        assert probe(flow.space, _CALL, flow.lead(), own) == ANSWERED
 
 
-def put_probe(space: Space, image: str, labels: dict[str, str]) -> None:
-    """Start a pod that does nothing, as restricted as all others."""
+@contextmanager
+def probe_in(space: Space, image: str, labels: dict[str, str]) -> Iterator[None]:
+    """A pod that does nothing, as restricted as all others."""
     container = {
         "name": PROBE,
         "image": image,
@@ -110,7 +114,11 @@ def put_probe(space: Space, image: str, labels: dict[str, str]) -> None:
             },
         }
     )
-    until(lambda: is_running(space), 60, "the probe runs")
+    try:
+        until(lambda: is_running(space), 60, "the probe runs")
+        yield
+    finally:
+        space.kubectl("delete", "pod", PROBE)
 
 
 def is_running(space: Space) -> bool:
