@@ -1,8 +1,8 @@
 """`python -m bench.cluster`: failures of pods and nodes on a Kubernetes cluster of this machine.
 
-A pipeline of two pairs beside plain Structured Streaming in one driver pod, in the same cluster
-and with the same rows: how long nothing comes out, how soon all is whole again, what it holds in
-memory.
+A pipeline of one pair beside plain Structured Streaming in one driver pod, in the same cluster and
+with the same rows: how long nothing comes out, how soon all is whole again. Two pairs show what
+they hold in memory.
 """
 
 import sys
@@ -12,8 +12,8 @@ from functools import partial
 from bench.cluster.plain_pods import PlainPods
 from bench.cluster.runs import Outcome, Plan, carry_out
 from bench.cluster.sides import FROZEN_SECONDS, Fault, Load
-from bench.cluster.tandem_pods import PAIRS, TandemPods
-from bench.cluster.told import TANDEM, data, describe
+from bench.cluster.tandem_pods import TandemPods
+from bench.cluster.told import TANDEM, TWO_PAIRS, data, describe
 from bench.streaming.pictures import draw_failover
 from bench.streaming.plain_run import Launch
 from bench.streaming.report import Attempts, arguments_parser, conditions, report
@@ -26,14 +26,15 @@ def plans(faults: Sequence[Fault], tries: int) -> Iterator[Plan]:
     """Everything that is measured; faults of nodes are tried less often."""
     for fault in faults:
         times = max(1, tries // 2) if fault.leaves_one_node else tries
-        with_memory = fault is faults[0]
-        yield Plan(TANDEM, TandemPods, fault, times, with_memory)
+        yield Plan(TANDEM, partial(TandemPods, pairs=1), fault, times)
         if fault is not Fault.LEAD_NODE:
             stock = partial(PlainPods, launch=Launch.STOCK)
-            yield Plan(Launch.STOCK.value, stock, fault, times, with_memory)
+            yield Plan(Launch.STOCK.value, stock, fault, times, with_memory=fault is faults[0])
         if fault is Fault.KILL:
             tuned = partial(PlainPods, launch=Launch.TUNED)
             yield Plan(Launch.TUNED.value, tuned, fault, times)
+            twice = partial(TandemPods, pairs=2)
+            yield Plan(TWO_PAIRS, twice, fault, times, with_memory=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tries", type=int, default=5, help="failures of each kind (5)")
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--rate", type=int, default=1_000, help="rows per second (1000)")
-    parser.add_argument("--interval-ms", type=int, default=1_000, help="of an epoch (1000)")
+    parser.add_argument("--interval-ms", type=int, default=500, help="of an epoch (500)")
     parser.add_argument("--memory-mib", type=int, default=1024, help="of a whole driver (1024)")
     parser.add_argument(
         "--faults", nargs="+", choices=[each.name for each in Fault], metavar="FAULT"
@@ -56,7 +57,6 @@ def main(arguments: Sequence[str]) -> int:
         {
             "Kubernetes": KUBERNETES,
             "workers": 2,
-            "pairs": PAIRS,
             "frozen seconds": FROZEN_SECONDS,
             **{name: getattr(chosen, name) for name in ("keys", "rate", "interval_ms")},
             "memory_mib": chosen.memory_mib,

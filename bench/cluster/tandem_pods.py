@@ -1,4 +1,4 @@
-"""A pipeline of two pairs, disturbed."""
+"""A pipeline of one or more pairs, disturbed."""
 
 import time
 from typing import Any
@@ -12,26 +12,24 @@ from tests.cluster.e2e.space import Space
 
 from tandem.model.states import Role
 
-PAIRS = 2
-
 _PAIR = "pair-0"
 
 
-def document(load: Load) -> dict[str, Any]:
+def document(load: Load, pairs: int) -> dict[str, Any]:
     """The manifest."""
     shape = Shape(interval_ms=load.interval_ms, memory=f"{load.memory_mib}Mi")
     made = manifest(shape, IN_PODS / "in", IN_PODS / "out")
-    made["spec"]["pairs"]["count"] = PAIRS
+    made["spec"]["pairs"]["count"] = pairs
     return with_shared_directory(made)
 
 
 class TandemPods:
     """See `bench.cluster.sides.Side`."""
 
-    def __init__(self, stage: Stage, space: Space, load: Load) -> None:
+    def __init__(self, stage: Stage, space: Space, load: Load, pairs: int) -> None:
         self.ends = Ends(space, load)
         self._stage = stage
-        self._pipeline = Pipeline(space, document(load))
+        self._pipeline = Pipeline(space, document(load, pairs))
 
     def apply(self) -> None:
         """Apply the manifest."""

@@ -7,15 +7,15 @@ from bench.cluster.memory import Footprint
 from bench.cluster.runs import Memory, Outcome
 from bench.cluster.sides import Fault
 from bench.streaming.failover import as_data
+from bench.streaming.plain_run import Launch
 from bench.streaming.report import median, seconds, table, verdict
 
 TANDEM = "Tandem"
+TWO_PAIRS = "Tandem, two pairs"
 
-_SHORTER = 10
+_SHORTER = {Launch.STOCK.value: 10, Launch.TUNED.value: 5}
 _MOST_PIPELINE = 5e9
 _MOST_OPERATOR = 150e6
-_WITHOUT_TARGET = frozenset({Fault.LEAD_NODE})
-"""Another split has to lead first, which takes longer than a twin's answer."""
 
 
 def describe(outcomes: Sequence[Outcome], interval: float) -> str:
@@ -87,7 +87,7 @@ def _memories(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def _parts(side: str, memory: Memory) -> Iterator[tuple[str, Sequence[Footprint]]]:
     yield side, memory.pipeline
-    if side == TANDEM:
+    if _is_ours(side):
         yield "the operator", memory.operator
 
 
@@ -98,32 +98,41 @@ def _megabytes(looks: Sequence[Footprint]) -> tuple[str, ...]:
 
 
 def _targets(outcomes: Sequence[Outcome], interval: float) -> Iterator[str]:
-    ours = [outcome for outcome in outcomes if outcome.side == TANDEM]
+    ours = [outcome for outcome in outcomes if _is_ours(outcome.side)]
     for outcome in ours:
         gap = median(outcome.case.gaps)
         what = f"- {outcome.case.name}: median of the longest gap {seconds(gap)}"
-        if outcome.fault in _WITHOUT_TARGET:
-            yield f"{what}, no target"
-        else:
+        if _has_target(outcome):
             reached = verdict(gap <= 2 * interval)
             yield f"{what}, target at most {seconds(2 * interval)}: {reached}"
+        else:
+            yield f"{what}, no target"
         yield from _ratios(outcome, outcomes)
     for memory in (outcome.memory for outcome in ours if outcome.memory is not None):
-        yield _bound("the whole pipeline", memory.pipeline, _MOST_PIPELINE)
+        yield _bound("the whole pipeline of two pairs", memory.pipeline, _MOST_PIPELINE)
         yield _bound("the operator", memory.operator, _MOST_OPERATOR)
+
+
+def _is_ours(side: str) -> bool:
+    return side in {TANDEM, TWO_PAIRS}
+
+
+def _has_target(outcome: Outcome) -> bool:
+    """One driver's peer is one pair; with the lead lost, another split has to lead first."""
+    return outcome.side == TANDEM and outcome.fault is not Fault.LEAD_NODE
 
 
 def _ratios(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Beside each plain query that met the same fault; the lead's node is a node like any other."""
     fault = Fault.NODE if outcome.fault is Fault.LEAD_NODE else outcome.fault
     for peer in outcomes:
-        if peer.side != TANDEM and peer.fault is fault:
-            ratio = median(peer.case.gaps) / median(outcome.case.gaps)
+        if not _is_ours(peer.side) and peer.fault is fault:
+            ratio, target = median(peer.case.gaps) / median(outcome.case.gaps), _SHORTER[peer.side]
             what = f"  - {ratio:.1f} times shorter than {peer.side}"
-            if outcome.fault in _WITHOUT_TARGET:
-                yield what
+            if _has_target(outcome):
+                yield f"{what}, target {target}: {verdict(ratio >= target)}"
             else:
-                yield f"{what}, target {_SHORTER}: {verdict(ratio >= _SHORTER)}"
+                yield what
 
 
 def _bound(what: str, looks: Sequence[Footprint], most: float) -> str:

@@ -10,7 +10,7 @@ from bench.cluster.plain_pods import documents
 from bench.cluster.runs import Memory, Outcome, joined
 from bench.cluster.sides import Fault, Load
 from bench.cluster.tandem_pods import document
-from bench.cluster.told import TANDEM, data, describe
+from bench.cluster.told import TANDEM, TWO_PAIRS, data, describe
 from bench.streaming.failover import Case, Failure
 from bench.streaming.oracle import Verdict
 from bench.streaming.plain_run import Launch
@@ -37,8 +37,8 @@ def memory_of(pipeline: float, operator: float) -> Memory:
     )
 
 
-def test_the_pipeline_has_two_pairs_and_its_files_in_shared_storage() -> None:
-    made = document(LOAD)
+def test_the_pipeline_has_its_pairs_and_its_files_in_shared_storage() -> None:
+    made = document(LOAD, pairs=2)
     assert refusals(made) == []
     parsed = parse_pipeline(made)
     assert not isinstance(parsed, Refusal)
@@ -104,28 +104,36 @@ def test_every_fault_is_met_by_both_sides_and_memory_is_measured_once() -> None:
     plain = {plan.fault for plan in planned if plan.side == PLAIN}
     assert ours == set(Fault)
     assert plain == set(Fault) - {Fault.LEAD_NODE}
-    assert [plan.side for plan in planned if plan.with_memory] == [TANDEM, PLAIN]
+    assert [plan.side for plan in planned if plan.with_memory] == [PLAIN, TWO_PAIRS]
     assert all(plan.tries >= 1 for plan in plans(list(Fault), 1))
 
 
 def test_targets_are_told_with_whether_they_are_reached() -> None:
     good = [
-        outcome(TANDEM, Fault.KILL, 1.2, 1.4, 9.0, memory=memory_of(4e9, 1e8)),
+        outcome(TANDEM, Fault.KILL, 1.2, 1.4, 9.0),
         outcome(PLAIN, Fault.KILL, 20.0, 30.0, 25.0),
+        outcome(TWO_PAIRS, Fault.KILL, 3.0, memory=memory_of(4e9, 1e8)),
     ]
     text = describe(good, 1.0)
     assert "NOT REACHED" not in text
     assert text.count("reached") == 4
     assert "9.0 s" in text
     bad = [
-        outcome(TANDEM, Fault.KILL, 2.5, memory=memory_of(6e9, 2e8)),
+        outcome(TANDEM, Fault.KILL, 2.5),
         outcome(PLAIN, Fault.KILL, 20.0),
+        outcome(TWO_PAIRS, Fault.KILL, 1.0, memory=memory_of(6e9, 2e8)),
     ]
     assert describe(bad, 1.0).count("NOT REACHED") == 4
 
 
-def test_the_lead_has_no_target_but_a_comparison() -> None:
-    found = [outcome(TANDEM, Fault.LEAD_NODE, 8.0), outcome(PLAIN, Fault.NODE, 40.0)]
+@pytest.mark.parametrize(
+    ("side", "fault", "plain"),
+    [(TANDEM, Fault.LEAD_NODE, Fault.NODE), (TWO_PAIRS, Fault.KILL, Fault.KILL)],
+)
+def test_who_has_no_equal_has_no_target_but_a_comparison(
+    side: str, fault: Fault, plain: Fault
+) -> None:
+    found = [outcome(side, fault, 8.0), outcome(PLAIN, plain, 40.0)]
     text = describe(found, 1.0)
     assert "REACHED" not in text.upper()
     assert "5.0 times shorter" in text
