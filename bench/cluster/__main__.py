@@ -69,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
             for plan in plans(faults, chosen.tries)
             for outcome in attempts.run(plan.name, partial(carry_out, plan, ready, load))
         ]
-    draw = partial(draw_failover, [each.case for each in outcomes], load.interval)
+    cases, sides = [each.case for each in outcomes], [each.side for each in outcomes]
+    draw = partial(draw_failover, cases, sides, load.interval)
     body = describe(outcomes, load.interval) + attempts.told()
     report(chosen, "cluster", found, body, data(outcomes), draw)
     return 0

@@ -302,7 +302,7 @@ def main(arguments: Sequence[str]) -> int:
         for name in chosen.cases
         for case in attempts.run(f"{name}, {keys:,} keys", partial(run_case, name, keys, options))
     ]
-    draw = partial(draw_failover, cases, options.interval)
+    draw = partial(draw_failover, cases, [case.name for case in cases], options.interval)
     body = describe(cases, options) + attempts.told()
     report(chosen, "failover", found, body, [*map(as_data, cases)], draw)
     return 0

@@ -18,12 +18,14 @@ from matplotlib import pyplot as plt
 COLOURS = ("#1f78b4", "#66a61e", "#d95f02", "#999999", "#7570b3", "#e6ab02")
 
 
-def draw_failover(cases: Sequence["failover.Case"], interval: float, path: Path) -> None:
-    """Deliveries around one failure of each case, and all longest gaps."""
+def draw_failover(
+    cases: Sequence["failover.Case"], kinds: Sequence[str], interval: float, path: Path
+) -> None:
+    """Deliveries around one failure of each case, and all longest gaps; cases of a kind alike."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 0.4 * len(cases) + 1.6), sharey=True)
-    colours = dict(zip(dict.fromkeys(case.name for case in cases), COLOURS, strict=False))
-    for row, case in enumerate(cases):
-        colour = colours[case.name]
+    colours = dict(zip(dict.fromkeys(kinds), COLOURS, strict=False))
+    for row, (case, kind) in enumerate(zip(cases, kinds, strict=True)):
+        colour = colours[kind]
         by_gap = sorted(case.failures, key=lambda failure: failure.gap)
         typical = by_gap[len(by_gap) // 2]
         left.plot(typical.deliveries, [row] * len(typical.deliveries), "|", color=colour, ms=11)

@@ -161,7 +161,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     ]
     cases = [case for run in runs for case in run]
-    draw = partial(draw_failover, cases, options.interval)
+    draw = partial(draw_failover, cases, [case.name for case in cases], options.interval)
     body = describe(cases) + attempts.told()
     report(chosen, "services", found, body, [*map(as_data, cases)], draw)
     return 0

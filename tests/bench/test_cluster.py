@@ -1,6 +1,7 @@
 """What the measurement on a cluster works out by itself."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from bench.cluster.tandem_pods import document
 from bench.cluster.told import TANDEM, TWO_PAIRS, data, describe
 from bench.streaming.failover import Case, Failure
 from bench.streaming.oracle import Verdict
+from bench.streaming.pictures import draw_failover
 from bench.streaming.plain_run import Launch
 from tests.crds.definition import refusals
 from tests.manifests.pod_security import violations
@@ -144,3 +146,10 @@ def test_data_for_programs_holds_every_try() -> None:
     assert found["fault"] == "DRAIN"
     assert found["worst_gap"] == 2.0
     assert math.isclose(float(str(found["median_gap"])), 1.5)
+
+
+def test_everything_that_is_planned_can_be_drawn(tmp_path: Path) -> None:
+    planned = list(plans(list(Fault), 1))
+    cases = [outcome(plan.side, plan.fault, 1.0).case for plan in planned]
+    draw_failover(cases, [plan.side for plan in planned], 1.0, tmp_path / "drawn.png")
+    assert (tmp_path / "drawn.png").stat().st_size > 0
