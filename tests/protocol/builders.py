@@ -151,9 +151,10 @@ def merge_report(
     slot: int = 0,
     have: int = 0,
     differing: tuple[tuple[str, int, str], ...] = (),
+    leaving: bool = False,
     sequence: int = 1,
 ) -> MergeReport:
-    return MergeReport(sequence, slot, delivered, have, differing)
+    return MergeReport(sequence, slot, delivered, have, differing, leaving)
 
 
 # --- what the lead knows ------------------------------------------------------------------------

@@ -638,6 +638,21 @@ def test_a_silent_or_gone_merge_is_replaced_by_whoever_spoke_last() -> None:  # 
     assert list(merge_choices(book, hear, 40)) == [MergeChosen(0, "m1")]
 
 
+def test_a_merge_that_leaves_is_replaced_at_once_by_one_that_stays() -> None:
+    book = book_of(MergeChosen(0, "m0"))
+    leaving, staying = merge_report(leaving=True), merge_report()
+    hear = hearsay(merges={"m0": leaving, "m1": leaving, "m2": staying}, known=intent())
+    assert list(merge_choices(book, hear, 0)) == [MergeChosen(0, "m2")]
+    hear.merges["m2"] = Heard(1, 0, leaving)
+    assert list(merge_choices(book, hear, 0)) == []
+
+
+def test_a_merge_that_has_yet_to_report_to_a_new_lead_stays() -> None:
+    book = book_of(MergeChosen(0, "m0"))
+    hear = hearsay(merges={"m1": merge_report()}, known=intent())
+    assert list(merge_choices(book, hear, LATE - 1)) == []
+
+
 def test_no_merge_is_chosen_where_none_speaks() -> None:
     book = book_of(MergeChosen(0, "m0"))
     hear = hearsay(merges={"m0": merge_report(), "m1": merge_report()}, known=intent())

@@ -356,7 +356,26 @@ def test_an_older_view_says_nothing() -> None:  # [11]
 
 def test_completed_it_stops() -> None:
     assert active().view(completed=True) == [Exit("completed")]
-    assert active().tell(Terminate()) == [Exit("stopped")]
+
+
+def test_asked_to_leave_it_delivers_until_another_one_does() -> None:
+    merge = active(header(1))
+    assert only(MergeReport, merge.tell(Terminate())).leaving
+    merge.offer("x0", 1)
+    assert delivers(merge.answer("x0", 1)) == [("s", 1)]
+    assert merge.view(version=(1, 2), active=False) == [Exit("stopped")]
+
+
+def test_asked_to_leave_it_does_not_wait_for_long() -> None:
+    merge = active()
+    merge.tell(Terminate(), now=10)
+    merge.tell(Terminate(), now=20)
+    assert only(MergeReport, merge.machine.tick(9 + S.silence)).leaving
+    assert merge.machine.tick(10 + S.silence) == [Exit("stopped")]
+
+
+def test_a_standby_leaves_at_once() -> None:
+    assert Merge().tell(Terminate()) == [Exit("stopped")]
 
 
 # --- twins that disagree --------------------------------------------------------------------
@@ -451,7 +470,7 @@ def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
 def test_it_reports_also_as_a_standby() -> None:
     merge = Merge(slot=1)
     first = only(MergeReport, merge.machine.tick(0))
-    assert first == MergeReport(1, 1, 0, 0, ())
+    assert first == MergeReport(1, 1, 0, 0, (), leaving=False)
     assert only(MergeReport, merge.machine.tick(1)).sequence == 2
 
 

@@ -227,7 +227,7 @@ class Cluster:
             else:
                 world.complete()
         else:
-            if wipe:
+            if wipe or reason == "stopped":
                 self._renew(pod)
             world.after(world.rng.randint(100, 700), self.start, pod)
 

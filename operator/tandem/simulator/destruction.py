@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tandem.simulator import disturbance
-from tandem.simulator.process import SPLIT, Pod, Process
+from tandem.simulator.process import REPLICA, SPLIT, Pod, Process
 from tandem_runtime.protocol.messages import Terminate
 
 if TYPE_CHECKING:
@@ -98,12 +98,13 @@ def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
 
 def _scale_in(injector: Injector, step: Step, cast: Cast) -> bool:
     process = injector.target(step, cast)
-    if process is None or process.kind != SPLIT or process.pod.leaving or process.zombie:
+    if process is None or process.kind == REPLICA or process.pod.leaving or process.zombie:
         return False
-    injector.note(process, "is asked to LEAVE; a new split comes")
-    process.pod.leaving = True
+    injector.note(process, f"is asked to LEAVE; a new {process.kind} comes")
     injector.world.tell(process, None, Terminate())
-    injector.world.cluster.add_split()
+    if process.kind == SPLIT:
+        process.pod.leaving = True
+        injector.world.cluster.add_split()
     return True
 
 

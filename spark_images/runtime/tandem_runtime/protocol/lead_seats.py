@@ -314,18 +314,22 @@ def trim_point(book: Book, hear: Hearsay) -> Iterator[Entry]:
 
 
 def merge_choices(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
-    """Slots whose active merge is missing, gone or silent get one that speaks."""
+    """Slots whose active merge is missing, gone, silent or leaves get one that speaks and stays."""
     for slot in range(hear.intent.slots if hear.intent else 0):
         active = book.merges.get(slot)
-        if active and active not in hear.gone and not hear.silent(active, now):
+        if active and _merge_stays(active, hear, now):
             continue
         speaking = [
             (-heard.at, volume)
             for volume, heard in hear.merges.items()
-            if heard.report.slot == slot
-            and volume != active
-            and volume not in hear.gone
-            and not hear.silent(volume, now)
+            if heard.report.slot == slot and volume != active and _merge_stays(volume, hear, now)
         ]
         if speaking:
             yield MergeChosen(slot, min(speaking)[1])
+
+
+def _merge_stays(volume: str, hear: Hearsay, now: int) -> bool:
+    """Is a merge there, as far as is known? One that has yet to report in this term may be."""
+    heard = hear.merges.get(volume)
+    leaving = heard is not None and heard.report.leaving
+    return not leaving and volume not in hear.gone and not hear.silent(volume, now)

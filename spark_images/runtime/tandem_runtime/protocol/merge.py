@@ -72,6 +72,8 @@ class MergeMachine:
         self.answers: dict[Slot, Taken] = {}
         self.differing: dict[str, tuple[str, int]] = {}
         """Volumes whose answer differed from their twin's; not asked until they are rebuilt."""
+        self.leaves_at: int | None = None
+        """When it goes at the latest, once it was asked to."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
         """Take a message in."""
@@ -81,6 +83,8 @@ class MergeMachine:
 
     def tick(self, now: int) -> list[Effect]:
         """Time passed: report; if active, ask again, read positions that are overdue, deliver."""
+        if self.leaves_at is not None and now >= self.leaves_at:
+            return [Exit("stopped")]
         effects = self._report(now)
         if not self.active:
             return effects
@@ -101,6 +105,7 @@ class MergeMachine:
             delivered=self.delivered,
             have=self._last_header(),
             differing=tuple((p, e, v) for v, (p, e) in self.differing.items()),
+            leaving=self.leaves_at is not None,
         )
         return [Send(lead, report)]
 
@@ -140,7 +145,7 @@ class MergeMachine:
         self.active = view.active
         if not self.active:
             self._forget_answers()
-            return effects
+            return effects if self.leaves_at is None else [Exit("stopped")]
         return effects + self._ask(now) + self._deliver(now)
 
     def _forget_answers(self) -> None:
@@ -306,9 +311,16 @@ class MergeMachine:
         )
         return [Send(sender.volume, reply)]
 
-    def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
-        """Stop; what is under way at a sink finishes there or not, its position tells."""
-        return [Exit("stopped")]
+    def _terminate(self, now: int, _: None, __: Terminate) -> list[Effect]:
+        """Stop, once another merge is active; nobody else may be there, so not for long.
+
+        What is under way at a sink finishes there or not, its position tells.
+        """
+        if not self.active:
+            return [Exit("stopped")]
+        if self.leaves_at is None:
+            self.leaves_at = now + self.settings.silence
+        return self._report(now)
 
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {

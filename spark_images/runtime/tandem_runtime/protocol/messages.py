@@ -219,6 +219,7 @@ class MergeReport(NamedTuple):
     have: int
     differing: tuple[tuple[str, int, str], ...]
     """Twins that disagreed: pair, epoch, volume of the one to be rebuilt."""
+    leaving: bool
 
 
 class MergeView(NamedTuple):
