@@ -27,7 +27,7 @@ def plans(faults: Sequence[Fault], tries: int) -> Iterator[Plan]:
     for fault in faults:
         times = max(1, tries // 2) if fault.leaves_one_node else tries
         yield Plan(TANDEM, partial(TandemPods, pairs=1), fault, times)
-        if fault is not Fault.LEAD_NODE:
+        if fault is fault.without_lead:
             stock = partial(PlainPods, launch=Launch.STOCK)
             yield Plan(Launch.STOCK.value, stock, fault, times, with_memory=fault is faults[0])
         if fault is Fault.KILL:

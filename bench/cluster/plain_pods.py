@@ -144,7 +144,7 @@ class PlainPods:
                 with nodes.frozen(victim):
                     time.sleep(FROZEN_SECONDS)
                 return began, self._works()
-            case Fault.DRAIN:
+            case Fault.DRAIN | Fault.LEAD_DRAIN:
                 with nodes.cordoned(node):
                     nodes.drain(node)
                     return began, self._back_at_work(victim)

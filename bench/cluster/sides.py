@@ -24,8 +24,14 @@ class Fault(Enum):
     KILL = "pod killed"
     FREEZE = "process frozen"
     DRAIN = "node drained"
+    LEAD_DRAIN = "node drained with the lead"
     NODE = "node lost"
     LEAD_NODE = "node lost with the lead"
+
+    @property
+    def without_lead(self) -> "Fault":
+        """The same where the node has neither the lead nor the active merge."""
+        return {Fault.LEAD_DRAIN: Fault.DRAIN, Fault.LEAD_NODE: Fault.NODE}.get(self, self)
 
     @property
     def leaves_one_node(self) -> bool:

@@ -46,10 +46,16 @@ class TandemPods:
                 return self._kill()
             case Fault.FREEZE:
                 return self._freeze()
-            case Fault.DRAIN:
-                return self._drain()
+            case Fault.DRAIN | Fault.LEAD_DRAIN:
+                return self._drain(self._node(fault))
             case Fault.NODE | Fault.LEAD_NODE:
-                return self._lose_node(with_lead=fault is Fault.LEAD_NODE)
+                return self._lose(self._node(fault))
+
+    def _node(self, fault: Fault) -> str:
+        """The worker to hit, with lead and active merge where the fault wants them."""
+        node = self._stage.replaceable_node()
+        self._pipeline.place_lead_and_merge(node, there=fault is not fault.without_lead)
+        return node
 
     def _kill(self) -> tuple[float, float]:
         victim = self._pipeline.replica(_PAIR, Role.PRIMARY)
@@ -66,17 +72,14 @@ class TandemPods:
         self.await_whole()
         return began, now()
 
-    def _drain(self) -> tuple[float, float]:
-        node = self._stage.replaceable_node()
+    def _drain(self, node: str) -> tuple[float, float]:
         with self._stage.nodes.cordoned(node):
             began = now()
             self._stage.nodes.drain(node)
             self.await_whole()
             return began, now()
 
-    def _lose_node(self, *, with_lead: bool) -> tuple[float, float]:
-        node = self._stage.replaceable_node()
-        self._pipeline.place_lead_and_merge(node, there=with_lead)
+    def _lose(self, node: str) -> tuple[float, float]:
         began = now()
         with self._stage.nodes.stopped(node):
             self.await_whole()

@@ -5,7 +5,6 @@ from dataclasses import asdict
 
 from bench.cluster.memory import Footprint
 from bench.cluster.runs import Memory, Outcome
-from bench.cluster.sides import Fault
 from bench.streaming.failover import as_data
 from bench.streaming.plain_run import Launch
 from bench.streaming.report import median, seconds, table, verdict
@@ -119,14 +118,13 @@ def _is_ours(side: str) -> bool:
 
 def _has_target(outcome: Outcome) -> bool:
     """One driver's peer is one pair; with the lead lost, another split has to lead first."""
-    return outcome.side == TANDEM and outcome.fault is not Fault.LEAD_NODE
+    return outcome.side == TANDEM and outcome.fault is outcome.fault.without_lead
 
 
 def _ratios(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Beside each plain query that met the same fault; the lead's node is a node like any other."""
-    fault = Fault.NODE if outcome.fault is Fault.LEAD_NODE else outcome.fault
     for peer in outcomes:
-        if not _is_ours(peer.side) and peer.fault is fault:
+        if not _is_ours(peer.side) and peer.fault is outcome.fault.without_lead:
             ratio, target = median(peer.case.gaps) / median(outcome.case.gaps), _SHORTER[peer.side]
             what = f"  - {ratio:.1f} times shorter than {peer.side}"
             if _has_target(outcome):

@@ -105,7 +105,7 @@ def test_every_fault_is_met_by_both_sides_and_memory_is_measured_once() -> None:
     ours = {plan.fault for plan in planned if plan.side == TANDEM}
     plain = {plan.fault for plan in planned if plan.side == PLAIN}
     assert ours == set(Fault)
-    assert plain == set(Fault) - {Fault.LEAD_NODE}
+    assert plain == set(Fault) - {Fault.LEAD_DRAIN, Fault.LEAD_NODE}
     assert [plan.side for plan in planned if plan.with_memory] == [PLAIN, TWO_PAIRS]
     assert all(plan.tries >= 1 for plan in plans(list(Fault), 1))
 
@@ -130,7 +130,11 @@ def test_targets_are_told_with_whether_they_are_reached() -> None:
 
 @pytest.mark.parametrize(
     ("side", "fault", "plain"),
-    [(TANDEM, Fault.LEAD_NODE, Fault.NODE), (TWO_PAIRS, Fault.KILL, Fault.KILL)],
+    [
+        (TANDEM, Fault.LEAD_DRAIN, Fault.DRAIN),
+        (TANDEM, Fault.LEAD_NODE, Fault.NODE),
+        (TWO_PAIRS, Fault.KILL, Fault.KILL),
+    ],
 )
 def test_who_has_no_equal_has_no_target_but_a_comparison(
     side: str, fault: Fault, plain: Fault
