@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -71,6 +72,13 @@ class Nodes:
         finally:
             self.heal()
 
+    def dropped(self) -> int:
+        """How many packets the cut has dropped so far, on all nodes."""
+        listed = (
+            self._on(node, "nft", "--json", "list", "table", "inet", _CUT) for node in self.names()
+        )
+        return sum(map(dropped_packets, listed))
+
     def heal(self) -> None:
         """Remove all cuts, also those that an earlier run left behind."""
         for node in self.names():
@@ -124,11 +132,18 @@ def process_ids(listed: str) -> list[str]:
     return [word for word in first if word.isdecimal()]
 
 
+def dropped_packets(listed: str) -> int:
+    """The sum of all counters in what `nft --json list` prints."""
+    rules = (part["rule"]["expr"] for part in json.loads(listed)["nftables"] if "rule" in part)
+    counters = (each["counter"] for rule in rules for each in rule if "counter" in each)
+    return sum(int(counter["packets"]) for counter in counters)
+
+
 def cut_rules(some: Iterable[str], others: Iterable[str]) -> str:
     """What nft reads to drop packets between two groups of addresses, replacing earlier rules."""
     there = list(product(some, others))
     both = [*there, *((b, a) for a, b in there)]
-    drops = "\n".join(f"  ip saddr {a} ip daddr {b} drop" for a, b in both)
+    drops = "\n".join(f"  ip saddr {a} ip daddr {b} counter drop" for a, b in both)
     return (
         f"table inet {_CUT}\ndelete table inet {_CUT}\n"
         f"table inet {_CUT} {{\n chain forward {{\n"

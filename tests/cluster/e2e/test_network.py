@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 from bench.streaming.feeder import now
@@ -13,7 +13,6 @@ from tests.cluster.e2e.nodes import Nodes
 from tests.cluster.e2e.pods import Pod
 from tests.cluster.e2e.recovering import primary, secondary
 from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 
 CUT_SECONDS = 30.0
 
@@ -43,11 +42,8 @@ def test_cut_connections_leave_no_trace_in_the_output(
         for sides in CUTS:
             begin = now()
             with nodes.cut(*sides(flow)):
-                until(partial(has_passed, begin + CUT_SECONDS), 2 * CUT_SECONDS, "the cut lasts")
+                time.sleep(CUT_SECONDS)  # That long it is to last, whatever happens meanwhile.
+                assert nodes.dropped() > 0, "no connection was cut"
             flow.until_whole()
             flow.goes_on()
             note(f"{sides.__name__}: gap {flow.longest_gap(begin, now()):.2f} s")
-
-
-def has_passed(moment: float) -> bool:
-    return now() >= moment
