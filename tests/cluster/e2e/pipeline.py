@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from cluster.steps import StepFailed
+from cluster.steps import ask
 from tests.cluster.e2e.judging import condition_of, missing_pods, shortcomings
 from tests.cluster.e2e.pods import Object, Pod, replicas
 from tests.cluster.e2e.space import Space
@@ -30,6 +31,8 @@ NAMED_WITHIN = 60.0
 PLACED_WITHIN = 240.0
 """Seconds until deleting them has brought lead and merge where they should be."""
 
+_TANDEM = Path(sys.executable).with_name("tandem")
+
 _ASK_STATE = f"""
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -37,13 +40,6 @@ token = Path("/{TOKEN_FILE}").read_text().strip()
 request = Request("http://127.0.0.1:{HTTP_PORT}/state")
 request.add_header("Authorization", "Bearer " + token)
 print(urlopen(request, timeout=5).read().decode())
-"""
-_KILL_SERVICE = """
-import os, pathlib, signal
-for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-    pid = int(entry.parent.name)
-    if pid != os.getpid() and b"-m\\0tandem_runtime.services." in entry.read_bytes():
-        os.kill(pid, signal.SIGKILL)
 """
 
 
@@ -147,6 +143,15 @@ class Pipeline:
         staying = (pod for pod in self.pods() if not pod.going)
         return next((pod for pod in staying if parts and pod.uid == parts.pod), None)
 
+    def tandem(self, *arguments: str) -> str:
+        """Run the `tandem` command on the pipeline's namespace; what it prints.
+
+        Raises:
+            StepFailed: it failed; the message has its error output.
+        """
+        where = ["--namespace", self.space.name]
+        return ask([_TANDEM, *arguments, *where], env=self.space.cluster.env)
+
     # --- disturbing ---------------------------------------------------------------------------
 
     def delete_now(self, *pods: Pod) -> None:
@@ -155,11 +160,9 @@ class Pipeline:
         force = ["--force", "--grace-period=0", "--wait=false"]
         self.space.kubectl("delete", "pod", *names, *force)
 
-    def kill_inside(self, pod: Pod) -> None:
-        """kill -9 of the program inside its container; returns when it has been started again."""
-        with contextlib.suppress(StepFailed):
-            # Whoever gives the command may die with the container.
-            self.space.execute(pod.name, "python", "-c", _KILL_SERVICE)
+    def kill_inside(self, target: str, pod: Pod) -> None:
+        """`tandem kill` of a target, which is that pod; returns when it has been started again."""
+        self.tandem("kill", target, "--pipeline", self.name)
         until(lambda: self._restarts(pod) > pod.restarts, 60, f"{pod.name} is started again")
 
     def _restarts(self, pod: Pod) -> int:

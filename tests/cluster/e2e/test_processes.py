@@ -23,7 +23,7 @@ def test_a_killed_process_resumes_from_its_own_volume(space: Space, note: Note) 
         pods = {pod.uid for pod in flow.pods()}
         victim = primary(flow)
         before = flow.report_of(victim)
-        recovery = flow.survives(lambda: flow.kill_inside(victim), WITHIN)
+        recovery = flow.survives(lambda: flow.kill_inside("pair-0/primary", victim), WITHIN)
         after = flow.report_of(victim)
         assert (after.volume, after.incarnation > before.incarnation) == (before.volume, True)
         assert {pod.uid for pod in flow.pods()} == pods

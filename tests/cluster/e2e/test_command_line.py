@@ -1,0 +1,47 @@
+"""`tandem status`, `freeze` and `thaw` on a cluster; `kill` has its test among processes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cluster.steps import StepFailed
+from tests.cluster.e2e.flow import Flow, flowing
+from tests.cluster.e2e.pods import Object
+from tests.cluster.e2e.recovering import secondary
+from tests.cluster.e2e.space import Space
+from tests.cluster.e2e.waiting import until
+
+from tandem.model.states import MemberState
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_a_pipeline_is_shown_frozen_and_thawed_by_command(space: Space) -> None:
+    with flowing(space) as flow:
+        shown = shown_status(flow)
+        there = {(pod.name, pod.kind, pod.pair, pod.role, pod.node) for pod in flow.pods()}
+        assert {described(member) for member in shown["members"]} == there
+        assert [pair["name"] for pair in shown["pairs"]] == ["pair-0"]
+        twin = secondary(flow).name
+        flow.tandem("freeze", "pair-0/secondary", "--pipeline", flow.name)
+        until(lambda: state_of(flow, twin) is not MemberState.RUNNING, 120, "it is missed")
+        flow.goes_on(4)
+        flow.tandem("thaw", twin, "--pipeline", flow.name)
+        flow.until_whole()
+        assert state_of(flow, twin) is MemberState.RUNNING
+        with pytest.raises(StepFailed):
+            flow.tandem("freeze", "pair-7/primary", "--pipeline", flow.name)
+
+
+def shown_status(flow: Flow) -> Object:
+    shown: Object = json.loads(flow.tandem("status", flow.name, "--output", "json"))
+    return shown
+
+
+def described(member: Object) -> tuple[str | None, ...]:
+    return tuple(member.get(field) for field in ("name", "kind", "pair", "role", "node"))
+
+
+def state_of(flow: Flow, name: str) -> MemberState:
+    members = shown_status(flow)["members"]
+    return next(MemberState(each["state"]) for each in members if each["name"] == name)
