@@ -25,7 +25,7 @@ NAMESPACE = "tandem-system"
 DEPLOYMENT = "tandem-operator"
 DEFINITION = "streampipelines.tandem.dev"
 
-_CHART = Path(__file__).parents[3] / "charts" / "tandem"
+CHART = Path(__file__).parents[3] / "charts" / "tandem"
 _PATIENCE = "180s"
 
 
@@ -37,6 +37,7 @@ class Release:
     api: Kube
     images: Mapping[str, str]
     """References of the images that the project consists of, by their short names."""
+    chart: Path = CHART
 
     # --- helm ---------------------------------------------------------------------------------
 
@@ -45,7 +46,7 @@ class Release:
         make_namespace(self.cluster, NAMESPACE)
         where = ["--namespace", NAMESPACE, "--wait", "--timeout", _PATIENCE, "--values", "-"]
         text = json.dumps({**self._values(), **(values or {})})
-        self._helm("upgrade", "--install", NAME, _CHART, *where, text=text)
+        self._helm("upgrade", "--install", NAME, self.chart, *where, text=text)
         wait = ["wait", "--for=condition=Established", f"--timeout={_PATIENCE}"]
         self.cluster.kubectl(*wait, f"customresourcedefinition/{DEFINITION}")
 

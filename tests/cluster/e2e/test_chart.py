@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from bench.streaming.feeder import now
-from tests.cluster.e2e.flow import flowing
+from tests.cluster.e2e.flow import counting, flowing
 from tests.cluster.e2e.pipeline import Pipeline
+from tests.cluster.e2e.recovering import primary, survives_deletion
 from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import Space, with_storage
+from tests.cluster.e2e.space import MakeSpace, Space, with_storage
 from tests.cluster.e2e.waiting import until
 from tests.examples.adapting import adapted
 from tests.examples.recount import RECOUNTS, Books
@@ -19,6 +22,8 @@ from tests.laptop.output import Output
 from tandem.model.states import ConditionType, Phase
 
 COLUMNS = ["NAME", "PHASE", "PAIRS", "EPOCH", "LAG", "AGE"]
+LATER_COLUMN = "LAG"
+"""One that an earlier version might not have had."""
 GONE_WITHIN = 120.0
 EXAMPLE = "counts-per-key"
 ROWS_PER_SECOND = 1000
@@ -71,15 +76,18 @@ def _is_ready(pipeline: Pipeline) -> bool:
 
 @pytest.mark.timeout(900, func_only=True)
 def test_pipelines_go_on_while_the_chart_is_upgraded_and_while_it_is_uninstalled(
-    space: Space, release: Release
+    space: Space, release: Release, tmp_path: Path
 ) -> None:
     with flowing(space) as flow:
         pods = {pod.uid for pod in flow.pods()}
         (operator,) = release.operators()
         try:
+            with_another_definition(release, tmp_path).install()
+            assert LATER_COLUMN not in shown_columns(space)
             with_another_tag(release).install({"operator": {"logLevel": "debug"}})
             (upgraded,) = release.operators()
             assert upgraded.uid != operator.uid
+            assert shown_columns(space) == COLUMNS
             flow.until_whole()
             release.uninstall()
             flow.goes_on()
@@ -88,6 +96,21 @@ def test_pipelines_go_on_while_the_chart_is_upgraded_and_while_it_is_uninstalled
         release.test()
         until_status_follows(flow.last(), flow)
         assert {pod.uid for pod in flow.pods()} == pods, "pods with rows or state were replaced"
+
+
+def with_another_definition(release: Release, directory: Path) -> Release:
+    """The chart as if it were an earlier version's, whose resource shows a column less."""
+    chart = shutil.copytree(release.chart, directory / "earlier")
+    file = chart / "files" / "streampipelines.yaml"
+    definition = yaml.safe_load(file.read_text())
+    columns = definition["spec"]["versions"][0]["additionalPrinterColumns"]
+    columns[:] = [column for column in columns if column["name"].upper() != LATER_COLUMN]
+    file.write_text(yaml.safe_dump(definition, sort_keys=False))
+    return replace(release, chart=chart)
+
+
+def shown_columns(space: Space) -> list[str]:
+    return space.kubectl("get", "stp").splitlines()[0].split()
 
 
 def with_another_tag(release: Release) -> Release:
@@ -105,6 +128,26 @@ def until_status_follows(epoch: int, pipeline: Pipeline) -> None:
         30,
         f"the status knows that epoch {epoch} is delivered",
     )
+
+
+@pytest.mark.timeout(900, func_only=True)
+def test_an_operator_for_some_namespaces_sees_to_those_alone(
+    new_space: MakeSpace, release: Release
+) -> None:
+    here, elsewhere = new_space(), new_space()
+    ignored = Pipeline(elsewhere, counting())
+    ignored.apply()
+    until(ignored.status, 60, "an operator for all namespaces sees to it")
+    ignored.delete()
+    try:
+        release.install({"watch": {"namespaces": [here.name]}})
+        until(lambda: not ignored.pods(), GONE_WITHIN, "it is gone")
+        ignored.apply()
+        with flowing(here) as flow:
+            survives_deletion(flow, primary(flow))
+        assert ignored.status() == {}
+    finally:
+        release.install()
 
 
 @pytest.mark.timeout(600, func_only=True)
