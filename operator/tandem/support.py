@@ -3,24 +3,23 @@
 from collections.abc import Iterator
 
 from tandem.model.pipeline import Pipeline
-from tandem.model.problems import Path, path_text
+from tandem.model.problems import Fault, Path, Problem
 from tandem.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
 
 _KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink: "kafka"}
 
 
-def unsupported(pipeline: Pipeline) -> list[str]:
-    """Sentences about each such thing, with the field and what to do instead."""
-    return [f"{path_text(path)}: {what}" for path, what in _unsupported(pipeline)]
-
-
-def _unsupported(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
+def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
+    """Each such thing, and what to use instead."""
     spec = pipeline.spec
     for number, stream in enumerate(spec.streams):
         if type(stream.source) in _KINDS:
-            source: Path = ("spec", "streams", number, "source", _KINDS[type(stream.source)])
-            yield source, "cannot be read yet; use files or generator"
+            yield _problem(("spec", "streams", number, "source"), stream.source, "files, generator")
     for number, sink in enumerate(spec.sinks):
         if type(sink.target) in _KINDS:
-            target: Path = ("spec", "sinks", number, _KINDS[type(sink.target)])
-            yield target, "cannot be written to yet; use files or console"
+            yield _problem(("spec", "sinks", number), sink.target, "files, console")
+
+
+def _problem(parent: Path, asked: object, instead: str) -> Problem:
+    kind = _KINDS[type(asked)]
+    return Problem(parent, kind, Fault.UNSUPPORTED, f"one of {instead}: {kind} is not there yet")

@@ -9,6 +9,7 @@ from tandem.cli.validate import check_text
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
 
+GENERATOR = "{generator: {rowsPerSecond: 1, keys: 1}}"
 PIPELINE = """\
 apiVersion: tandem.dev/v1alpha1
 kind: StreamPipeline
@@ -18,7 +19,7 @@ spec:
   - name: payments
     schema: user STRING
     key: [user]
-    source: {http: {}}
+    source: {generator: {rowsPerSecond: 1, keys: 1}}
   query: {python: {file: query.py, function: build}}
   sinks:
   - {name: out, console: {}}
@@ -52,6 +53,20 @@ def test_all_documents_of_a_file_are_checked(
     text = f"---\n{PIPELINE.replace('NAME', 'one')}---\n---\n{PIPELINE.replace('NAME', 'two')}"
     assert main(["validate", write(directory, text)]) == 0
     assert "2 pipelines" in capsys.readouterr().out
+
+
+def test_what_is_not_there_yet_is_a_problem(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(directory, PIPELINE.replace("NAME", "one").replace(GENERATOR, "{http: {}}"))
+    assert main(["validate", file, "-o", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["fault"], found["path"], found["value"]) == (
+        "Unsupported",
+        "spec.streams[0].source",
+        "http",
+    )
+    assert found["line"] == 9
 
 
 def test_a_problem_is_printed_with_line_field_value_and_remedy(

@@ -59,7 +59,7 @@ def test_what_cannot_be_read_yet_is_refused() -> None:
     world = World(streams=streams)
     world.step()
     assert world.condition(READY).reason == "Unsupported"
-    assert "spec.streams[0].source.kafka" in world.condition(READY).message
+    assert "spec.streams[0].source: 'kafka'" in world.condition(READY).message
 
 
 def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:

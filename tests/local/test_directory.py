@@ -17,12 +17,13 @@ from tandem.local.directory import (
     prepare,
 )
 from tandem.local.paths import with_absolute_paths
-from tandem.local.support import unsupported
+from tandem.local.support import unsupported_here
 from tandem.model.pipeline import parse_pipeline, status_document
-from tandem.model.problems import ABSENT
+from tandem.model.problems import ABSENT, Fault, path_text
 from tandem.model.spec import FilesSink, FilesSource, PythonQuery
 from tandem.model.states import Phase
 from tandem.model.status import Status
+from tandem.support import unsupported
 
 
 @pytest.fixture
@@ -140,9 +141,11 @@ def test_what_cannot_be_done_on_one_machine_is_told_with_its_field() -> None:
     }
     sinks = [{"name": "out", "http": {"url": "http://localhost/"}}]
     asked = pipeline(streams=[stream], sinks=sinks, suspend=True)
-    assert [sentence.partition(":")[0] for sentence in unsupported(asked)] == [
-        "spec.streams[0].source.http",
-        "spec.sinks[0].http",
-        "spec.suspend",
+    told = [*unsupported(asked), *unsupported_here(asked)]
+    assert [(path_text(each.path), each.value) for each in told] == [
+        ("spec.streams[0].source", "http"),
+        ("spec.sinks[0]", "http"),
+        ("spec.suspend", True),
     ]
-    assert unsupported(pipeline()) == []
+    assert {each.fault for each in told} == {Fault.UNSUPPORTED}
+    assert [*unsupported(pipeline()), *unsupported_here(pipeline())] == []

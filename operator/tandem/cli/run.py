@@ -14,7 +14,7 @@ from tandem.local.ending import End, Ending
 from tandem.local.find import HOME
 from tandem.local.paths import with_absolute_paths
 from tandem.local.run import Programs, Refused, run_pipeline
-from tandem.local.support import unsupported
+from tandem.local.support import unsupported_here
 from tandem.manifest_file import Unparsable, load_manifests
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.quantities import Duration, parse_duration
@@ -84,16 +84,16 @@ def load(file: Path) -> Pipeline | int:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         print(f"tandem run: cannot read {file}: {reason}", file=sys.stderr)
         return UNREADABLE
-    findings, count = check_text(str(file), text)
+    findings, count = check_text(str(file), text, unsupported_here)
     if findings:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
         for finding in findings:
-            Console(soft_wrap=True, highlight=False).print(finding.as_text())
+            console.print(finding.as_text())
         return INVALID
     pipelines = _pipelines(text)
     if len(pipelines) != 1:
         return _fail(f"{file} holds {count} pipelines; `tandem run` takes one")
-    problems = unsupported(pipelines[0])
-    return _fail("\n".join(problems)) if problems else pipelines[0]
+    return pipelines[0]
 
 
 def _pipelines(text: str) -> list[Pipeline]:

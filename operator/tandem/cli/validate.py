@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
 from tandem.query_file import check_query_file
+from tandem.support import unsupported
 
 VALID, INVALID, UNREADABLE = 0, 1, 2
 
@@ -84,10 +86,13 @@ def run(args: argparse.Namespace) -> int:
     return INVALID if findings else VALID
 
 
-def check_text(file: str, text: str) -> tuple[list[Finding], int]:
+def check_text(
+    file: str, text: str, more: Callable[[Pipeline], Iterable[Problem]] = lambda _: ()
+) -> tuple[list[Finding], int]:
     """Find all problems of a file's text, and count its documents.
 
-    Queries in Python are looked up beside the file.
+    Queries in Python are looked up beside the file. `more` finds what else is wrong with a pipeline
+    for whoever asks.
     """
     loaded = load_manifests(text)
     if isinstance(loaded, Unparsable):
@@ -98,19 +103,24 @@ def check_text(file: str, text: str) -> tuple[list[Finding], int]:
     findings: list[Finding] = []
     names: set[tuple[str, str]] = set()
     for manifest in loaded:
-        problems = _problems(manifest, Path(file).parent, names)
+        problems = _problems(manifest, Path(file).parent, names, more)
         findings += [
             Finding(file, manifest.position(problem.path), problem) for problem in problems
         ]
     return sorted(findings, key=lambda finding: finding.position), len(loaded)
 
 
-def _problems(manifest: Manifest, directory: Path, names: set[tuple[str, str]]) -> list[Problem]:
+def _problems(
+    manifest: Manifest,
+    directory: Path,
+    names: set[tuple[str, str]],
+    more: Callable[[Pipeline], Iterable[Problem]],
+) -> list[Problem]:
     problems = list(manifest.problems)
     parsed = parse_pipeline(manifest.data)
     if isinstance(parsed, Refusal):
         return problems + list(parsed.problems)
-    problems += check_query_file(parsed, directory)
+    problems += [*unsupported(parsed), *check_query_file(parsed, directory), *more(parsed)]
     return problems + _repeated_name(parsed, names)
 
 

@@ -1,8 +1,10 @@
 """Whether a resource can be run."""
 
+from collections.abc import Sequence
+
 from tandem.kube.kinds import Object
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
-from tandem.model.problems import path_text, value_text
+from tandem.model.problems import Problem, path_text, value_text
 from tandem.policy.snapshot import Complaint
 from tandem.support import unsupported
 
@@ -14,15 +16,15 @@ def judge(resource: Object) -> Pipeline | Complaint:
     """The pipeline that a resource describes, or what is wrong with it, field by field."""
     parsed = parse_pipeline(resource)
     if isinstance(parsed, Refusal):
-        said = [
-            f"{path_text(problem.path)}: {value_text(problem.value)} → {problem.expected}"
-            for problem in parsed.problems
-        ]
-        return Complaint("InvalidSpec", _listed(said))
-    missing = unsupported(parsed)
+        return Complaint("InvalidSpec", _listed(parsed.problems))
+    missing = tuple(unsupported(parsed))
     return Complaint("Unsupported", _listed(missing)) if missing else parsed
 
 
-def _listed(sentences: list[str]) -> str:
+def _listed(problems: Sequence[Problem]) -> str:
+    sentences = [
+        f"{path_text(problem.path)}: {value_text(problem.value)} → {problem.expected}"
+        for problem in problems
+    ]
     more = len(sentences) - MOST_PROBLEMS
     return "; ".join(sentences[:MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")

@@ -1,12 +1,13 @@
 """What a manifest may ask for that cannot be done on one machine."""
 
-from tandem import support
+from collections.abc import Iterator
+
 from tandem.model.pipeline import Pipeline
+from tandem.model.problems import Fault, Problem
 
 
-def unsupported(pipeline: Pipeline) -> list[str]:
-    """Sentences about each such thing, with the field and what to do instead."""
-    found = support.unsupported(pipeline)
+def unsupported_here(pipeline: Pipeline) -> Iterator[Problem]:
+    """Each such thing that a cluster could do, and what to do instead."""
     if pipeline.spec.suspend:
-        found.append("spec.suspend: cannot be done on one machine; stop `tandem run` instead")
-    return found
+        instead = "false on one machine: stop `tandem run` instead, it goes on where it was"
+        yield Problem(("spec", "suspend"), True, Fault.UNSUPPORTED, instead)

@@ -39,6 +39,7 @@ class Fault(StrEnum):
     MISMATCH = "Mismatch"
     RESERVED = "Reserved"
     SYNTAX = "Syntax"
+    UNSUPPORTED = "Unsupported"
 
 
 @dataclass(frozen=True, slots=True)
