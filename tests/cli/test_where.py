@@ -152,6 +152,21 @@ def test_what_runs_here_is_meant_first(
     assert capsys.readouterr().out.startswith(".tandem/here")
 
 
+def test_what_rests_here_is_meant_where_the_cluster_has_no_such_pipeline(
+    stage: Stage,
+    running: ExitStack,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running.close()
+    assert main(["status", "here"]) == 0
+    assert capsys.readouterr().out.startswith(".tandem/here")
+    assert main(["status", "here", "-n", "shop"]) == 1
+    forbid(stage, Unreachable("refused"), STREAM_PIPELINE, monkeypatch)
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.startswith(".tandem/here")
+
+
 @pytest.mark.usefixtures("no_cluster")
 def test_without_a_cluster_what_rests_here_is_meant(
     running: ExitStack, capsys: pytest.CaptureFixture[str]

@@ -5,10 +5,11 @@ import pytest
 from tests.local.pipelines import pipeline
 
 from tandem.local.directory import Directory, locked, prepare
-from tandem.local.find import NotFound, directory_of, name_of, signal_member
+from tandem.local.find import directory_of, name_of, signal_member
 from tandem.local.roll import Entry, Roll, from_json, to_json
 from tandem.model.states import PairState
 from tandem.model.status import PairStatus, Status
+from tandem.targets import Missing
 
 STATUS = Status(
     pairs=(
@@ -29,16 +30,16 @@ def make(home: Path, name: str) -> Directory:
 
 
 def test_the_only_pipeline_needs_no_name(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(Missing):
         directory_of(None, None, tmp_path)
     first = make(tmp_path, "first")
     assert directory_of(None, None, tmp_path) == first
     second = make(tmp_path, "second")
-    with pytest.raises(NotFound, match="first, second"):
+    with pytest.raises(Missing, match="first, second"):
         directory_of(None, None, tmp_path)
     assert directory_of("second", None, tmp_path) == second
     assert directory_of(None, str(tmp_path / "first"), tmp_path) == first
-    with pytest.raises(NotFound):
+    with pytest.raises(Missing):
         directory_of("third", None, tmp_path)
 
 
@@ -58,16 +59,16 @@ def test_targets_are_roles_or_names(target: str, name: str) -> None:
 
 @pytest.mark.parametrize("target", ["pair-1/primary", "pair-0/third", "pair-9/primary", "x", ""])
 def test_a_target_that_nobody_is(target: str) -> None:
-    with pytest.raises(NotFound, match="pair-0/primary"):
+    with pytest.raises(Missing, match="pair-0/primary"):
         name_of(target, STATUS, ROLL)
 
 
 def test_a_number_that_another_process_has_by_now_is_not_signalled(tmp_path: Path) -> None:
     directory = make(tmp_path, "state")
-    with pytest.raises(NotFound):
+    with pytest.raises(Missing):
         signal_member(directory, "split-0", signal.SIGKILL)
     directory.members.write_text(to_json(Roll({"split-0": Entry("v", 1)})))
-    with pytest.raises(NotFound, match="does not run"):
+    with pytest.raises(Missing, match="does not run"):
         signal_member(directory, "split-0", signal.SIGKILL)
 
 

@@ -16,7 +16,7 @@ from tandem.kube.kinds import Object
 from tandem.kube.shell import Ran
 from tandem.model.names import POD_UID_VARIABLE
 from tandem.remote.commands import SIGNAL_PROGRAM, signal_pod
-from tandem.remote.pipelines import Missing
+from tandem.targets import Missing
 
 SLEEPER = "import sys, time; print('up', flush=True); time.sleep(600)"
 

@@ -15,7 +15,8 @@ from tandem.model.states import MemberKind, MemberState, PairState, Role
 from tandem.model.status import Member
 from tandem.remote.look import Look, look_at
 from tandem.remote.members import state_of
-from tandem.remote.pipelines import Missing, find_pipeline
+from tandem.remote.pipelines import find_pipeline
+from tandem.targets import Missing
 
 
 def look(stage: Stage) -> Look:

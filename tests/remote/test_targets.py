@@ -3,8 +3,8 @@ from tests.remote.stage import Stage
 
 from tandem.kube.objects import name_of
 from tandem.model.names import ROLE_LABEL
-from tandem.remote.pipelines import Missing
 from tandem.remote.targets import find_target, short_names
+from tandem.targets import Missing
 
 
 def test_pods_are_called_by_kind_and_order_replicas_by_role() -> None:

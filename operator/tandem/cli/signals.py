@@ -66,7 +66,8 @@ class SignalCommand:
         pod = find_target(target, cast.pods, cast.lead.name if cast.lead is not None else None)
         processes = signal_pod(access.shell, pod, self.number)
         numbers = ", ".join(map(str, processes))
-        return f"{pod.name} on {pod.node} (processes {numbers} in the pod)"
+        where = f"{cast.key} on {access.context}"
+        return f"{pod.name} of {where} (processes {numbers} in the pod, on node {pod.node})"
 
 
 KILL = SignalCommand("kill", signal.SIGKILL, "kill a member as by kill -9", "killed")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from tandem.kube.kinds import Object
 from tandem.kube.port import KubeError, Refused, Unreachable
 from tandem.local.directory import Directory, is_supervised
-from tandem.local.find import HOME, NotFound, directory_of
-from tandem.remote.pipelines import Missing, find_pipeline
+from tandem.local.find import HOME, directory_of
+from tandem.remote.pipelines import find_pipeline
+from tandem.targets import Missing
 
 if TYPE_CHECKING:
     from tandem.kube.user import Access
@@ -40,7 +41,8 @@ def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Direc
     """The pipeline that is meant.
 
     `--dir` means this machine; `--namespace` and `--context` mean a cluster. Without them it is a
-    pipeline that runs below `home`, else one of the current kubeconfig, else one that rests here.
+    pipeline that runs below `home`, else one of the current kubeconfig, else one that rests here,
+    also if the cluster does not answer.
 
     Raises:
         Nowhere: there is no such pipeline, or no such cluster.
@@ -54,7 +56,12 @@ def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Direc
         access = _access(args)
         if access is None:
             return directory_of(name, None, home)
-        return Remote(access, find_pipeline(access.kube, access.namespace, name))
+        try:
+            return Remote(access, find_pipeline(access.kube, access.namespace, name))
+        except (Missing, KubeError):
+            if on_cluster or not any(_directories(name, home)):
+                raise
+            return directory_of(name, None, home)
 
 
 @contextmanager
@@ -66,7 +73,7 @@ def complaints() -> Iterator[None]:
     """
     try:
         yield
-    except (NotFound, Missing) as missing:
+    except Missing as missing:
         raise Nowhere(str(missing)) from None
     except Unreachable as silence:
         raise Nowhere(f"the cluster does not answer: {silence}") from None
@@ -78,8 +85,12 @@ def complaints() -> Iterator[None]:
 
 def _runs_here(name: str | None, home: Path) -> bool:
     """Whether a pipeline of this name, or any, runs below a directory."""
-    found = home.glob(f"{name or '*'}/pipeline.json")
-    return any(is_supervised(Directory(file.parent)) for file in found)
+    return any(map(is_supervised, _directories(name, home)))
+
+
+def _directories(name: str | None, home: Path) -> Iterator[Directory]:
+    """Where pipelines of this name, or all, run or rest below a directory."""
+    return (Directory(file.parent) for file in home.glob(f"{name or '*'}/pipeline.json"))
 
 
 def _access(args: argparse.Namespace) -> "Access | None":

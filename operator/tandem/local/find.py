@@ -9,22 +9,17 @@ from tandem.local.processes import is_marked, mark_of
 from tandem.local.roll import Roll, from_json
 from tandem.model.states import Role
 from tandem.model.status import Status
+from tandem.targets import LEAD, Missing, nobody
 
 HOME = Path(".tandem")
 """Where pipelines live unless told otherwise, by name."""
-
-LEAD = "lead"
-
-
-class NotFound(Exception):
-    """There is no such pipeline or member; the message says which there are."""
 
 
 def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> Directory:
     """The directory that was named, or the only one there is.
 
     Raises:
-        NotFound: there is none, or there are several.
+        Missing: there is none, or there are several.
     """
     if directory is not None:
         return _existing(Path(directory))
@@ -34,29 +29,29 @@ def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> 
     if len(known) == 1:
         return Directory(known[0])
     if not known:
-        raise NotFound(f"no pipeline in {home}; name its directory with --dir")
+        raise Missing(f"no pipeline in {home}; name its directory with --dir")
     names = ", ".join(path.name for path in known)
-    raise NotFound(f"there are several pipelines in {home}: {names}; say which with --dir")
+    raise Missing(f"there are several in {home}: {names}; name one of them")
 
 
 def _existing(path: Path) -> Directory:
     if Directory(path).pipeline.exists():
         return Directory(path)
-    raise NotFound(f"no pipeline in {path}")
+    raise Missing(f"no pipeline in {path}")
 
 
 def signal_member(directory: Directory, target: str, number: int) -> tuple[str, int]:
     """Send a signal to a member's whole process group; its name and process.
 
     Raises:
-        NotFound: nobody is that, or it does not run at the moment.
+        Missing: nobody is that, or it does not run at the moment.
     """
     roll = _roll(directory)
     name = name_of(target, read_status(directory) or Status(), roll)
     pid = roll.entry(name).pid
     # The record may be old, and its number another process's by now.
     if pid is None or not is_marked(pid, mark_of(directory.uid(), directory.path)):
-        raise NotFound(f"{name} does not run at the moment")
+        raise Missing(f"{name} does not run at the moment")
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)
     return name, pid
@@ -66,7 +61,7 @@ def name_of(target: str, status: Status, roll: Roll) -> str:
     """The member that a target means: its name, `PAIR/primary`, `PAIR/secondary` or `lead`.
 
     Raises:
-        NotFound: nobody is that.
+        Missing: nobody is that.
     """
     pair_name, slash, role = target.partition("/")
     if target == LEAD:
@@ -79,8 +74,7 @@ def name_of(target: str, status: Status, roll: Roll) -> str:
         found = target if target in roll.entries else None
     if found is None:
         pairs = [f"{pair.name}/{role}" for pair in status.pairs for role in Role]
-        known = ", ".join([LEAD, *pairs, *roll.entries])
-        raise NotFound(f"nobody is {target} at the moment; targets are {known}")
+        raise nobody(target, [LEAD, *pairs, *roll.entries])
     return found
 
 
@@ -88,4 +82,4 @@ def _roll(directory: Directory) -> Roll:
     try:
         return from_json(directory.members.read_text())
     except (OSError, ValueError):
-        raise NotFound(f"nothing has run in {directory.path} yet") from None
+        raise Missing(f"nothing has run in {directory.path} yet") from None

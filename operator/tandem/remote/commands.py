@@ -10,7 +10,7 @@ from tandem.kube.port import KubeError
 from tandem.kube.shell import Shell
 from tandem.model.names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
 from tandem.policy.reports import LeadReport, read_report
-from tandem.remote.pipelines import Missing
+from tandem.targets import Missing
 
 SIGNAL_PROGRAM = """\
 import contextlib, os, sys

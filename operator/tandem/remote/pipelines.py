@@ -4,10 +4,7 @@ from tandem.kube.kinds import STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, NotFound
 from tandem.model.problems import suggestion
-
-
-class Missing(Exception):
-    """There is no such pipeline or member; the message says which there are."""
+from tandem.targets import Missing
 
 
 def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
@@ -29,6 +26,6 @@ def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
     if not there:
         raise Missing(f"no pipeline in namespace {namespace}; name another with --namespace")
     if name is None:
-        raise Missing(f"there are several pipelines in namespace {namespace}: {names}; say which")
+        raise Missing(f"there are several in namespace {namespace}: {names}; name one of them")
     near = suggestion(name, there)
     raise Missing(f"no pipeline {name} in namespace {namespace}{near} (there are: {names})")

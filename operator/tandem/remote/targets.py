@@ -5,11 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from tandem.control.pods import Pod
 from tandem.kube.objects import labels_of
 from tandem.model.names import ROLE_LABEL
-from tandem.model.problems import suggestion
 from tandem.model.states import MemberKind, Role
-from tandem.remote.pipelines import Missing
-
-LEAD = "lead"
+from tandem.targets import LEAD, nobody
 
 _ORDER = {kind: number for number, kind in enumerate(MemberKind)}
 
@@ -60,9 +57,7 @@ def find_target(target: str, pods: Sequence[Pod], lead: str | None) -> Pod:
         known[LEAD] = by_name[lead]
     found = known.get(target) or by_name.get(target)
     if found is None:
-        near = suggestion(target, [*known, *by_name])
-        listed = ", ".join([*known, *by_name])
-        raise Missing(f"nobody is {target} at the moment{near} (targets are: {listed})")
+        raise nobody(target, [*known, *by_name])
     return found
 
 
