@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -75,23 +75,21 @@ def stage(*, leave: bool) -> Iterator[Stage]:
     """
     cluster = Cluster.here()
     new_cluster = not cluster.runs()
-    cluster.up()
-    base = base_image(cluster.engine)
-    images = references("localhost", tag(base))
-    build_images(cluster.engine, base, images)
-    cluster.load(images.values())
-    api = connect(str(cluster.kubeconfig))
-    made = Stage(Release(cluster, api, images), Nodes(cluster, api))
-    made.nodes.heal()
-    new_release = not made.release.operators()
-    made.release.install()
-    try:
-        yield made
-    finally:
+    with ExitStack() as removals:
         if new_cluster and not leave:
-            cluster.down()
-        elif new_release and not leave:
-            made.release.uninstall()
+            removals.callback(cluster.down)
+        cluster.up()
+        base = base_image(cluster.engine)
+        images = references("localhost", tag(base))
+        build_images(cluster.engine, base, images)
+        cluster.load(images.values())
+        api = connect(str(cluster.kubeconfig))
+        made = Stage(Release(cluster, api, images), Nodes(cluster, api))
+        made.nodes.heal()
+        if not (new_cluster or leave or made.release.operators()):
+            removals.callback(made.release.uninstall)
+        made.release.install()
+        yield made
 
 
 def with_shared_directory(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,14 +93,14 @@ def build_images(
 
 def _secrets(scratch: Path) -> dict[str, Path]:
     """Let builds use the package index of this machine, and trust whom it trusts."""
-    lines = ["[global]", f"cert = {_CERTIFICATES}"]
+    trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile
+    lines = ["[global]", *([f"cert = {_CERTIFICATES}"] if trusted else [])]
     for setting in _PIP_SETTINGS:
         value = os.environ.get(f"PIP_{setting.upper().replace('-', '_')}")
         lines += [f"{setting} = {value}"] if value else []
     settings = scratch / "pip.conf"
     settings.write_text("\n".join(lines) + "\n")
-    trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile or ""
-    return {"pip": settings, "ca": Path(trusted)} if trusted else {}
+    return {"pip": settings, **({"ca": Path(trusted)} if trusted else {})}
 
 
 def _options() -> argparse.Namespace:
