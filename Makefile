@@ -98,7 +98,7 @@ simulate: $(SET_UP) ## 2,000 simulated schedules of failures
 	@$(BIN)/tandem simulate --schedules 2000 --seed 1
 
 .PHONY: test
-test: ## Everything above; what CI runs
+test: ## All tests: lint to laptop, smoke, simulate; what CI runs
 	@$(MAKE) setup
 	@$(MAKE) lint
 	@$(MAKE) types
@@ -171,4 +171,4 @@ lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
 clean: ## Remove what the other targets made
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find operator spark_images tests -name __pycache__ -prune -exec rm -rf {} +
-	@rm -rf operator/*.egg-info spark_images/runtime/*.egg-info *.egg-info
+	@rm -rf spark_images/runtime/tandem_runtime/spark/jars operator/*.egg-info spark_images/runtime/*.egg-info *.egg-info

@@ -110,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", help="file that names the cluster; the own one without it")
     parser.add_argument("--port", type=int, default=8080, help="port of /metrics and /healthz")
     parser.add_argument("--workers", type=int, default=4, help="pipelines that are seen to at once")
-    parser.add_argument("--log-level", default="info", help="what is logged: debug, info, warning")
+    parser.add_argument(
+        "--log-level", default="info", choices=["debug", "info", "warning", "error"]
+    )
     parser.add_argument(
         "--own-namespace",
         default=environment.get(NAMESPACE_VARIABLE, "default"),

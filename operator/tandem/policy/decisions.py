@@ -40,7 +40,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End a process that hangs; what it has on its volume stays."""
+    """End a process that hangs. Its volume stays for its next start; that of a pod goes with it."""
 
     name: str
     reason: str

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tandem.routing.errors import InvalidSettingError
 from tandem.routing.keys import Batch, hash_keys
-from tandem.routing.ring import BUCKETS, BucketArray, OwnerArray, Ring, bucket_of
+from tandem.routing.ring import BucketArray, OwnerArray, Ring, bucket_of
 from tandem.routing.xxh64 import U64Array
 
 NOMINAL_VNODES = 512
@@ -151,11 +151,6 @@ class Share:
         held |= np.isin(hashes, self.hot_hashes)
         held &= ~np.isin(hashes, self.foreign_hashes)
         return held
-
-    @property
-    def bucket_share(self) -> float:
-        """The part of all buckets that is in the share."""
-        return float(np.count_nonzero(self.buckets)) / BUCKETS
 
 
 class _HotIndex:

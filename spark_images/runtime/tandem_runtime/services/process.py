@@ -149,7 +149,7 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     arguments = _arguments(kind, add)
     habitat = habitat_of(kind, arguments)
     logging.basicConfig(
-        level=os.environ.get("TANDEM_LOG", "INFO"),
+        level=logging.INFO,
         format=f"%(asctime)s {habitat.name} %(levelname)s %(name)s: %(message)s",
     )
     try:
