@@ -122,6 +122,41 @@ def test_what_was_erased_meanwhile_is_not_sent_and_harms_nothing(
     assert station.next()[1] == TakeLead(2)
 
 
+class Unheard(Exception):
+    """Nothing in the product catches this by name."""
+
+
+def _unreadable() -> Iterator[Part]:
+    yield Part(0, None, b"half")
+    raise Unheard
+
+
+def test_whatever_a_message_raises_is_told_and_ends_nothing(
+    post: Post, station: Station, caplog: pytest.LogCaptureFixture
+) -> None:
+    post.send("merge.b", Parcel(Answer("pair-0", 4, 99), _unreadable))
+    post.send("merge.b", Parcel(TakeLead(1)))
+    assert station.next()[1] == TakeLead(1)
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [Unheard]
+
+
+def test_a_directory_that_fails_once_does_not_end_the_way_to_a_peer(
+    post: Post, station: Station, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([Unheard()])
+    healthy = known.address_of
+
+    def address_of(volume: str) -> tuple[str, int] | None:
+        for failure in failures:
+            raise failure
+        return healthy(volume)
+
+    monkeypatch.setattr(known, "address_of", address_of)
+    for number in (1, 2):
+        post.send("merge.b", Parcel(TakeLead(number)))
+    assert station.next()[1] == TakeLead(2)
+
+
 def test_a_peer_that_moved_is_found_again(
     post: Post, station: Station, known: Known, tmp_path: Path
 ) -> None:

@@ -227,16 +227,25 @@ class _Line:
     def _run(self) -> None:
         while (parcel := self._next()) is not None:
             try:
-                self._transmit(parcel)
-            except FileNotFoundError:
-                # What was to be sent has been erased: nobody needs it any more.
-                self._disconnect()
-            except (pa.ArrowException, OSError) as problem:
-                _log.debug("%s cannot be reached: %s", self._to, problem)
-                self._learn(problem)
+                self._try(parcel)
+            except Exception:
+                # Without its thread this way would stay known, and its peer unreachable for ever.
+                _log.exception("%s is not sent to %s", type(parcel.message).__name__, self._to)
                 self._disconnect()
                 self._pause()
         self._disconnect()
+
+    def _try(self, parcel: Parcel) -> None:
+        try:
+            self._transmit(parcel)
+        except FileNotFoundError:
+            # What was to be sent has been erased: nobody needs it any more.
+            self._disconnect()
+        except (pa.ArrowException, OSError) as problem:
+            _log.debug("%s cannot be reached: %s", self._to, problem)
+            self._learn(problem)
+            self._disconnect()
+            self._pause()
 
     def _next(self) -> Parcel | None:
         """What is to be sent next; None when this way is over."""
@@ -279,7 +288,8 @@ class _Line:
             if closing is not None:
                 try:
                     closing.close()
-                except (pa.ArrowException, OSError) as problem:
+                except Exception as problem:
+                    # It is given up anyway, and closing is all that is left to do with it.
                     _log.debug("closing the way to %s: %s", self._to, problem)
 
     def _pause(self) -> None:
