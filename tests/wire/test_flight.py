@@ -3,7 +3,8 @@ import os
 import queue
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,14 +111,15 @@ def test_a_tree_arrives_on_the_disk(post: Post, station: Station, tmp_path: Path
         assert (copy / name).read_bytes() == (tree / name).read_bytes()
 
 
+def _erased() -> Iterator[Part]:
+    yield Part(0, None, b"half")
+    raise FileNotFoundError
+
+
 def test_what_was_erased_meanwhile_is_not_sent_and_harms_nothing(
     post: Post, station: Station
 ) -> None:
-    def parts() -> Iterator[Part]:
-        yield Part(0, None, b"half")
-        raise FileNotFoundError
-
-    post.send("merge.b", Parcel(CopyChunk(LaneId("s", 1), (1, 1), (1, 1), 0, 1), parts))
+    post.send("merge.b", Parcel(CopyChunk(LaneId("s", 1), (1, 1), (1, 1), 0, 1), _erased))
     post.send("merge.b", Parcel(TakeLead(2)))
     assert station.next()[1] == TakeLead(2)
 
@@ -240,6 +242,25 @@ def test_an_unknown_peer_costs_a_bounded_queue(post: Post, station: Station) -> 
     assert len(line._queue) <= QUEUED
     post.send("merge.b", Parcel(TakeLead(1)))
     assert station.next()[1] == TakeLead(1)
+
+
+def test_what_is_dropped_from_a_queue_is_over(post: Post) -> None:  # [12]
+    over: list[int] = []
+    for number in range(3 * QUEUED):
+        post.send("nobody", Parcel(TakeLead(number), over=partial(over.append, number)))
+    post.drain(LIMIT)
+    assert sorted(over) == list(range(3 * QUEUED))
+
+
+@pytest.mark.parametrize("parts", [None, _unreadable, _erased])
+def test_what_was_sent_or_cannot_be_read_is_over(
+    post: Post, parts: Callable[[], Iterator[Part]] | None
+) -> None:
+    over: list[int] = []
+    post.send("merge.b", Parcel(Answer("pair-0", 4, 99), parts, partial(over.append, 1)))
+    post.send("merge.b", Parcel(TakeLead(1), over=partial(over.append, 2)))
+    post.drain(LIMIT)
+    assert over == [1, 2]
 
 
 @pytest.mark.parametrize("headers", [[], [(b"tandem-token", b"wrong")]])

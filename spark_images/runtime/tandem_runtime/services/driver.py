@@ -12,6 +12,7 @@ import queue
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -212,14 +213,12 @@ class Driver:
         kept = [self._volume.buffer(("outbox", epoch)) for epoch, _, __ in message.outbox]
 
         def parts() -> Iterator[Part]:
-            try:
-                yield from tree_parts(0, tree)
-                for index, value in enumerate([*kept, *(b"" for _ in message.older)], start=1):
-                    yield Part(index, None, value)
-            finally:
-                shutil.rmtree(tree, ignore_errors=True)
+            yield from tree_parts(0, tree)
+            for index, value in enumerate([*kept, *(b"" for _ in message.older)], start=1):
+                yield Part(index, None, value)
 
-        self._post.send(effect.to, Parcel(message, parts))
+        over = partial(shutil.rmtree, tree, ignore_errors=True)
+        self._post.send(effect.to, Parcel(message, parts, over))
 
     def _link(self, message: StateCopied, tree: Path) -> None:
         tree.parent.mkdir(exist_ok=True)

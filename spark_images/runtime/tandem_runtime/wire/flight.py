@@ -64,6 +64,9 @@ class Parcel(NamedTuple):
 
     message: object
     parts: Callable[[], Iterator[Part]] | None = None
+    over: Callable[[], None] = lambda: None
+    """Called once, from any thread, when it was sent or will not be: what was kept for it alone can
+    go. Raises nothing."""
 
 
 class Directory(Protocol):
@@ -201,7 +204,7 @@ class _Line:
         self._options = flight.FlightCallOptions(headers=[(_HEADER.encode(), token.encode())])
         self._directory = directory
         self._give_up = give_up
-        self._queue: deque[Parcel] = deque(maxlen=QUEUED)
+        self._queue: deque[Parcel] = deque()
         self._ready = threading.Condition()
         self._ended = False
         self._client: Any = None
@@ -218,6 +221,14 @@ class _Line:
         with self._ready:
             self._queue.append(parcel)
             self._ready.notify()
+        self._drop_beyond(QUEUED)
+
+    def _drop_beyond(self, most: int) -> None:
+        """Let newer messages replace the oldest."""
+        with self._ready:
+            dropped = [self._queue.popleft() for _ in range(len(self._queue) - most)]
+        for parcel in dropped:
+            parcel.over()
 
     def end(self) -> None:
         with self._ready:
@@ -246,6 +257,8 @@ class _Line:
             self._learn(problem)
             self._disconnect()
             self._pause()
+        finally:
+            parcel.over()
 
     def _next(self) -> Parcel | None:
         """What is to be sent next; None when this way is over."""
@@ -293,11 +306,10 @@ class _Line:
                     _log.debug("closing the way to %s: %s", self._to, problem)
 
     def _pause(self) -> None:
-        """Wait before the next try; meanwhile newer messages replace the oldest."""
+        """Wait before the next try; what has piled up for long is not worth sending then."""
         with self._ready:
             self._ready.wait_for(lambda: self._ended, RETRY_SECONDS)
-            while len(self._queue) > QUEUED // 4:
-                self._queue.popleft()
+        self._drop_beyond(QUEUED // 4)
 
 
 def _client(host: str, port: int) -> Any:
