@@ -1,5 +1,7 @@
 """What a driver does with copies of state when something goes wrong. Spark itself is not needed."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,22 @@ from tests.services.test_node import SETTINGS, Around, Scripted, Sent
 from tandem_runtime.protocol.effects import Effect, Ship
 from tandem_runtime.protocol.messages import StateCopied, TakeLead
 from tandem_runtime.services import driver as module
-from tandem_runtime.services.driver import EMPTY, Driver
+from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
 from tandem_runtime.services.node import Node
 from tandem_runtime.volume.volume import Volume
 
 JOINER = "pair-0-b.1"
 BEGINNING = StateCopied("pair-0", 0, None, None, (), ())
+
+
+def commit(checkpoint: Path, *epochs: int) -> None:
+    """What Spark leaves of a query without state; batch n is of epoch n + 1."""
+    for epoch in epochs:
+        for log in ("offsets", "commits"):
+            file = checkpoint / log / str(epoch - 1)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f'v1\n{{"batchWatermarkMs":0}}\n{{"epoch":{epoch}}}')
+    (checkpoint / "metadata").write_text("{}")
 
 
 class NoSpark:
@@ -73,6 +85,54 @@ def test_the_tree_of_a_copy_goes_when_its_parcel_is_over_read_or_not(replica: Re
     assert len(replica.trees("outgoing")) == 1
     parcel.over()
     assert replica.trees("outgoing") == []  # [12]
+
+
+def test_a_joiner_that_asks_on_is_sent_one_copy_at_a_time(replica: Replica) -> None:  # [12]
+    for _ in range(5):
+        replica.ships()
+    replica.ships(to="another joiner")
+    assert [to for to, _ in replica.sent.parcels] == [JOINER, "another joiner"]
+    assert len(replica.trees("outgoing")) == 2
+
+
+def test_a_copy_that_went_astray_is_made_anew_when_it_is_asked_for(replica: Replica) -> None:
+    replica.ships()
+    replica.sent.parcels.pop()[1].over()
+    replica.ships()  # [11]
+    ((_, again),) = replica.sent.parcels
+    assert again.parts is not None
+    assert [part.name for part in again.parts()] == [EMPTY]
+
+
+def test_a_state_that_is_not_there_any_more_is_not_sent(replica: Replica) -> None:
+    commit(checkpoint_of(replica.volume), 2, 3)
+    replica.ships(BEGINNING._replace(epoch=9))
+    assert replica.sent.parcels == []
+    assert replica.trees("outgoing") == []
+    replica.ships(BEGINNING._replace(epoch=3))
+    ((_, parcel),) = replica.sent.parcels
+    assert parcel.message == BEGINNING._replace(epoch=3)
+
+
+def test_a_full_disk_costs_the_joiner_a_copy_and_nobody_else_anything(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(checkpoint_of(replica.volume), 2, 3)
+    link, room = os.link, [2]
+
+    def link_while_there_is_room(source: Path, target: Path) -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, "no space left")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_while_there_is_room)
+    replica.ships(BEGINNING._replace(epoch=3))
+    assert replica.sent.parcels == []
+    assert replica.trees("outgoing") == []
+    room[0] = 1000
+    replica.ships(BEGINNING._replace(epoch=3))
+    assert len(replica.sent.parcels) == 1
 
 
 def test_other_messages_are_shipped_as_by_any_process(replica: Replica) -> None:

@@ -77,6 +77,8 @@ class Driver:
         """Why Spark is of no use, if it failed."""
         self._opened = False
         self._copies = itertools.count()
+        self._copying_to: set[str] = set()
+        """Joiners whose copy is queued or on its way."""
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.booted = threading.Event()
         self.settled = threading.Event()
@@ -202,23 +204,37 @@ class Driver:
         return True
 
     def _ship_state(self, effect: Ship) -> None:
-        """Hard-link the tree as it stands now; its files are read when their turn comes."""
+        """Hard-link the tree as it stands now; its files are read when their turn comes.
+
+        A joiner asks until it has a state, so one whose copy is on its way is not sent another
+        [12]. When that copy is over, arrived or not, the next ask counts again [11].
+        """
+        if effect.to in self._copying_to:
+            return
         message = cast("StateCopied", effect.message)
         tree = self._volume.directory / "outgoing" / str(next(self._copies))
         try:
             self._link(message, tree)
-        except IncompleteCheckpoint as problem:
+            kept = [self._volume.buffer(("outbox", epoch)) for epoch, _, __ in message.outbox]
+        except (IncompleteCheckpoint, OSError) as problem:
+            # Also where the disk is full: what a joiner needs does not end who has the state.
             _log.warning("no copy for %s, which will ask again: %s", effect.to, problem)
+            shutil.rmtree(tree, ignore_errors=True)
             return
-        kept = [self._volume.buffer(("outbox", epoch)) for epoch, _, __ in message.outbox]
 
         def parts() -> Iterator[Part]:
             yield from tree_parts(0, tree)
             for index, value in enumerate([*kept, *(b"" for _ in message.older)], start=1):
                 yield Part(index, None, value)
 
-        over = partial(shutil.rmtree, tree, ignore_errors=True)
+        self._copying_to.add(effect.to)
+        over = partial(self._copy_over, effect.to, tree)
         self._post.send(effect.to, Parcel(message, parts, over))
+
+    def _copy_over(self, joiner: str, tree: Path) -> None:
+        """A copy was sent, or will not be; only then may another tree be linked for its joiner."""
+        shutil.rmtree(tree, ignore_errors=True)
+        self._copying_to.discard(joiner)
 
     def _link(self, message: StateCopied, tree: Path) -> None:
         tree.parent.mkdir(exist_ok=True)
