@@ -2,21 +2,28 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from tests.services.test_node import SETTINGS, Around, Scripted, Sent
+from tests.services.test_node import SETTINGS, Around, Sent
 
-from tandem_runtime.protocol.effects import Effect, Ship
+from tandem_runtime.protocol.data import Peer
+from tandem_runtime.protocol.effects import Effect, Install, Ship
 from tandem_runtime.protocol.messages import StateCopied, TakeLead
+from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services import driver as module
+from tandem_runtime.services.codes import EXIT_FAILED
 from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
-from tandem_runtime.services.node import Node
+from tandem_runtime.services.node import INBOX_MESSAGES, Node
+from tandem_runtime.spark.checkpoint import committed_epochs
 from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.frames import Assembly, message_frame, part_frame, tree_parts
 
 JOINER = "pair-0-b.1"
+TWIN = Peer("pair-0-b.0", 1)
 BEGINNING = StateCopied("pair-0", 0, None, None, (), ())
 
 
@@ -38,13 +45,13 @@ class NoSpark:
 
 
 class Replica:
-    """A driver that serves a node whose machine says what the test wants."""
+    """A driver and a node, whose effects the test makes up or its machine has."""
 
     def __init__(self, volume: Volume) -> None:
         self.volume = volume
         self.sent = Sent()
         post: Any = self.sent
-        self.machine = Scripted(lambda _: [], 10**6)
+        self.machine = ReplicaMachine(volume.id, 1, "pair-0", "keys", {}, SETTINGS, 0)
         self.node = Node(self.machine, volume, Around(), post, SETTINGS)
         self.driver = Driver(Around().pipeline, volume, post, check=False)
         self.driver.serve(self.node)
@@ -54,6 +61,26 @@ class Replica:
 
     def ships(self, message: StateCopied = BEGINNING, to: str = JOINER) -> None:
         self.does(Ship(to, message, ()))
+
+    def receives(self, *messages: StateCopied) -> int:
+        """Take what a twin sends, after all that went before; the process's exit code."""
+        self.machine.joining.told(((TWIN.volume,),), None, 0)
+        for message in messages:
+            self.node.receive(TWIN, message)
+        self.node.stop()
+        return self.node.run()
+
+    def copy_at(self, epoch: int, *committed: int) -> StateCopied:
+        """A copy of a twin's state, with so much in it, as it is when it has come."""
+        tree = self.volume.directory / "of the twin"
+        commit(tree, *committed)
+        (tree / EMPTY).touch()
+        assembly = Assembly(self.volume.directory / "incoming")
+        for part in tree_parts(0, tree):
+            assembly.take(part_frame(part), part.data)
+        shutil.rmtree(tree)
+        message = assembly.take(message_frame(BEGINNING._replace(epoch=epoch)), None)
+        return cast("StateCopied", message)
 
     def trees(self, direction: str) -> list[Path]:
         directory = self.volume.directory / direction
@@ -141,3 +168,38 @@ def test_other_messages_are_shipped_as_by_any_process(replica: Replica) -> None:
     ((to, parcel),) = replica.sent.parcels
     assert (to, parcel.message) == ("merge.a", TakeLead(1))
     assert replica.trees("outgoing") == []
+
+
+def test_a_copy_that_came_is_installed_and_others_go(replica: Replica) -> None:  # [12]
+    replica.receives(replica.copy_at(3, 2, 3), replica.copy_at(4, 3, 4))
+    assert replica.trees("incoming") == []
+    replica.receives(replica.copy_at(5, 4, 5))
+    assert replica.trees("incoming") == []
+    assert (replica.machine.verified, replica.machine.committed) == (True, 3)
+    assert committed_epochs(checkpoint_of(replica.volume)) == [2, 3]
+
+
+def test_a_copy_that_is_refused_by_a_full_inbox_goes(replica: Replica) -> None:
+    for number in range(INBOX_MESSAGES):
+        replica.node.receive(TWIN, TakeLead(number))
+    replica.node.receive(TWIN, replica.copy_at(3, 2, 3))
+    assert replica.trees("incoming") == []
+
+
+def test_an_incomplete_copy_ends_the_process_which_is_worth_another_start(
+    replica: Replica,
+) -> None:
+    replica.receives(replica.copy_at(3, 2))
+    assert replica.receives() == EXIT_FAILED
+    assert not replica.machine.verified
+    assert replica.driver.failure is not None
+    assert replica.driver.failure.reason == "CopyIncomplete"
+    assert not checkpoint_of(replica.volume).exists()
+
+
+def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) -> None:
+    commit(checkpoint_of(replica.volume), 2, 3)
+    replica.does(Install(0, ()))
+    assert list(checkpoint_of(replica.volume).iterdir()) == []
+    replica.receives()
+    assert (replica.machine.verified, replica.machine.committed) == (True, 0)

@@ -94,6 +94,16 @@ def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
     process._server.shutdown()
 
 
+def test_what_a_former_process_had_half_received_goes(home: Home) -> None:  # [12]
+    left = home.volume.directory / "incoming" / "0"
+    left.mkdir(parents=True)
+    process = Process("replica", home)
+    process.serve(dict, lambda: False)
+    process.serve(dict, lambda: True, "pair-0")
+    assert list(left.parent.iterdir()) == []
+    process._server.shutdown()
+
+
 def test_readiness_is_what_was_said_last(home: Home) -> None:
     process = Process("replica", home)
     process.serve(dict, lambda: False)

@@ -3,10 +3,12 @@ import os
 import queue
 import socket
 import stat
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -16,7 +18,7 @@ from tandem_runtime.protocol.data import LaneId, Peer
 from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
 from tandem_runtime.wire.codec import encode
 from tandem_runtime.wire.flight import QUEUED, UNANSWERED_MS, Parcel, Post, Server, call
-from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, tree_parts
+from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
 ME = Peer("replica.a", 3)
@@ -44,6 +46,9 @@ class Station:
     def __init__(self, incoming: Path) -> None:
         self.received: queue.Queue[tuple[Peer, Any]] = queue.Queue()
         self.broken = False
+        self.ignores = False
+        self.let_go = threading.Event()
+        """A tree that was ignored is referred to by nobody."""
         self.server = Server(
             ("127.0.0.1", 0),
             TOKEN,
@@ -56,6 +61,10 @@ class Station:
     def _receive(self, peer: Peer, message: object) -> None:
         if self.broken:
             raise flight.FlightServerError("this process is about to end")
+        if self.ignores and isinstance(message, StateCopied):
+            (tree,) = cast("tuple[Tree]", message.payload)
+            weakref.finalize(tree, self.let_go.set)
+            return
         self.received.put((peer, message))
 
     def next(self) -> tuple[Peer, Any]:
@@ -108,7 +117,22 @@ def test_a_tree_arrives_on_the_disk(post: Post, station: Station, tmp_path: Path
     post.send("merge.b", Parcel(message, lambda: tree_parts(0, tree)))
     (copy,) = station.next()[1].payload
     for name in ("state/0/1.delta", "metadata"):
-        assert (copy / name).read_bytes() == (tree / name).read_bytes()
+        assert (copy.path / name).read_bytes() == (tree / name).read_bytes()
+
+
+def test_a_tree_that_nobody_takes_goes_while_the_stream_lasts(
+    post: Post, station: Station, tmp_path: Path
+) -> None:
+    station.ignores = True
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "metadata").write_bytes(b"x")
+    message = StateCopied("pair-0", 4, None, None, (), ())
+    post.send("merge.b", Parcel(message, lambda: tree_parts(0, tmp_path / "tree")))
+    assert station.let_go.wait(LIMIT)
+    # The files are removed just after that, so what comes next on the stream finds them gone.
+    post.send("merge.b", Parcel(TakeLead(1)))
+    station.next()
+    assert list((tmp_path / "incoming").iterdir()) == []  # [12]
 
 
 def _erased() -> Iterator[Part]:

@@ -36,7 +36,7 @@ from tandem_runtime.spark.java import NoJava
 from tandem_runtime.volume.chunks import read_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
-from tandem_runtime.wire.frames import Part, tree_parts
+from tandem_runtime.wire.frames import Part, Tree, tree_parts
 
 EMPTY = ".empty"
 """Stands in a copied tree, so that also the tree of the beginning has a file."""
@@ -86,7 +86,6 @@ class Driver:
         self.late_dropped = 0
         self.batch_ms = 0.0
         shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
-        shutil.rmtree(volume.directory / "incoming", ignore_errors=True)
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
     def serve(self, node: Node) -> None:
@@ -186,11 +185,11 @@ class Driver:
             target.mkdir()
         else:
             (part,) = effect.parts
-            tree = cast("tuple[Path, ...]", part)[0]
-            (tree / EMPTY).unlink()
-            if not self._is_whole(tree, effect.epoch):
+            tree = cast("tuple[Tree, ...]", part)[0]
+            (tree.path / EMPTY).unlink()
+            if not self._is_whole(tree.path, effect.epoch):
                 return
-            tree.replace(target)
+            tree.move(target)
         self._tell(Installed(effect.epoch))
 
     def _is_whole(self, tree: Path, epoch: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -77,7 +78,9 @@ class Process(Generic[S]):
 
     def _listen(self, actions: Actions) -> tuple[int, int]:
         incoming = self.volume.directory / "incoming"
-        incoming.mkdir(exist_ok=True)
+        # A former process may have ended in the middle of something.
+        shutil.rmtree(incoming, ignore_errors=True)
+        incoming.mkdir()
         doors, token = self._habitat.doors, self.surroundings.token
         # It answers from its own threads. `serve` would also take the signals for itself.
         server = self._server = Server(

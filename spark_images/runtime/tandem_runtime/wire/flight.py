@@ -122,15 +122,19 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         assembly = Assembly(self._incoming)
         try:
             for item in reader:
-                data = None if item.data is None else bytes_of(item.data)
-                message = assembly.take(item.app_metadata, data)
-                if message is not None:
-                    self._receive(peer, message)
+                self._take(peer, assembly, item)
         except Undecodable as problem:
             _log.warning("%s sends what cannot be read: %s", peer.volume, problem)
             raise flight.FlightServerError(str(problem)) from problem
         finally:
             assembly.drop()
+
+    def _take(self, peer: Peer, assembly: Assembly, item: Any) -> None:
+        """Pass a message on, and keep no hold of it while the stream is waited for."""
+        data = None if item.data is None else bytes_of(item.data)
+        message = assembly.take(item.app_metadata, data)
+        if message is not None:
+            self._receive(peer, message)
 
     def _parties(self, hello: bytes) -> tuple[Peer, str]:
         """From whom a stream comes, and whom it is for."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import itertools
 import shutil
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,13 +69,34 @@ def tree_parts(index: int, root: Path) -> Iterator[Part]:
                 yield Part(index, name, piece)
 
 
+_NUMBERS = itertools.count()
+"""Of received trees; a process clears their directory when it starts."""
+
+
+class Tree:
+    """Files that came with a message, below `path`.
+
+    A message may be dropped anywhere on its way [11]. So the files are removed when nothing refers
+    to their tree any more [12], unless they were moved away before.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._removal = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+    def move(self, target: Path) -> None:
+        """Make the files somebody's own; `target`, on the same file system, must not exist."""
+        self.path.replace(target)
+        self.path = target
+        self._removal.detach()
+
+
 class Assembly:
     """Puts together what comes on one stream. Trees grow below `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._trees = itertools.count()
-        self._values: dict[int, Buffer | Path] = {}
+        self._values: dict[int, Buffer | Tree] = {}
 
     def take(self, frame: Buffer, data: Buffer | None) -> object | None:
         """Take one item in; with the last one of a message that message, payload and all.
@@ -95,9 +117,6 @@ class Assembly:
 
     def drop(self) -> None:
         """Forget an unfinished message, its trees included: the stream has ended."""
-        for value in self._values.values():
-            if isinstance(value, Path):
-                shutil.rmtree(value, ignore_errors=True)
         self._values = {}
 
     def _complete(self, message: Any) -> object:
@@ -110,12 +129,12 @@ class Assembly:
 
     def _append(self, index: int, name: str, data: Buffer) -> None:
         if index not in self._values:
-            self._values[index] = self._directory / f"{id(self)}-{next(self._trees)}"
-        root = self._values[index]
-        if not isinstance(root, Path):
+            self._values[index] = Tree(self._directory / str(next(_NUMBERS)))
+        tree = self._values[index]
+        if not isinstance(tree, Tree):
             raise Undecodable("a value that is bytes and a tree at once")
-        path = (root / name).resolve()
-        if not path.is_relative_to(root.resolve()):
+        path = (tree.path / name).resolve()
+        if not path.is_relative_to(tree.path.resolve()):
             raise Undecodable(f"{name} leads out of the tree")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:

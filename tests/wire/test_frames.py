@@ -1,0 +1,60 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem_runtime.protocol.messages import StateCopied
+from tandem_runtime.wire.codec import Undecodable
+from tandem_runtime.wire.frames import Assembly, Part, Tree, message_frame, part_frame
+
+MESSAGE = StateCopied("pair-0", 4, None, None, (), ())
+
+
+def take(assembly: Assembly, *parts: Part) -> None:
+    for part in parts:
+        assert assembly.take(part_frame(part), part.data) is None
+
+
+def tree_of(assembly: Assembly, content: bytes) -> Tree:
+    take(assembly, Part(0, "state/0/1.delta", content))
+    message: Any = assembly.take(message_frame(MESSAGE), None)
+    (tree,) = message.payload
+    assert isinstance(tree, Tree)
+    return tree
+
+
+def test_a_tree_is_there_as_long_as_somebody_has_it(tmp_path: Path) -> None:  # [12]
+    tree = tree_of(Assembly(tmp_path), b"x")
+    assert (tree.path / "state/0/1.delta").read_bytes() == b"x"
+    del tree
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tree_that_was_moved_stays(tmp_path: Path) -> None:
+    tree = tree_of(Assembly(tmp_path / "incoming"), b"x")
+    tree.move(tmp_path / "spark")
+    assert tree.path == tmp_path / "spark"
+    del tree
+    assert (tmp_path / "spark/state/0/1.delta").read_bytes() == b"x"
+    assert list((tmp_path / "incoming").iterdir()) == []
+
+
+def test_an_unfinished_tree_goes_with_its_stream(tmp_path: Path) -> None:
+    assembly = Assembly(tmp_path)
+    take(assembly, Part(0, "a", b"x"), Part(1, "b", b"y"))
+    assert len(list(tmp_path.iterdir())) == 2
+    assembly.drop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trees_of_streams_one_after_the_other_do_not_mix(tmp_path: Path) -> None:
+    trees = [tree_of(Assembly(tmp_path), bytes([number])) for number in range(10)]
+    found = [(tree.path / "state/0/1.delta").read_bytes() for tree in trees]
+    assert found == [bytes([number]) for number in range(10)]
+
+
+def test_bytes_do_not_become_a_tree(tmp_path: Path) -> None:
+    assembly = Assembly(tmp_path)
+    take(assembly, Part(0, None, b"x"))
+    with pytest.raises(Undecodable):
+        take(assembly, Part(0, "a", b"y"))
