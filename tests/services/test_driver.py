@@ -1,4 +1,4 @@
-"""What a driver does with copies of state when something goes wrong. Spark itself is not needed."""
+"""What a driver does with copies of state, and when Spark fails. Spark itself is not needed."""
 
 import errno
 import os
@@ -10,18 +10,21 @@ from typing import Any, cast
 import pytest
 from tests.services.test_node import SETTINGS, Around, Sent
 
-from tandem_runtime.protocol.data import Peer
-from tandem_runtime.protocol.effects import Effect, Install, Ship
+from tandem_runtime.protocol.data import Header, Peer
+from tandem_runtime.protocol.effects import Effect, Install, Run, Ship
 from tandem_runtime.protocol.messages import StateCopied, TakeLead
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services import driver as module
-from tandem_runtime.services.codes import EXIT_FAILED
+from tandem_runtime.services.codes import EXIT_FAILED, EXIT_REFUSED
 from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
-from tandem_runtime.services.node import INBOX_MESSAGES, Node
+from tandem_runtime.services.node import INBOX_MESSAGES, Failure, Node
 from tandem_runtime.spark.checkpoint import committed_epochs
+from tandem_runtime.spark.failure import EngineError, EngineFailure
+from tandem_runtime.spark.java import NoJava
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.frames import Assembly, message_frame, part_frame, tree_parts
 
+LIMIT = 30.0
 JOINER = "pair-0-b.1"
 TWIN = Peer("pair-0-b.0", 1)
 BEGINNING = StateCopied("pair-0", 0, None, None, (), ())
@@ -38,10 +41,20 @@ def commit(checkpoint: Path, *epochs: int) -> None:
 
 
 class NoSpark:
-    """An engine that is up at once and is asked nothing."""
+    """An engine that is up at once, or fails as the test says."""
+
+    boot_fails: Exception | None = None
+    open_fails: Exception | None = None
 
     def __init__(self, *_: object) -> None: ...
-    def boot(self, *, check: bool, warm_up: bool) -> None: ...
+
+    def boot(self, *, check: bool, warm_up: bool) -> None:
+        if self.boot_fails is not None:
+            raise self.boot_fails
+
+    def open(self, checkpoint: Path) -> None:
+        if self.open_fails is not None:
+            raise self.open_fails
 
 
 class Replica:
@@ -88,12 +101,17 @@ class Replica:
 
 
 @pytest.fixture
-def replica(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replica]:
+def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Volume]:
     monkeypatch.setattr(module, "Engine", NoSpark)
-    volume = Volume(tmp_path / "pair-0-a.0")
-    volume.claim()
-    yield Replica(volume)
-    volume.release()
+    claimed = Volume(tmp_path / "pair-0-a.0")
+    claimed.claim()
+    yield claimed
+    claimed.release()
+
+
+@pytest.fixture
+def replica(volume: Volume) -> Replica:
+    return Replica(volume)
 
 
 def test_a_copy_is_the_tree_with_the_outbox_beside_it(replica: Replica) -> None:
@@ -203,3 +221,42 @@ def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) ->
     assert list(checkpoint_of(replica.volume).iterdir()) == []
     replica.receives()
     assert (replica.machine.verified, replica.machine.committed) == (True, 0)
+
+
+QUERYS = EngineFailure("UNRESOLVED_COLUMN", "no such column", "mend it", is_users=True)
+
+FAILURES = [
+    (EngineError(QUERYS), Failure("UNRESOLVED_COLUMN", "no such column", "mend it"), EXIT_REFUSED),
+    (NoJava("install one"), Failure("NoJava", "install one", ""), EXIT_REFUSED),
+    (ValueError("odd"), Failure("ValueError", "odd", "", final=False), EXIT_FAILED),
+]
+
+
+@pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
+def test_a_spark_that_does_not_start_ends_the_process(
+    volume: Volume,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    failure: Failure,
+    code: int,
+) -> None:
+    monkeypatch.setattr(NoSpark, "boot_fails", raised)
+    replica = Replica(volume)
+    assert replica.driver.settled.wait(LIMIT)
+    assert not replica.driver.booted.is_set()
+    assert replica.driver.failure == failure
+    assert replica.node.run() == code
+
+
+@pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
+def test_a_query_that_does_not_start_ends_the_process(
+    replica: Replica,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    failure: Failure,
+    code: int,
+) -> None:
+    monkeypatch.setattr(NoSpark, "open_fails", raised)
+    replica.does(Run(Header(1, 1, (), (), (), 0), ()))
+    assert replica.node.run() == code
+    assert replica.driver.failure == failure
