@@ -105,13 +105,14 @@ def content(file_format: str, users: list[str], directory: Path, name: str) -> N
             write(directory, f"{name}.json", json_lines(users))
         case "json.gz":
             write(directory, f"{name}.json.gz", json_lines(users))
-        case "csv":
-            write(directory, f"{name}.csv", b"\nuser\n" + "".join(f"{u}\n" for u in users).encode())
+        case "csv" | "csv.gz":
+            lines = b"\nuser\n" + "".join(f"{u}\n" for u in users).encode()
+            write(directory, f"{name}.{file_format}", lines)
         case "parquet":
             pq.write_table(pa.table({"user": users}), directory / name, row_group_size=7)
 
 
-@pytest.mark.parametrize("file_format", ["json", "json.gz", "csv", "parquet"])
+@pytest.mark.parametrize("file_format", ["json", "json.gz", "csv", "csv.gz", "parquet"])
 def test_reading_may_go_on_anywhere_with_a_new_reader(tmp_path: Path, file_format: str) -> None:
     content(file_format, [f"a{n}" for n in range(50)], tmp_path, "a")
     content(file_format, [f"b{n}" for n in range(30)], tmp_path, "b")
