@@ -4,6 +4,8 @@ import errno
 import gzip
 import json
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,36 @@ def test_a_stream_may_ask_to_fail(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(SourceFailed, match=r"a\.json at 14: .*5"):
             source.read(0)
+
+
+def vanishes(directory: Path) -> str:
+    (directory / "b.json").unlink()
+    return "b.json"
+
+
+def comes_late(directory: Path) -> str:
+    tick(directory)
+    return write(directory, "0.json", json_lines(["late"])).name
+
+
+def has_no_usable_name(directory: Path) -> str:
+    (directory / os.fsdecode(b"b\xff.json")).write_bytes(json_lines(["b"]))
+    return "b\\udcff.json"
+
+
+@pytest.mark.parametrize("happens", [vanishes, comes_late, has_no_usable_name])
+def test_a_stream_that_asks_to_fail_leaves_no_file_out(
+    tmp_path: Path, happens: Callable[[Path], str]
+) -> None:
+    for name in ("a", "b", "c"):
+        write(tmp_path, f"{name}.json", json_lines([name]))
+    source = opened(files_stream(tmp_path, schema=USERS, rate=20, on_error=OnError.FAIL))
+    first = source.read(0)
+    assert first.rows.column("user").to_pylist() == ["a"]
+    file = happens(tmp_path)
+    for _ in range(2):
+        with pytest.raises(SourceFailed, match=re.escape(file)):
+            read_to_end(source, first.end)
 
 
 @pytest.mark.parametrize("gzipped", [False, True])

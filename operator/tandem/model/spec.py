@@ -66,7 +66,7 @@ class OutputMode(StrEnum):
 
 
 class OnError(StrEnum):
-    """What becomes of a row that does not fit the schema."""
+    """What becomes of a row that does not fit the schema, or a file that cannot be read."""
 
     DEAD_LETTER = "deadLetter"
     FAIL = "fail"
@@ -183,8 +183,8 @@ class Stream:
     on_error: OnError = setting(
         Choice(OnError),
         default=OnError.DEAD_LETTER,
-        doc="What becomes of a row that does not fit the schema: kept aside and counted, or the "
-        "pipeline fails.",
+        doc="What becomes of a row that does not fit the schema, or a file that cannot be read, is "
+        "gone or came too late for its place: kept aside and counted, or the pipeline fails.",
     )
 
 

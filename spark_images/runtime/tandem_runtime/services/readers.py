@@ -29,7 +29,7 @@ from tandem_runtime.volume.chunks import HASH
 RETRY_SECONDS = 1.0
 """Pause after a source could not be read."""
 
-_MEND = "mend the row, or let onError: deadLetter put such rows aside"
+_MEND = "mend the row or the file, or let onError: deadLetter put such rows and files aside"
 
 _log = logging.getLogger(__name__)
 

@@ -102,13 +102,13 @@ class FilesPartition:
         return gathered
 
     def _batch(self, position: Position, walk: Walk, piece: Piece) -> Batch:
-        if piece.rejected and self._stream.on_error is OnError.FAIL:
-            raise SourceFailed(f"stream {self._stream.name}: {piece.rejected[0]}")
+        rejected = (*self._left_out, *piece.rejected)
+        if rejected and self._stream.on_error is OnError.FAIL:
+            raise SourceFailed(f"stream {self._stream.name}: {rejected[0]}")
         rows = no_rows(self._schema)
         if piece.batches:
             table = pa.Table.from_batches(piece.batches).combine_chunks()
             rows = table.to_batches()[0] if table.num_rows else rows
-        rejected = (*self._left_out, *piece.rejected)
         self._left_out.clear()
         return Batch(
             position,

@@ -30,7 +30,10 @@ class SourceError(Exception):
 
 
 class SourceFailed(SourceError):
-    """A row does not fit the schema and the stream says `onError: fail`. Trying again is no use."""
+    """A row or a file has to be left out and the stream says `onError: fail`.
+
+    Trying again is no use.
+    """
 
 
 class SourceUnavailable(SourceError):
@@ -88,7 +91,7 @@ class SourcePartition(Protocol):
         quick; any other position may need a search.
 
         Raises:
-            SourceFailed: a row does not fit and the stream says `onError: fail`.
+            SourceFailed: something has to be left out and the stream says `onError: fail`.
             SourceUnavailable: the source cannot be reached now.
         """
 
