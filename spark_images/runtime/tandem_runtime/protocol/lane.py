@@ -45,6 +45,13 @@ class Reading(NamedTuple):
     """For the how-manieth time this partition was given to a lane."""
     rows: int
     """Rows taken in since the beginning, by all owners."""
+    readable: bool = True
+    """The last answer was one; while the source cannot be read its silence says nothing."""
+
+    def asked(self, now: int) -> Reading:
+        """With a question under way."""
+        since = now if self.waiting_since is None and self.readable else self.waiting_since
+        return self._replace(pulled_at=now, waiting_since=since)
 
 
 class OwnLane:
@@ -110,8 +117,7 @@ class OwnLane:
                 now - reading.pulled_at >= self.settings.silence
             )
             if reading.state in (ACTIVE, IDLE) and overdue:
-                since = now if reading.waiting_since is None else reading.waiting_since
-                self.readings[partition] = reading._replace(pulled_at=now, waiting_since=since)
+                self.readings[partition] = reading.asked(now)
                 effects.append(Pull(partition, reading.position))
         return effects
 
@@ -134,6 +140,9 @@ class OwnLane:
         if message.forgotten:
             self.lost.add(message.partition)
             return
+        if message.unreadable:
+            self._cannot_know(message.partition, reading, now)
+            return
         self.readings[message.partition] = reading._replace(
             position=message.end,
             event_time=max(reading.event_time, message.event_time),
@@ -141,22 +150,36 @@ class OwnLane:
             pulled_at=None,
             waiting_since=None,
             rows=reading.rows + message.rows,
+            readable=True,
         )
         if message.end == message.position and not message.ended:
-            self.readings[message.partition] = reading._replace(pulled_at=None)
+            self.readings[message.partition] = reading._replace(pulled_at=None, readable=True)
             return
-        if not self.rows and not self.changed:
-            self.rows_since = now
+        self._note_change(message.partition, now)
         if message.end != message.position:
             self.rows.append(message.payload)
             self.rows_size += message.size
-        self.changed.add(message.partition)
+
+    def _cannot_know(self, partition: str, reading: Reading, now: int) -> None:
+        """Silence counts anew once the source can be read: rows may come that nobody sees."""
+        self.readings[partition] = reading._replace(
+            state=ACTIVE, waiting_since=None, readable=False
+        )
+        if reading.state == IDLE:
+            self._note_change(partition, now)
+
+    def _note_change(self, partition: str, now: int) -> None:
+        """Let the next chunk carry this partition's mark; its time counts from the first."""
+        if not self.rows and not self.changed:
+            self.rows_since = now
+        self.changed.add(partition)
 
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
         """Say of partitions that they are idle, where the stream has a timeout for that.
 
         Only the source's silence counts: not the time in which a full, ending or suspended lane
-        did not ask, and not the time in which this process did not run and rows may have come.
+        did not ask or the source could not be read, and not the time in which this process did not
+        run and rows may have come.
         """
         unasked = self.ending or self.suspended
         away = unasked or now - self.looked_at >= self.settings.silence

@@ -333,6 +333,7 @@ class SourceRows(NamedTuple):
     """Answer to `Pull`: rows from `position` up to `end`, in arrival order.
 
     `ended`: nothing comes after `end`. `forgotten`: the source no longer has `position`.
+    `unreadable`: whether rows are there cannot be known now; the question stays open.
     """
 
     partition: str
@@ -344,6 +345,7 @@ class SourceRows(NamedTuple):
     forgotten: bool
     payload: object = None
     rows: int = 0
+    unreadable: bool = False
 
 
 class BatchResult(NamedTuple):

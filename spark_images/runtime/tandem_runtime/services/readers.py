@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tandem.model.spec import Stream
 from tandem.routing.keys import hash_keys
-from tandem_runtime.protocol.data import Position
+from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
 from tandem_runtime.protocol.messages import SourceRows
 from tandem_runtime.services.metrics import REJECTED, ROWS_READ, SOURCE_FAILURES
 from tandem_runtime.services.node import Failure
@@ -84,6 +84,7 @@ class Reader:
             except (SourceUnavailable, OSError, pa.ArrowException) as problem:
                 SOURCE_FAILURES.labels(self._partition).inc()
                 _log.warning("%s cannot be read, will try again: %s", self._partition, problem)
+                self._tell(unreadable(self._partition, position))
                 time.sleep(RETRY_SECONDS)
             except Exception as problem:
                 _log.exception("%s cannot be read", self._partition)
@@ -113,6 +114,20 @@ class Reader:
                 rows=batch.rows.num_rows,
             )
         )
+
+
+def unreadable(partition: str, position: Position) -> SourceRows:
+    """The answer of a source that cannot be read now."""
+    return SourceRows(
+        partition=partition,
+        position=position,
+        end=position,
+        size=0,
+        event_time=BEGINNING_OF_TIME,
+        ended=False,
+        forgotten=False,
+        unreadable=True,
+    )
 
 
 def with_hashes(rows: Any, key: tuple[str, ...]) -> Any:
