@@ -1,9 +1,12 @@
 """Rejected rows on disk: each once, whoever appends and whenever somebody dies."""
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
@@ -18,6 +21,13 @@ def row(file: str, offset: int) -> Rejected:
 
 def held(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def count_of(path: Path, partition: str = "payments/0") -> int:
+    """What a process that starts now finds."""
+    letters = DeadLetters(path, "payments")
+    letters.catch_up()
+    return letters.count(partition)
 
 
 def test_nothing_is_made_before_something_is_rejected(tmp_path: Path) -> None:
@@ -78,8 +88,75 @@ def test_half_a_line_of_a_dead_process_spoils_nothing(tmp_path: Path) -> None:
         file.write(b'{"stream": "pay')
     letters = DeadLetters(path, "payments")
     letters.add("payments/0", [row("a", 2)])
-    assert DeadLetters(path, "payments").count("payments/0") == letters.count("payments/0") == 2
+    assert count_of(path) == letters.count("payments/0") == 2
     assert json.loads(path.read_bytes().splitlines()[-1])["offset"] == 2
+
+
+def test_opening_reads_nothing(tmp_path: Path) -> None:
+    """A process that starts has other things to do on its own thread."""
+    unreadable = tmp_path
+    letters = DeadLetters(unreadable, "payments")
+    assert letters.count("payments/0") == 0
+    with pytest.raises(IsADirectoryError):
+        letters.catch_up()
+
+
+def test_the_disk_is_bounded_and_nothing_is_forgotten_but_old_lines(tmp_path: Path) -> None:  # [12]
+    path = tmp_path / "payments.jsonl"
+    DeadLetters(path, "payments", most=1000).add("payments/1", [row("b", 3)])
+    for n in range(100):
+        DeadLetters(path, "payments", most=1000).add("payments/0", [row("a", n)])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, f"{path.name}.1"]
+    assert all(each.stat().st_size < 1500 for each in tmp_path.iterdir())
+    assert (count_of(path), count_of(path, "payments/1")) == (100, 1)
+    first, *rest = held(path)
+    assert sorted(first) == ["before", "stream"]
+    older = held(path.with_name(f"{path.name}.1"))[1:]
+    kept = [line["offset"] for line in (*older, *rest)]
+    assert kept == list(range(100 - len(kept), 100))
+    # Also what was put aside is known not to be new.
+    DeadLetters(path, "payments").add("payments/1", [row("b", 3)])
+    assert held(path) == [first, *rest]
+
+
+def test_a_file_that_others_put_aside_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    frozen = DeadLetters(path, "payments", most=1000)
+    frozen.add("payments/0", [row("a", 0)])
+    for n in range(1, 50):
+        DeadLetters(path, "payments", most=1000).add("payments/0", [row("a", n)])
+    frozen.add("payments/0", [row("a", n) for n in range(1, 51)])
+    assert frozen.count("payments/0") == count_of(path) == 51
+    assert held(path)[-1]["offset"] == 50
+
+
+def test_a_file_that_somebody_removed_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    letters = DeadLetters(path, "payments", most=100)
+    letters.add("payments/0", [row("a", 0)])
+    path.unlink()
+    letters.add("payments/0", [row("a", 1)])
+    assert [line["offset"] for line in held(path)] == [1]
+
+
+def test_the_readers_of_several_partitions_add_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "payments.jsonl"
+    letters = DeadLetters(path, "payments", most=5000)
+    partitions = [f"payments/{n}" for n in range(4)]
+
+    def read(partition: str) -> None:
+        for n in range(100):
+            letters.add(partition, [row("a", n)])
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(partitions)) as threads:
+            list(threads.map(read, partitions))
+    finally:
+        sys.setswitchinterval(before)
+    assert [letters.count(partition) for partition in partitions] == [100] * 4
+    assert [count_of(path, partition) for partition in partitions] == [100] * 4
 
 
 @thorough(100)

@@ -30,6 +30,7 @@ from tests.sources.builders import (
 
 from tandem.model.spec import OnError
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME
+from tandem_runtime.sources.file_readers import MOST_ROWS
 from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.sources.source import SourceFailed, SourceUnavailable, SourceUnsupported
 
@@ -195,6 +196,19 @@ def test_rejected_rows_are_shortened(tmp_path: Path) -> None:
     write(tmp_path, "a.json", b"x" * 100_000 + b"\n")
     (rejected,) = rejected_of(read_to_end(opened(files_stream(tmp_path, schema=USERS))))
     assert rejected.row == "x" * 1024
+
+
+@pytest.mark.parametrize(("line", "lines"), [(b"x", 100_000), (b"x" * 1000, 10_000)])
+def test_a_batch_is_bounded_also_where_nothing_fits(
+    tmp_path: Path, line: bytes, lines: int
+) -> None:  # [12]
+    write(tmp_path, "a.json", (line + b"\n") * lines)
+    batches = read_to_end(opened(files_stream(tmp_path, schema=USERS)))
+    assert len(rejected_of(batches)) == lines
+    for batch in batches:
+        assert len(batch.rejected) <= 2 * MOST_ROWS
+        assert sum(len(rejected.row or "") for rejected in batch.rejected) < 5 * 2**20
+    assert len(batches) > 1
 
 
 def test_a_stream_may_ask_to_fail(tmp_path: Path) -> None:

@@ -69,10 +69,14 @@ class Reader:
         while True:
             position = self._next_question()
             try:
-                source = source or self._opened()
+                if source is None:
+                    self._dead_letters.catch_up()
+                    source = self._opened()
                 batch = ahead if ahead and ahead.position == position else source.read(position)
-                ahead = None
+                # Kept until what it rejects is stored: not all of that can be found out again.
+                ahead = batch
                 self._answer(batch)
+                ahead = None
                 if batch.rows.num_rows and not batch.ended:
                     ahead = source.read(batch.end)
             except SourceFailed as failure:
@@ -98,8 +102,8 @@ class Reader:
 
     def _answer(self, batch: Batch) -> None:
         if batch.rejected:
-            REJECTED.labels(self._stream.name).inc(len(batch.rejected))
             self._dead_letters.add(self._partition, batch.rejected)
+            REJECTED.labels(self._stream.name).inc(len(batch.rejected))
         ROWS_READ.labels(self._stream.name).inc(batch.rows.num_rows)
         self._tell(
             SourceRows(

@@ -27,7 +27,6 @@ class Intake:
     """The sources of a split: what `Pull` and `Acknowledge` do."""
 
     def __init__(self, surroundings: SplitSurroundings, node: Node) -> None:
-        self._surroundings = surroundings
         self._node = node
         self._streams = {
             partition: stream
@@ -35,7 +34,10 @@ class Intake:
             for partition in partitions_of(stream)
         }
         self._readers: dict[str, Reader] = {}
-        self.dead_letters: dict[str, DeadLetters] = {}
+        self._dead_letters = {
+            stream.name: DeadLetters(surroundings.dead_letters(stream.name), stream.name)
+            for stream in surroundings.pipeline.spec.streams
+        }
 
     def pull(self, effect: Pull) -> None:
         """Ask a partition for rows; it is opened when it is first asked."""
@@ -51,16 +53,12 @@ class Intake:
     def rejected(self) -> int:
         """How many rows of the partitions read here were put aside."""
         return sum(
-            self.dead_letters[stream.name].count(partition)
-            for partition, stream in self._streams.items()
-            if partition in self._readers
+            self._dead_letters[self._streams[partition].name].count(partition)
+            for partition in tuple(self._readers)
         )
 
     def _reader(self, partition: str, stream: Stream) -> Reader:
-        letters = self.dead_letters.get(stream.name)
-        if letters is None:
-            letters = DeadLetters(self._surroundings.dead_letters(stream.name), stream.name)
-            self.dead_letters[stream.name] = letters
+        letters = self._dead_letters[stream.name]
         opened = partial(open_partition, stream, partition)
         return Reader(stream, partition, opened, letters, self._node.tell, self._node.fail)
 

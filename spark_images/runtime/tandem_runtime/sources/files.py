@@ -97,8 +97,10 @@ class FilesPartition:
             gathered.rejected.extend(piece.rejected)
             taken = sum(batch.num_rows for batch in piece.batches)
             self._pace.took(taken)
-            rows += taken
+            # What is left out counts too: of a file in which nothing fits it is everything [12].
+            rows += taken + len(piece.rejected)
             size += sum(batch.nbytes for batch in piece.batches)
+            size += sum(len(rejected.row or "") for rejected in piece.rejected)
         return gathered
 
     def _batch(self, position: Position, walk: Walk, piece: Piece) -> Batch:
