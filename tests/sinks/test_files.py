@@ -13,7 +13,7 @@ from tests.sinks.builders import UID, beside, opened, results, table
 
 from tandem.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
 from tandem.model.states import SinkClass
-from tandem_runtime.sinks import files
+from tandem_runtime.sinks import files, opening
 from tandem_runtime.sinks.opening import open_sink
 from tandem_runtime.sinks.position import move_position
 from tandem_runtime.sinks.sink import ForeignSink, SinkFailed, SinkUnsupported
@@ -245,6 +245,21 @@ def test_a_move_whose_outcome_is_unknown_is_told_by_the_position(
     assert results(tmp_path)["000000000001.json"][0]["n"] == 1
 
 
+def test_where_results_are_taken_away_only_so_many_wait(tmp_path: Path) -> None:  # [12]
+    sink = files.FilesSink(tmp_path, UID, ResultFormat.JSON, most=2)
+    for epoch in (1, 2):
+        assert sink.deliver(epoch, [("pair-0", table(epoch))]) == epoch
+    for _ in range(2):
+        with pytest.raises(SinkFailed):
+            sink.deliver(3, [("pair-0", table(3))])
+    assert (sink.position(), len(beside(tmp_path))) == (2, 1)
+    (tmp_path / "000000000001.json").unlink()
+    assert sink.deliver(3, [("pair-0", table(3))]) == 3
+    assert list(results(tmp_path)) == ["000000000002.json", "000000000003.json"]
+    # Without rows there is nothing to be taken away.
+    assert sink.deliver(4, [("pair-0", table())]) == 4
+
+
 # --- opening ------------------------------------------------------------------------------------
 
 
@@ -252,6 +267,16 @@ def test_the_console_is_a_directory_of_json(tmp_path: Path) -> None:
     sink = open_sink(Sink(name="screen", target=ConsoleSink()), UID, tmp_path)
     sink.deliver(1, [("pair-0", table(1))])
     assert list(results(tmp_path / "console" / "screen")) == ["000000000001.json"]
+
+
+def test_a_console_that_nobody_shows_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # [12]
+    monkeypatch.setattr(opening, "MOST_UNSHOWN", 1)
+    sink = open_sink(Sink(name="screen", target=ConsoleSink()), UID, tmp_path)
+    sink.deliver(1, [("pair-0", table(1))])
+    with pytest.raises(SinkFailed):
+        sink.deliver(2, [("pair-0", table(2))])
 
 
 def test_a_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:

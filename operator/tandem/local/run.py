@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tandem.local.aside import Aside
 from tandem.local.check import CheckCommand, Findings, check_query
 from tandem.local.console import ConsoleTail
 from tandem.local.crew import Assign, Command
@@ -100,7 +101,7 @@ def _supervise(
         for sink in pipeline.spec.sinks
         if isinstance(sink.target, ConsoleSink)
     ]
-    display = display_for(console, tails)
+    display = Aside(display_for(console, tails))
     ports = Ports(
         programs.command,
         programs.assign,

@@ -29,7 +29,6 @@ class LiveTable:
 
     def show(self, picture: Picture) -> None:
         """Draw the table."""
-        _print_rows(self._console, self._tails)
         self._live.update(draw(picture), refresh=True)
 
     def tell(self, event: Event) -> None:
@@ -39,9 +38,13 @@ class LiveTable:
         """Print it above the table."""
         self._console.print(Text(text, style=UNEASY))
 
+    def print_rows(self) -> None:
+        """Print rows of console sinks above the table."""
+        _print_rows(self._console, self._tails)
+
     def close(self) -> None:
         """Leave the last table where it is."""
-        _print_rows(self._console, self._tails)
+        self.print_rows()
         self._live.stop()
 
 
@@ -55,7 +58,6 @@ class Lines:
 
     def show(self, picture: Picture) -> None:
         """Print a line if the last one is old enough."""
-        _print_rows(self._console, self._tails)
         if picture.running_for >= self._next:
             self._next = picture.running_for + LINE_EVERY
             self._print(summary_line(picture))
@@ -68,9 +70,13 @@ class Lines:
         """Print it."""
         self._print(text)
 
+    def print_rows(self) -> None:
+        """Print rows of console sinks between the lines."""
+        _print_rows(self._console, self._tails)
+
     def close(self) -> None:
         """Print what is left."""
-        _print_rows(self._console, self._tails)
+        self.print_rows()
 
     def _print(self, text: str) -> None:
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)

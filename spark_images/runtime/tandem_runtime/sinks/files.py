@@ -42,8 +42,12 @@ _DRAFT = re.compile(r"draft-([0-9]{12})-([0-9a-f]{32})")
 class FilesSink:
     """Results as files. Each row also has its `_epoch` and `_pair`; rows are sorted by pair."""
 
-    def __init__(self, directory: Path, uid: str, result_format: ResultFormat) -> None:
+    def __init__(
+        self, directory: Path, uid: str, result_format: ResultFormat, most: int | None = None
+    ) -> None:
         """Take the directory into use and clear away drafts that cannot be delivered any more.
+
+        With `most`, somebody takes files away, and while so many lie there nothing is delivered.
 
         Raises:
             ForeignSink: it belongs to another pipeline.
@@ -51,6 +55,7 @@ class FilesSink:
         """
         self._directory = directory
         self._format = result_format
+        self._most = most
         self._rows_out = 0
         try:
             self._beside = establish(directory, uid)
@@ -92,6 +97,7 @@ class FilesSink:
         if not filled:
             move_position(self._beside, position, Position(epoch, rows))
             return
+        self._check_room()
         draft = uuid4().hex
         path = self._draft(epoch, draft)
         try:
@@ -104,6 +110,13 @@ class FilesSink:
         now = read_position(self._beside)
         if now.epoch >= epoch and now.draft != draft:
             path.unlink(missing_ok=True)
+
+    def _check_room(self) -> None:
+        if self._most is None:
+            return
+        waiting = sum(1 for _ in self._directory.glob(f"*.{self._format}"))
+        if waiting >= self._most:
+            raise SinkFailed(f"{waiting} files in {self._directory} wait to be taken away")
 
     def _settled(self) -> Position:
         """The position, once the file that belongs to it is visible."""
