@@ -123,11 +123,11 @@ def test_without_java_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def fake_java(home: Path, tells: str) -> Path:
-    """A Java that only tells its version, as real ones do: on the error stream."""
+    """A Java that only tells its version, as real ones do: in a file beside it."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\necho '{tells}' >&2\n")
-    java.chmod(0o755)
+    java.touch(0o755)
+    (home / "release").write_text(tells)
     return java
 
 
@@ -140,9 +140,9 @@ def only_java(monkeypatch: pytest.MonkeyPatch, home: Path, in_path: Path | None 
 @pytest.mark.parametrize(
     ("tells", "found"),
     [
-        ('openjdk version "1.8.0_392"\nOpenJDK Runtime Environment', "1.8.0_392"),
-        ('openjdk version "11.0.21" 2023-10-17', "11.0.21"),
-        ('java version "16" 2021-03-16', "16"),
+        ('JAVA_VERSION="1.8.0_392"\nOS_NAME="Linux"\n', "1.8.0_392"),
+        ('IMPLEMENTOR="Debian"\nJAVA_VERSION="11.0.21"\n', "11.0.21"),
+        ('JAVA_VERSION="16"\n', "16"),
     ],
 )
 def test_a_java_that_is_too_old_is_named_with_what_would_do(
@@ -157,12 +157,12 @@ def test_a_java_that_is_too_old_is_named_with_what_would_do(
 
 
 @pytest.mark.parametrize(
-    "tells", ['openjdk version "17.0.15" 2025-04-15', 'java version "25"', "Killed"]
+    "tells", ['JAVA_VERSION="17.0.15"\n', 'JAVA_VERSION="25"\n', 'IMPLEMENTOR="nobody"\n']
 )
 def test_a_java_that_is_too_old_gives_way_to_one_that_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tells: str
 ) -> None:
-    fake_java(tmp_path / "old", 'openjdk version "1.8.0_392"')
+    fake_java(tmp_path / "old", 'JAVA_VERSION="1.8.0_392"\n')
     new = fake_java(tmp_path / "new", tells)
     only_java(monkeypatch, tmp_path / "old", in_path=new)
     assert find_java() == new
