@@ -3,7 +3,7 @@
 from tests.protocol.builders import A1, G1, S, header, intent, replica_report, running_book
 
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Settings
+from tandem_runtime.protocol.data import LaneId, Settings
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.hearsay import Heard
 from tandem_runtime.protocol.lead import Lead
@@ -14,6 +14,7 @@ from tandem_runtime.protocol.records import (
     GenerationKnown,
     LaneClosed,
     LaneClosing,
+    LaneOpened,
     Lapsed,
     PairsRetired,
     Seated,
@@ -108,3 +109,24 @@ def test_retired_pairs_are_not_told_of_and_losses_are() -> None:
     found: Summary = summarise(lead_of(book), 0)
     assert [pair.name for pair in found.pairs] == ["v"]
     assert found.lost == ("p",)
+
+
+class _BusyLead:
+    """Volumes that are gone; whoever looks among them finds that a lane was opened meanwhile."""
+
+    def __init__(self) -> None:
+        self.book = Book()
+
+    def __contains__(self, volume: object) -> bool:
+        self.book.apply(LaneOpened(LaneId("late", len(self.book.lanes)), None))
+        return False
+
+
+def test_a_lead_that_goes_on_meanwhile_is_summed_up_as_it_was() -> None:
+    book, busy = running_book(header(1)), _BusyLead()
+    lead = lead_of(book)
+    lead.hear.gone = busy
+    busy.book = lead.book
+    before = len(lead.book.lanes)
+    assert summarise(lead, 0).epoch == 1
+    assert len(lead.book.lanes) > before

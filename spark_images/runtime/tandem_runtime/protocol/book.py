@@ -150,12 +150,16 @@ class Book:
         self.completed = False
 
     def copy(self) -> Book:
-        """A copy that later entries do not touch."""
+        """A copy that later entries do not touch.
+
+        Entries may come while it is made, for whoever watches from another thread: each field is
+        whole then, and fields may be an entry apart.
+        """
         other = Book.__new__(Book)
         for name in Book.__slots__:
             value = getattr(self, name)
             setattr(other, name, dict(value) if type(value) is dict else value)
-        other.seats = {pair: list(seats) for pair, seats in self.seats.items()}
+        other.seats = {pair: list(seats) for pair, seats in other.seats.items()}
         return other
 
     def apply(self, entry: Entry) -> None:

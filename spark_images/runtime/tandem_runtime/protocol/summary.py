@@ -49,8 +49,11 @@ class Summary(NamedTuple):
 
 
 def summarise(lead: Lead, now: int) -> Summary:
-    """The state of the pipeline, from published entries and what was reported."""
-    book, hear = lead.book, lead.hear
+    """The state of the pipeline, from published entries and what was reported.
+
+    The lead may go on meanwhile: whoever watches asks from another thread.
+    """
+    book, hear = lead.book.copy(), lead.hear
     pairs = []
     for name in book.living_pairs():
         seats = []
