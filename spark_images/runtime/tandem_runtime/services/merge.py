@@ -120,11 +120,11 @@ class Watch:
     def __init__(self, machine: MergeMachine, delivery: Delivery) -> None:
         self._machine = machine
         self._delivery = delivery
+        EPOCH_DELIVERED.set_function(lambda: machine.delivered)
 
     def state(self) -> dict[str, object]:
         """The answer to `/state`."""
         machine, outlets = self._machine, self._delivery.outlets
-        EPOCH_DELIVERED.set(machine.delivered)
         return {
             "merge": {
                 "slot": machine.slot,

@@ -1,4 +1,7 @@
-"""Prometheus metrics of the processes. Names and labels are an interface: docs/reference.md."""
+"""Prometheus metrics of the processes. Names and labels are an interface: docs/operations.md.
+
+Gauges of what a machine knows anyway are functions, which are asked when somebody scrapes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ ROWS_READ = Counter("tandem_rows_read", "Rows read from sources, by stream", ["s
 REJECTED = Counter("tandem_rows_rejected", "Rows that did not fit the schema", ["stream"])
 LANE_BYTES = Gauge("tandem_lane_bytes", "Bytes of the own lane that are kept")
 LEADS = Gauge("tandem_leads", "1 if this split leads the header log")
-EPOCH_CUT = Gauge("tandem_epoch_cut", "Last epoch with a published header, as the lead knows it")
+EPOCH_CUT = Gauge("tandem_epoch_cut", "Last epoch with a published header; 0 if not lead")
 SOURCE_FAILURES = Counter("tandem_source_failures", "Failed reads of a source", ["partition"])
 
 EPOCH_COMMITTED = Gauge("tandem_epoch_committed", "Last epoch that this replica has committed")

@@ -71,22 +71,32 @@ class Watch:
         self._intake = intake
         self._cut: deque[tuple[int, int]] = deque(maxlen=256)
         """Epochs and when they were first seen cut."""
+        LANE_BYTES.set_function(self._lane_bytes)
+        LEADS.set_function(lambda: machine.succession.lead is not None)
+        EPOCH_CUT.set_function(self._epoch_cut)
+
+    def _lane_bytes(self) -> int:
+        lane = self._machine.lane
+        return lane.size if lane is not None else 0
+
+    def _epoch_cut(self) -> int:
+        lead = self._machine.succession.lead
+        return lead.book.epoch if lead is not None else 0
 
     def state(self) -> dict[str, object]:
         """The answer to `/state`. Read from another thread: values may be a step apart."""
         now = milliseconds()
         summary = self._machine.summary(now)
-        lane = self._machine.lane
-        kept = lane.size if lane is not None else 0
-        LANE_BYTES.set(kept)
-        LEADS.set(summary is not None)
         lead = None if summary is None else self._lead(summary, now)
         return {
-            "split": {"lane_bytes": kept, "dead_letters": self._intake.rejected(), "lead": lead}
+            "split": {
+                "lane_bytes": self._lane_bytes(),
+                "dead_letters": self._intake.rejected(),
+                "lead": lead,
+            }
         }
 
     def _lead(self, summary: Summary, now: int) -> dict[str, object]:
-        EPOCH_CUT.set(summary.epoch)
         return {
             "term": summary.term,
             "epoch": summary.epoch,
@@ -109,7 +119,7 @@ class Watch:
         """Since when the oldest epoch waits that is cut and not delivered."""
         if not self._cut or self._cut[-1][0] < summary.epoch:
             self._cut.append((summary.epoch, now))
-        waiting = [at for epoch, at in self._cut if epoch > summary.delivered]
+        waiting = [at for epoch, at in tuple(self._cut) if epoch > summary.delivered]
         return round((now - waiting[0]) / 1000, 3) if waiting else 0.0
 
 
