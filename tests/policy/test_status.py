@@ -115,6 +115,16 @@ def test_numbers_that_nobody_tells_stay_as_they_were() -> None:
     assert condition(after, ConditionType.VULNERABLE)[0] is ConditionStatus.UNKNOWN
 
 
+def test_lag_grows_on_while_nobody_leads() -> None:
+    told = look(*EVERYBODY, lead=replace(BOTH_SEATS, lag_seconds=0.25))
+    unheard = [look(*EVERYBODY, lead=None, now=NOW + later) for later in (1, 4)]
+    assert [seen(told, *unheard[:looks]).lag.seconds for looks in (0, 1, 2)] == [0.25, 1.25, 4.25]
+    # Somebody else decides by now, who knows the status alone.
+    assert seen(unheard[0], previous=seen(told)).lag.seconds == 0.25
+    delivered = look(*EVERYBODY, lead=replace(BOTH_SEATS, delivered=10))
+    assert seen(delivered, *unheard).lag.seconds == 0
+
+
 def test_why_a_pipeline_is_not_ready() -> None:
     whole = look(*EVERYBODY)
     no_merge = look(split(), replica(), replica("pair-0-b"), merge("merge-1"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tandem.model.states import EventReason, MemberKind
 from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
-from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on
+from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on, waiting_since
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Moves, PairMemory, Stage
 from tandem.policy.pairs import look_at
@@ -88,6 +88,7 @@ def _listen(snapshot: Snapshot, memory: Memory) -> tuple[list[Record], Memory]:
     return records, replace(
         memory,
         lead=lead,
+        waiting_since=waiting_since(snapshot, memory.waiting_since),
         lost=memory.lost | lost,
         happened=happened,
         totals=add_up(memory.totals, snapshot, primaries),

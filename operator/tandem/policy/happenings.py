@@ -27,6 +27,11 @@ def lead_of(snapshot: Snapshot, before: str | None) -> str | None:
     return before
 
 
+def waiting_since(snapshot: Snapshot, before: float | None) -> float | None:
+    """When the oldest epoch was cut that is not delivered; as last known while no lead speaks."""
+    return before if snapshot.lead is None else snapshot.now - snapshot.lead.lag_seconds
+
+
 def changes_of_lead(before: str | None, after: str | None) -> Iterator[Record]:
     """Another split leads; the first one is no change."""
     if before is not None and after is not None and after != before:

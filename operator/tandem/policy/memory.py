@@ -65,6 +65,8 @@ class Memory:
     crashes: Mapping[str, Crashes] = field(default_factory=dict)
     lead: str | None = None
     """The place of the split that led last."""
+    waiting_since: float | None = None
+    """When the epoch was cut that waited for delivery the longest when a lead last spoke."""
     lost: frozenset[str] = frozenset()
     happened: Mapping[str, tuple[Happening, ...]] = field(default_factory=dict)
     """What each volume said has happened when it was last heard."""

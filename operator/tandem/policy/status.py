@@ -37,7 +37,7 @@ def status_of(
     """Put the status together.
 
     Conditions that hold on keep the time they have in `previous`, and numbers that nobody tells at
-    the moment stay as they were.
+    the moment stay as they were; only the lag grows on.
     """
     pairs = _pairs(snapshot, memory, background.limits)
     if memory.completed and previous.pairs:
@@ -52,9 +52,7 @@ def status_of(
         conditions=conditions_of(snapshot, memory, states, background, previous.conditions),
         generation=max(previous.generation, lead.generation if lead else 0),
         epoch=epoch,
-        lag=Lag(
-            epochs=epoch.cut - epoch.delivered, seconds=round(lead.lag_seconds, 3) if lead else 0.0
-        ),
+        lag=_lag(snapshot, memory, epoch, previous.lag),
         pairs=pairs,
         pairs_ready=ready_text(pairs, _replicas(snapshot)),
         counters=memory.totals.counters,
@@ -130,6 +128,18 @@ def _epoch(
         committed=max(before.committed, committed),
         delivered=cut if memory.completed else delivered,
     )
+
+
+def _lag(snapshot: Snapshot, memory: Memory, epoch: EpochProgress, before: Lag) -> Lag:
+    """How far delivery is behind; what waited when a lead last spoke waits on while none does."""
+    epochs, since = epoch.cut - epoch.delivered, memory.waiting_since
+    if snapshot.lead is not None:
+        seconds = snapshot.lead.lag_seconds
+    elif not epochs:
+        seconds = 0.0
+    else:
+        seconds = before.seconds if since is None else snapshot.now - since
+    return Lag(epochs=epochs, seconds=round(seconds, 3))
 
 
 def _pairs(snapshot: Snapshot, memory: Memory, limits: Limits) -> tuple[PairStatus, ...]:
