@@ -21,6 +21,7 @@ from tandem.policy.reports import (
     SeatReport,
     SinkReport,
     SplitReport,
+    Trouble,
 )
 from tandem.watch import Look
 
@@ -56,6 +57,8 @@ class Plane:
     refusing: bool = False
     """Whether replicas never come up."""
     vulnerable: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    """What is wrong with sources."""
     completed: bool = False
     rows_out: int = 70
     epoch: int = 0
@@ -163,7 +166,7 @@ class Plane:
         volume = _volume(pod)
         if process.kind is MemberKind.SPLIT:
             lead = self._summary() if volume == self.lead else None
-            return MemberReport(volume, pod.runs, SplitReport(lead=lead))
+            return MemberReport(volume, pod.runs, SplitReport(lead=lead, troubles=self.troubles))
         if process.kind is MemberKind.MERGE:
             active = self._is_active(pod)
             sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, self.epoch),)

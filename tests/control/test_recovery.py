@@ -4,10 +4,11 @@ import pytest
 from tests.control.world import KEY, SETTINGS, World
 
 from tandem.control.pods import read_pod
-from tandem.kube.kinds import POD
+from tandem.kube.kinds import EVENT, POD
 from tandem.kube.objects import labels_of, name_of, uid_of
 from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
-from tandem.model.states import ConditionType, PairState
+from tandem.model.states import ConditionType, EventReason, PairState, Phase
+from tandem.policy.reports import Trouble
 
 HUNG = SETTINGS.limits.hung
 
@@ -256,6 +257,21 @@ def test_spares_stay_spares_while_a_pair_forms() -> None:
         world.step()
     assert [labels_of(pod)[KIND_LABEL] for pod in world.of_kind("spare")] == ["spare"]
     assert world.reasons() == []
+
+
+def test_a_source_that_cannot_be_read_is_a_condition_and_one_warning_while_it_lasts() -> None:
+    world = World()
+    world.until_paired()
+    world.plane.troubles = (Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks", "mend it"),)
+    world.until(lambda: world.condition(ConditionType.READY).reason == "SourceFailed")
+    world.step(10)
+    (event,) = world.cluster.list(EVENT, KEY.namespace)
+    assert (event["reason"], event["type"], event["count"]) == ("SourceFailed", "Warning", 1)
+    assert not world.holds(ConditionType.READY)
+    assert world.phase() is Phase.RUNNING
+    world.plane.troubles = ()
+    world.until_paired()
+    assert world.reasons() == ["SourceFailed"]
 
 
 def test_splits_and_merges_that_are_deleted_come_back_by_themselves() -> None:

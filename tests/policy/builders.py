@@ -18,7 +18,8 @@ NOW = 1000.0
 
 
 def split(name: str = "split-0", /, **fields: Any) -> Member:
-    return _member(Place(name, MemberKind.SPLIT), SplitReport(), fields)
+    report = fields.pop("says", SplitReport())
+    return _member(Place(name, MemberKind.SPLIT), report, fields)
 
 
 def merge(name: str = "merge-0", slot: int = 0, /, **fields: Any) -> Member:

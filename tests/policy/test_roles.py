@@ -8,7 +8,7 @@ from tandem.policy.decisions import Promote, Record
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.pairs import look_at, state_of
-from tandem.policy.reports import Happening, ReplicaReport
+from tandem.policy.reports import Happening, MergeReport, ReplicaReport, SplitReport, Trouble
 from tandem.policy.snapshot import Life, Member, Snapshot
 
 LIMITS = Limits()
@@ -193,6 +193,29 @@ def test_events_that_follow_from_what_members_say_come_once() -> None:
         EventReason.LANE_CLOSED,
         EventReason.TWINS_DIFFER,
     ]
+
+
+def test_a_source_or_sink_that_fails_is_told_once_until_it_works_again() -> None:
+    typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "not there", "mend the path")
+    other = replace(typo, message="not there either")
+    rewound = Trouble(EventReason.SINK_REWOUND, "out")
+    failing = split(says=SplitReport(troubles=(typo, other)))
+    both = split("split-1", says=SplitReport(troubles=(other,)))
+    said, memory = follow(
+        look(failing, merge()),
+        look(failing, both, merge()),
+        look(split(), both, merge(says=MergeReport(active=True, troubles=(rewound,)))),
+        look(split(), split("split-1"), merge()),
+        look(failing, split("split-1"), merge()),
+    )
+    records = [each for each in said if isinstance(each, Record)]
+    assert [(each.event, each.subject) for each in records] == [
+        (EventReason.SOURCE_FAILED, "clicks"),
+        (EventReason.SINK_REWOUND, "out"),
+        (EventReason.SOURCE_FAILED, "clicks"),
+    ]
+    assert records[0].detail == typo.text
+    assert memory.failing == {(EventReason.SOURCE_FAILED, "clicks")}
 
 
 def test_another_lead_is_an_event_the_first_is_none() -> None:

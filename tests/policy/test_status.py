@@ -6,6 +6,7 @@ from tests.policy.builders import (
     BOTH_SEATS,
     NOW,
     ended,
+    lead,
     look,
     merge,
     replica,
@@ -16,6 +17,7 @@ from tests.policy.builders import (
 from tandem.model.states import (
     ConditionStatus,
     ConditionType,
+    EventReason,
     MemberState,
     PairState,
     Phase,
@@ -27,7 +29,14 @@ from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
-from tandem.policy.reports import MergeReport, ReplicaReport, SinkReport, read_report
+from tandem.policy.reports import (
+    MergeReport,
+    ReplicaReport,
+    SinkReport,
+    SplitReport,
+    Trouble,
+    read_report,
+)
 from tandem.policy.snapshot import FINISHED, Complaint, Life, Snapshot
 from tandem.policy.status import at_rest, status_of, with_rows_out
 
@@ -144,6 +153,25 @@ def test_why_a_pipeline_is_not_ready() -> None:
     assert condition(status, ConditionType.DATA_LOST)[0] is ConditionStatus.TRUE
 
 
+def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
+    typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks is not there", "mend the path")
+    full = Trouble(EventReason.SINK_FAILED, "results", "/out is full", "make room")
+    reading = [split(name, says=SplitReport(troubles=(typo,))) for name in ("split-0", "split-1")]
+    pair = (replica(), replica("pair-0-b"))
+    stuck = merge(says=MergeReport(active=True, troubles=(full,)))
+    status = seen(look(*reading, *pair, stuck))
+    assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "SinkFailed")
+    ready = next(each for each in status.conditions if each.type is ConditionType.READY)
+    told = (typo.subject, typo.message, typo.hint, full.subject, full.message, full.hint)
+    assert [ready.message.count(each) for each in told] == [1] * len(told)
+    status = seen(look(*reading, *pair, merge()))
+    assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "SourceFailed")
+    starting = look(*reading, replica(says=None), merge(), lead=lead())
+    assert condition(seen(starting), ConditionType.READY)[1] == "SourceFailed"
+    status = seen(look(split(**ended(1), says=SplitReport(troubles=(typo,))), *pair, merge()))
+    assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
+
+
 def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
     over = look(
         split(**ended(FINISHED)),
@@ -226,8 +254,18 @@ def test_reports_take_what_they_understand_and_nothing_else() -> None:
     assert not report.lead.pairs[0].seats[0].verified
     assert [each.event for each in report.happened] == ["LaneClosed"]
     merged = read_report(
-        {"volume": "v", "merge": {"sinks": {"a": {"class": "Idempotent"}, "b": {"class": "?"}}}}
+        {
+            "volume": "v",
+            "merge": {
+                "sinks": {"a": {"class": "Idempotent"}, "b": {"class": "?"}},
+                "troubles": [
+                    {"reason": "SinkFailed", "subject": "a", "message": "m", "hint": "h"},
+                    {"reason": "Tired", "subject": "b"},
+                ],
+            },
+        }
     )
     assert merged is not None
     assert merged.merge is not None
     assert [sink.name for sink in merged.merge.sinks] == ["a"]
+    assert merged.troubles == (Trouble(EventReason.SINK_FAILED, "a", "m", "h"),)

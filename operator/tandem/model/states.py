@@ -101,6 +101,9 @@ class EventReason(Word):
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
     TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different answers"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
+    SOURCE_FAILED = "SourceFailed", "a source cannot be read; it is tried again"
+    SINK_FAILED = "SinkFailed", "a sink cannot be delivered to; it is tried again"
+    SINK_REWOUND = "SinkRewound", "a sink is behind what it had; nothing is delivered to it"
 
 
 class SinkClass(Word):

@@ -104,6 +104,10 @@ def _missing(snapshot: Snapshot, states: Mapping[str, PairState]) -> str | None:
         return "NoLead"
     if PairState.DOWN in states.values():
         return "PairDown"
+    troubles = snapshot.troubles()
+    if troubles:
+        # Before what only takes its time: this one may wait for the user.
+        return troubles[0].reason
     if PairState.STARTING in states.values():
         return "PairStarting"
     return None if _every_slot_delivers(snapshot) else "NoMerge"
@@ -120,9 +124,11 @@ def _every_slot_delivers(snapshot: Snapshot) -> bool:
 
 
 def _troubles(snapshot: Snapshot, memory: Memory, background: Background) -> Iterator[str]:
-    """What was not done, who has ended, who cannot start: nothing is given up silently."""
+    """What was not done, what fails, who ended or cannot start: nothing is given up silently."""
     if background.trouble is not None:
         yield f"{background.trouble.message} {background.trouble.hint}".strip()
+    for trouble in snapshot.troubles():
+        yield f"{trouble.reason} {trouble.subject}: {trouble.text}"
     for member in snapshot.members:
         if member.life is Life.ENDED:
             yield f"{member.name}: {_ended(member, snapshot, memory, background)}"

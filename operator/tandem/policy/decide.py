@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 
 from tandem.model.states import EventReason, MemberKind
 from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
-from tandem.policy.happenings import changes_of_lead, lead_of, losses, passed_on, waiting_since
+from tandem.policy.happenings import (
+    changes_of_lead,
+    failing,
+    failures,
+    lead_of,
+    losses,
+    passed_on,
+    waiting_since,
+)
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Moves, PairMemory, Stage
 from tandem.policy.pairs import look_at
@@ -83,13 +91,15 @@ def _listen(snapshot: Snapshot, memory: Memory) -> tuple[list[Record], Memory]:
     completed = memory.completed or is_completed(snapshot)
     # When everything is delivered the lead ends too, and others lead for a moment.
     changes = () if completed else changes_of_lead(memory.lead, lead)
-    records = [*changes, *losses(snapshot, memory.lost), *told]
+    failed = failures(snapshot, memory.failing)
+    records = [*changes, *losses(snapshot, memory.lost), *failed, *told]
     primaries = [pair.primary for pair in memory.pairs.values()]
     return records, replace(
         memory,
         lead=lead,
         waiting_since=waiting_since(snapshot, memory.waiting_since),
         lost=memory.lost | lost,
+        failing=failing(snapshot),
         happened=happened,
         totals=add_up(memory.totals, snapshot, primaries),
         completed=completed,

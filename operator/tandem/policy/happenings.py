@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tandem.model.states import EventReason
 from tandem.policy.decisions import Record
+from tandem.policy.memory import Failing
 from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Snapshot
 
@@ -44,6 +45,18 @@ def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[Record]:
         if subject not in before:
             detail = "acknowledged rows or results are lost"
             yield Record(EventReason.DATA_LOST, subject, detail)
+
+
+def failures(snapshot: Snapshot, before: frozenset[Failing]) -> Iterator[Record]:
+    """What is wrong with sources and sinks that was not a look before, each once."""
+    for trouble in snapshot.troubles():
+        if (trouble.reason, trouble.subject) not in before:
+            yield Record(trouble.reason, trouble.subject, trouble.text)
+
+
+def failing(snapshot: Snapshot) -> frozenset[Failing]:
+    """Which sources and sinks do not work, and how."""
+    return frozenset((trouble.reason, trouble.subject) for trouble in snapshot.troubles())
 
 
 def passed_on(

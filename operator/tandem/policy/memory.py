@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tandem.model.states import PairState, Phase
+from tandem.model.states import EventReason, PairState, Phase
 from tandem.model.status import PairStatus, Status
 from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Member
@@ -25,6 +25,10 @@ class Stage(StrEnum):
 
 Standing = tuple[str, int]
 """A replica and its process: (name, run)."""
+
+
+Failing = tuple[EventReason, str]
+"""How it fails, and which stream or sink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Memory:
     waiting_since: float | None = None
     """When the epoch was cut that waited for delivery the longest when a lead last spoke."""
     lost: frozenset[str] = frozenset()
+    failing: frozenset[Failing] = frozenset()
+    """Sources and sinks that did not work when they were last looked at."""
     happened: Mapping[str, tuple[Happening, ...]] = field(default_factory=dict)
     """What each volume said has happened when it was last heard."""
     totals: Totals = field(default_factory=Totals)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tandem.model.states import SinkClass
+from tandem.model.states import EventReason, SinkClass
 
 MOST_EVENTS = 50
 """Events that a member repeats in each answer."""
@@ -67,12 +67,29 @@ class LeadReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a source or a sink from working at the moment."""
+
+    reason: EventReason
+    subject: str
+    """The stream or the sink."""
+    message: str = ""
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what would help."""
+        return "; ".join(part for part in (self.message, self.hint) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class SplitReport:
     """A split of itself."""
 
     rows_per_second: float = 0.0
     dead_letters: int = 0
     lead: LeadReport | None = None
+    troubles: tuple[Trouble, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +125,7 @@ class MergeReport:
     rows_out: int = 0
     duplicates_dropped: int = 0
     sinks: tuple[SinkReport, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +151,11 @@ class MemberReport:
     def lead(self) -> LeadReport | None:
         """What it says as the lead, if it is one."""
         return self.part.lead if isinstance(self.part, SplitReport) else None
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What it says is wrong with sources or sinks."""
+        return self.part.troubles if isinstance(self.part, SplitReport | MergeReport) else ()
 
     @property
     def replica(self) -> ReplicaReport | None:
@@ -173,6 +196,7 @@ def _part(document: Mapping[str, object]) -> SplitReport | ReplicaReport | Merge
             rows_per_second=_number(split, "rows_per_second"),
             dead_letters=_whole(split, "dead_letters"),
             lead=None if lead is None else _lead(lead),
+            troubles=_troubles(split),
         )
     if replica is not None:
         return ReplicaReport(
@@ -234,10 +258,28 @@ def _merge(merge: Mapping[str, object]) -> MergeReport:
             for name in sinks
             if (sink := _mapping(sinks, name)) is not None and _text(sink, "class") in _CLASSES
         ),
+        troubles=_troubles(merge),
+    )
+
+
+def _troubles(part: Mapping[str, object]) -> tuple[Trouble, ...]:
+    return tuple(
+        Trouble(
+            EventReason(reason),
+            _text(each, "subject"),
+            _text(each, "message"),
+            _text(each, "hint"),
+        )
+        for each in _mappings(part, "troubles")
+        if (reason := _text(each, "reason")) in _TROUBLES
     )
 
 
 _CLASSES = frozenset(word.value for word in SinkClass)
+_TROUBLES = frozenset(
+    word.value
+    for word in (EventReason.SOURCE_FAILED, EventReason.SINK_FAILED, EventReason.SINK_REWOUND)
+)
 
 
 def _mapping(document: Mapping[str, object], name: str) -> Mapping[str, object] | None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Self
 
 from tandem.model.states import MemberKind
-from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport
+from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport, Trouble
 
 IN_GOOD_ORDER, REFUSED, USELESS, FINISHED = 0, 3, 10, 20
 """What a member's exit code means: stopped in good order; a reason that only the user can mend;
@@ -147,6 +147,13 @@ class Snapshot:
     def of_kind(self, kind: MemberKind) -> tuple[Member, ...]:
         """The members of one kind."""
         return tuple(member for member in self.members if member.kind is kind)
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What is wrong with sources and sinks; the same of several members or partitions once."""
+        reports = [m.report for m in self.members if m.life is Life.UP and m.report is not None]
+        told = [trouble for report in reports for trouble in report.troubles]
+        first = {(trouble.reason, trouble.subject): trouble for trouble in reversed(told)}
+        return tuple(first[key] for key in sorted(first))
 
     def named(self, name: str) -> Member:
         """The member at a place.

@@ -107,6 +107,11 @@ class OwnLane:
             if self.readings[partition].state == RELEASED and partition not in self.changed:
                 del self.readings[partition]
 
+    def reads(self, partition: str) -> bool:
+        """Whether more rows of a partition are wanted here."""
+        reading = self.readings.get(partition)
+        return reading is not None and reading.state in (ACTIVE, IDLE)
+
     def pulls(self, now: int) -> list[Effect]:
         """Ask sources for rows, as long as there is room; one question to each at a time."""
         if self.ending or self.suspended or not self._has_room():

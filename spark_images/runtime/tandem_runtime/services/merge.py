@@ -14,18 +14,26 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem.model.spec import ConsoleSink
+from tandem.model.spec import ConsoleSink, FilesSink
 from tandem.model.spec import Sink as SinkSpec
+from tandem.model.states import EventReason
 from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition
 from tandem_runtime.protocol.merge import MergeMachine
 from tandem_runtime.protocol.messages import SinkPosition
 from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAILURES
 from tandem_runtime.services.node import Failure, Node, milliseconds
 from tandem_runtime.services.process import Process, main
+from tandem_runtime.services.troubles import Spot, Trouble
 from tandem_runtime.sinks.opening import open_sink
 from tandem_runtime.sinks.printed import PrintedSink
 from tandem_runtime.sinks.sink import ForeignSink, Sink, SinkFailed, SinkUnsupported
 from tandem_runtime.surroundings.port import Surroundings
+
+_WRITABLE = (
+    "see that it can be written by the merges and that there is room (in pods: mounted by "
+    "spec.merges.template); it is tried again"
+)
+_PUT_BACK = "put back what it had, then end the merge that delivers: it is started again"
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +45,7 @@ class Outlet:
         self.position = 0
         self.rows_out = 0
         self.delivery = ""
+        self.spot = Spot(node.tell_event)
         self._name = name
         self._opened = opened
         self._node = node
@@ -60,12 +69,15 @@ class Outlet:
             except SinkFailed as failure:
                 # No answer: the machine asks for the position again, then delivers again.
                 SINK_FAILURES.labels(self._name).inc()
-                self._node.tell_event("SinkFailed", self._name, str(failure))
+                self.spot.failed(
+                    Trouble(EventReason.SINK_FAILED, self._name, str(failure), _WRITABLE)
+                )
             except Exception as problem:
                 _log.exception("sink %s cannot be worked with", self._name)
                 self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
             else:
+                self.spot.worked()
                 self._node.tell(SinkPosition(self._name, self.position, effect.op))
 
     def _done(self, sink: Sink, effect: ReadPosition | Deliver) -> int:
@@ -90,6 +102,8 @@ class Delivery:
 
     def __init__(self, surroundings: Surroundings, machine: MergeMachine, node: Node) -> None:
         self._node = node
+        self._machine = machine
+        self._places = {sink.name: _place(sink) for sink in surroundings.pipeline.spec.sinks}
         self.outlets = {
             sink.name: Outlet(sink.name, partial(_opened, sink, surroundings, machine), node)
             for sink in surroundings.pipeline.spec.sinks
@@ -100,10 +114,32 @@ class Delivery:
         """Pass it on to the sink."""
         self.outlets[effect.sink].ask(effect)
 
+    def troubles(self) -> list[Trouble]:
+        """What is wrong with the sinks; nothing is known of them while another merge delivers."""
+        if not self._machine.active:
+            return []
+        failing = [outlet.spot.trouble for outlet in self.outlets.values()]
+        rewound = [
+            Trouble(
+                EventReason.SINK_REWOUND,
+                tracker.name,
+                f"{self._places[tracker.name]} stands at epoch "
+                f"{self.outlets[tracker.name].position} and had epoch {tracker.floor}",
+                _PUT_BACK,
+            )
+            for tracker in self._machine.sinks.values()
+            if tracker.rewound
+        ]
+        return [trouble for trouble in failing if trouble is not None] + rewound
+
     def happened(self, effect: Happened) -> None:
         """Count what is dropped for being there already."""
         self.duplicates += effect.event == "DuplicateDropped"
         self._node.happened(effect)
+
+
+def _place(sink: SinkSpec) -> str:
+    return sink.target.path if isinstance(sink.target, FilesSink) else "it"
 
 
 def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine) -> Sink:
@@ -132,6 +168,7 @@ class Watch:
                 "delivered": machine.delivered,
                 "rows_out": sum(outlet.rows_out for outlet in outlets.values()),
                 "duplicates_dropped": self._delivery.duplicates,
+                "troubles": [each._asdict() for each in self._delivery.troubles()],
                 "sinks": {
                     name: {"position": outlet.position, "class": outlet.delivery}
                     for name, outlet in outlets.items()

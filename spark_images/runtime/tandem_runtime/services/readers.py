@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from tandem.model.spec import Stream
+from tandem.model.states import EventReason
 from tandem.routing.keys import hash_keys
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
 from tandem_runtime.protocol.messages import SourceRows
 from tandem_runtime.services.metrics import REJECTED, ROWS_READ, SOURCE_FAILURES
-from tandem_runtime.services.node import Failure
+from tandem_runtime.services.node import Failure, Node
+from tandem_runtime.services.troubles import Spot, Trouble
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.source import (
     Batch,
@@ -30,6 +32,10 @@ RETRY_SECONDS = 1.0
 """Pause after a source could not be read."""
 
 _MEND = "mend the row or the file, or let onError: deadLetter put such rows and files aside"
+_REACHABLE = (
+    "see that source.path is right, there, and readable for the splits (in pods: mounted by "
+    "spec.splits.template); it is tried again"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -43,15 +49,14 @@ class Reader:
         partition: str,
         opened: Callable[[], SourcePartition],
         dead_letters: DeadLetters,
-        tell: Callable[[SourceRows], None],
-        fail: Callable[[Failure], None],
+        node: Node,
     ) -> None:
+        self.spot = Spot(node.tell_event)
         self._stream = stream
         self._partition = partition
         self._opened = opened
         self._dead_letters = dead_letters
-        self._tell = tell
-        self._fail = fail
+        self._node = node
         self._asked = threading.Condition()
         self._wanted: list[Position] = []
         """The position asked for last, until it is answered."""
@@ -77,23 +82,27 @@ class Reader:
                 ahead = batch
                 self._answer(batch)
                 ahead = None
+                self.spot.worked()
                 if batch.rows.num_rows and not batch.ended:
                     ahead = source.read(batch.end)
             except SourceFailed as failure:
-                self._fail(Failure("SourceFailed", str(failure), _MEND))
+                self._node.fail(Failure("SourceFailed", str(failure), _MEND))
                 return
             except SourceUnsupported as failure:
-                self._fail(Failure("SourceUnsupported", str(failure), ""))
+                self._node.fail(Failure("SourceUnsupported", str(failure), ""))
                 return
             except (SourceUnavailable, OSError, pa.ArrowException) as problem:
                 SOURCE_FAILURES.labels(self._partition).inc()
-                _log.warning("%s cannot be read, will try again: %s", self._partition, problem)
-                self._tell(unreadable(self._partition, position))
+                self.spot.failed(self._trouble(problem))
+                self._node.tell(unreadable(self._partition, position))
                 time.sleep(RETRY_SECONDS)
             except Exception as problem:
                 _log.exception("%s cannot be read", self._partition)
-                self._fail(Failure(type(problem).__name__, str(problem), "", final=False))
+                self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
+
+    def _trouble(self, problem: Exception) -> Trouble:
+        return Trouble(EventReason.SOURCE_FAILED, self._stream.name, str(problem), _REACHABLE)
 
     def _next_question(self) -> Position:
         with self._asked:
@@ -105,7 +114,7 @@ class Reader:
             self._dead_letters.add(self._partition, batch.rejected)
             REJECTED.labels(self._stream.name).inc(len(batch.rejected))
         ROWS_READ.labels(self._stream.name).inc(batch.rows.num_rows)
-        self._tell(
+        self._node.tell(
             SourceRows(
                 partition=self._partition,
                 position=batch.position,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 
 from tandem.model.spec import Stream
@@ -17,6 +18,7 @@ from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.readers import Reader
 from tandem_runtime.services.registrar import Registrar
+from tandem_runtime.services.troubles import Trouble
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.opening import open_partition
 from tandem_runtime.sources.partitions import partitions_of
@@ -57,10 +59,15 @@ class Intake:
             for partition in tuple(self._readers)
         )
 
+    def troubles(self, owned: Callable[[str], bool]) -> list[Trouble]:
+        """What is wrong with partitions that are read here; others may read the rest by now."""
+        spots = [reader.spot for name, reader in dict(self._readers).items() if owned(name)]
+        return [spot.trouble for spot in spots if spot.trouble is not None]
+
     def _reader(self, partition: str, stream: Stream) -> Reader:
         letters = self._dead_letters[stream.name]
         opened = partial(open_partition, stream, partition)
-        return Reader(stream, partition, opened, letters, self._node.tell, self._node.fail)
+        return Reader(stream, partition, opened, letters, self._node)
 
 
 class Watch:
@@ -79,6 +86,10 @@ class Watch:
         lane = self._machine.lane
         return lane.size if lane is not None else 0
 
+    def _reads(self, partition: str) -> bool:
+        lane = self._machine.lane
+        return lane is not None and lane.reads(partition)
+
     def _epoch_cut(self) -> int:
         lead = self._machine.succession.lead
         return lead.book.epoch if lead is not None else 0
@@ -92,6 +103,7 @@ class Watch:
             "split": {
                 "lane_bytes": self._lane_bytes(),
                 "dead_letters": self._intake.rejected(),
+                "troubles": [each._asdict() for each in self._intake.troubles(self._reads)],
                 "lead": lead,
             }
         }

@@ -148,7 +148,8 @@ class FilesSink:
         return self._beside / f"draft-{epoch:012}-{draft}"
 
     def _failed(self, error: OSError) -> SinkFailed:
-        return SinkFailed(f"{self._directory} cannot be used: {error}")
+        # Names of drafts are different at every trial, which would be another failure each time.
+        return SinkFailed(f"{self._directory} cannot be used: {error.strerror or error}")
 
 
 def _pair(answer: Answer) -> str:
