@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
+from tandem.policy.reports import SplitReport, Trouble
 from tandem.policy.status import status_of
 
 EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "pair-0-b [is] primary")
@@ -72,6 +74,23 @@ def test_lines_come_now_and_then_events_at_once(picture: Picture, tmp_path: Path
     assert printed[1] == "12:30:00 TakeOver pair-0: pair-0-b [is] primary"
     assert printed[2] == '{"user": "[a]"}'
     assert LINE_EVERY > 0
+
+
+def test_why_a_pipeline_is_not_ready_is_shown(picture: Picture) -> None:
+    typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/data/[clcks] is not there", "mend it")
+    snapshot = look(split(says=SplitReport(troubles=(typo,))), replica(), merge())
+    memory = decide(snapshot, Memory(), Limits()).memory
+    background = Background("2024-01-01T12:30:00Z", Limits(), one_machine=True)
+    status = status_of(snapshot, memory, background, Status())
+    failing = replace(picture, status=status, snapshot=snapshot)
+    for terminal in (True, False):
+        shown = console(terminal=terminal)
+        display = display_for(shown, [])
+        display.show(picture)
+        assert typo.message not in text_of(shown)
+        display.show(replace(failing, running_for=picture.running_for + LINE_EVERY))
+        display.close()
+        assert all(each in text_of(shown) for each in (typo.reason, typo.subject, typo.message))
 
 
 def test_a_console_sink_is_printed_in_order_once_and_cleared(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tandem.local.directory import Directory, is_supervised, read_status
 from tandem.member_table import draw_members, titles_by_state
 from tandem.model.pipeline import status_document
 from tandem.model.states import ConditionStatus, Phase
-from tandem.model.status import Status
+from tandem.model.status import Status, why_not_ready
 from tandem.policy.status import at_rest
 from tandem.remote.look import look_at
 from tandem.remote.targets import short_names
@@ -94,6 +94,9 @@ def _print(where: str, status: Status, members: Table) -> None:
         console.print(f"sink {sink.name}  {sink.delivery}  position {sink.position}")
     held = [c for c in status.conditions if c.status is ConditionStatus.TRUE]
     console.print("conditions  " + (", ".join(c.type for c in held) or "none"))
+    trouble = why_not_ready(status)
+    if trouble is not None:
+        console.print(trouble, markup=False)
     # Names of pods are long, and of no use if they are cut.
     wide = console.measure(members, options=console.options.update(max_width=_WIDEST)).maximum
     console.width = max(console.width, wide)

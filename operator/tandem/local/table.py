@@ -11,7 +11,7 @@ from tandem.local.picture import Event, Picture
 from tandem.member_table import COLOURS, UNEASY, draw_members, titles_by_state
 from tandem.model.quantities import Duration
 from tandem.model.states import PairState
-from tandem.model.status import PairStatus
+from tandem.model.status import PairStatus, why_not_ready
 from tandem.policy.snapshot import Snapshot
 
 LINE_EVERY = 5.0
@@ -61,6 +61,9 @@ class Lines:
         if picture.running_for >= self._next:
             self._next = picture.running_for + LINE_EVERY
             self._print(summary_line(picture))
+            trouble = why_not_ready(picture.status)
+            if trouble is not None:
+                self._print(trouble)
 
     def tell(self, event: Event) -> None:
         """Print it."""
@@ -93,7 +96,9 @@ def draw(picture: Picture) -> RenderableType:
     members = draw_members(
         picture.status, titles_by_state(picture.status, picture.lead), _epochs(picture.snapshot)
     )
-    return Group(_headline(picture), members, *events)
+    trouble = why_not_ready(picture.status)
+    troubles = [] if trouble is None else [Text(trouble, style=UNEASY)]
+    return Group(_headline(picture), *troubles, members, *events)
 
 
 def _epochs(snapshot: Snapshot) -> dict[str, int]:

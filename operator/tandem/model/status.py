@@ -142,3 +142,11 @@ class Status:
     members: tuple[Member, ...] = setting(
         ListOf(Document(Member)), default=(), doc="Processes or pods, only from `tandem status`."
     )
+
+
+def why_not_ready(status: Status) -> str | None:
+    """Why nothing goes through, for people; None if something does, or everything has."""
+    ready = next((c for c in status.conditions if c.type is ConditionType.READY), None)
+    if ready is None or ready.status is ConditionStatus.TRUE or status.phase is Phase.COMPLETED:
+        return None
+    return ": ".join(part for part in ("not ready", ready.reason, ready.message) if part)

@@ -1,0 +1,54 @@
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from tandem.cli import status as command
+from tandem.local.directory import Directory
+from tandem.model.pipeline import status_document
+from tandem.model.states import ConditionStatus, ConditionType, Phase
+from tandem.model.status import Condition, Status
+
+WHY = "SinkFailed out: /out cannot be used: [full]; make room"
+
+
+def shown(
+    status: Status, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """What `tandem status` prints of a pipeline that runs."""
+    directory = Directory(home)
+    directory.status.write_text(json.dumps(status_document(status)))
+    directory.pipeline.write_text("{}")
+    monkeypatch.setattr(command, "is_supervised", lambda _: True)
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    assert command.run(parser.parse_args(["status", "--dir", str(home)])) == command.FOUND
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ready", "phase", "said"),
+    [
+        (ConditionStatus.FALSE, Phase.RUNNING, True),
+        (ConditionStatus.TRUE, Phase.RUNNING, False),
+        (ConditionStatus.FALSE, Phase.COMPLETED, False),
+    ],
+)
+def test_why_a_pipeline_is_not_ready_is_printed(
+    ready: ConditionStatus,
+    phase: Phase,
+    said: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    condition = Condition(
+        type=ConditionType.READY,
+        status=ready,
+        reason="SinkFailed",
+        message=WHY,
+        last_transition_time="2024-01-01T00:00:00Z",
+    )
+    status = Status(phase=phase, conditions=(condition,))
+    assert (WHY in shown(status, tmp_path, monkeypatch, capsys)) is said
