@@ -8,7 +8,7 @@ from tandem.cli import status as command
 from tandem.local.directory import Directory
 from tandem.model.pipeline import status_document
 from tandem.model.states import ConditionStatus, ConditionType, Phase
-from tandem.model.status import Condition, Status
+from tandem.model.status import Condition, Counters, Status
 
 WHY = "SinkFailed out: /out cannot be used: [full]; make room"
 
@@ -52,3 +52,15 @@ def test_why_a_pipeline_is_not_ready_is_printed(
     )
     status = Status(phase=phase, conditions=(condition,))
     assert (WHY in shown(status, tmp_path, monkeypatch, capsys)) is said
+
+
+@pytest.mark.parametrize("count", [0, 1234])
+def test_rows_that_were_put_aside_are_printed_with_their_place(
+    count: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = Status(counters=Counters(dead_letters=count))
+    printed = shown(status, tmp_path, monkeypatch, capsys)
+    assert (f"1,234 (in {Directory(tmp_path).dead_letters})" in printed) is (count > 0)

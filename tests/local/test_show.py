@@ -28,7 +28,7 @@ def picture() -> Picture:
     memory = decide(snapshot, Memory(), Limits()).memory
     background = Background("2024-01-01T12:30:00Z", Limits(), one_machine=True)
     status = status_of(snapshot, memory, background, Status())
-    return Picture("spending", status, snapshot, memory.lead, 2000.0, 10.0, (EVENT,), 62.0)
+    return Picture("spending", status, snapshot, memory.lead, 2000.0, 10.0, (EVENT,), 62.0, "here")
 
 
 def text_of(console: Console) -> str:
@@ -74,6 +74,18 @@ def test_lines_come_now_and_then_events_at_once(picture: Picture, tmp_path: Path
     assert printed[1] == "12:30:00 TakeOver pair-0: pair-0-b [is] primary"
     assert printed[2] == '{"user": "[a]"}'
     assert LINE_EVERY > 0
+
+
+def test_rows_that_were_put_aside_are_shown_with_their_place(picture: Picture) -> None:
+    status = picture.status
+    rejecting = replace(status, counters=replace(status.counters, dead_letters=1234))
+    for terminal in (True, False):
+        shown = [console(terminal=terminal) for _ in range(2)]
+        for each, told in zip(shown, (status, rejecting), strict=True):
+            display = display_for(each, [])
+            display.show(replace(picture, status=told, dead_letters="DIR/dead"))
+            display.close()
+        assert ["1,234 (in DIR/dead)" in text_of(each) for each in shown] == [False, True]
 
 
 def test_why_a_pipeline_is_not_ready_is_shown(picture: Picture) -> None:

@@ -28,7 +28,7 @@ from tandem.model.status import SinkStatus, Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
+from tandem.policy.memory import Memory, remembered
 from tandem.policy.reports import (
     MergeReport,
     ReplicaReport,
@@ -223,6 +223,14 @@ def test_totals_go_on_when_counters_begin_anew() -> None:
     assert counters.late_dropped == 3
 
 
+def test_dead_letters_stay_when_nobody_tells_of_them() -> None:
+    told = look(*EVERYBODY, lead=replace(BOTH_SEATS, rejected=5))
+    status = seen(told, look(*EVERYBODY, lead=None))
+    assert status.counters.dead_letters == 5
+    restarted = remembered({}, status)
+    assert decide(told, restarted, LIMITS).memory.totals.counters.dead_letters == 5
+
+
 def test_reports_take_what_they_understand_and_nothing_else() -> None:
     assert read_report([]) is None
     assert read_report({"incarnation": 1}) is None
@@ -236,6 +244,7 @@ def test_reports_take_what_they_understand_and_nothing_else() -> None:
                 "lead": {
                     "term": 4,
                     "epoch": True,
+                    "rejected": 7,
                     "pairs": [{"name": "pair-0", "seats": [{"volume": "w", "verified": 1}]}],
                     "merges": {"0": "m", "x": "n", "1": 3},
                     "lost": ["a", 1],
@@ -248,6 +257,7 @@ def test_reports_take_what_they_understand_and_nothing_else() -> None:
     assert report.incarnation == 0
     assert report.lead is not None
     assert (report.lead.term, report.lead.epoch, report.lead.completed) == (4, 0, False)
+    assert report.lead.rejected == 7
     assert report.lead.merges == ((0, "m"),)
     assert report.lead.lost == ("a",)
     assert report.lead.seat("w") is not None

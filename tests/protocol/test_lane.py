@@ -31,6 +31,7 @@ def rows(
     ended: bool = False,
     forgotten: bool = False,
     unreadable: bool = False,
+    rejected: int = 0,
 ) -> SourceRows:
     return SourceRows(
         partition,
@@ -42,6 +43,7 @@ def rows(
         forgotten,
         f"rows {position}-{end}",
         unreadable=unreadable,
+        rejected=rejected,
     )
 
 
@@ -542,3 +544,24 @@ def test_a_lane_has_ended_once_everything_it_took_is_sealed_and_published() -> N
     assert ends(found) == (False, True)
     ack(found, 1)
     assert ends(found) == (True, False)
+
+
+# --- what was put aside ---------------------------------------------------------------------
+
+
+def test_what_was_put_aside_is_counted_on_by_the_next_owner() -> None:
+    found = OwnLane(A1, None, S, now=0)
+    found.own(Owned("p", A1, Mark(0, 0, rejected=3), 1))
+    fed(found, rows(0, 1, rejected=1), rows(1, 2), rows(2, 3, rejected=2))
+    chunk = only(Write, sealed(found)).value
+    assert isinstance(chunk, Chunk)
+    assert dict(chunk.note.marks)["p"].rejected == 6
+
+
+def test_what_was_put_aside_without_a_step_forward_is_told_too() -> None:
+    found = fed(lane(), rows(0, 0))
+    assert sealed(found) == []
+    fed(found, rows(0, 0, rejected=1))
+    chunk = only(Write, sealed(found)).value
+    assert chunk == Chunk(Note(0, (("p", Mark(0, -50, rejected=1)),)), ())
+    assert found.readings["p"].waiting_since == 0

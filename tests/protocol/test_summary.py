@@ -3,7 +3,7 @@
 from tests.protocol.builders import A1, G1, S, header, intent, replica_report, running_book
 
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import LaneId, Settings
+from tandem_runtime.protocol.data import LaneId, Mark, Settings
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.hearsay import Heard
 from tandem_runtime.protocol.lead import Lead
@@ -58,6 +58,12 @@ def test_it_tells_where_everything_stands() -> None:
         SeatSummary("x1", verified=True, lapsed=False, committed=2, synced=True, silent=False),
     )
     assert (found.lost, found.vulnerable, found.completed) == ((), (), False)
+
+
+def test_rows_and_what_was_put_aside_are_those_of_all_partitions() -> None:
+    marks = {"p": Mark(9, 1, rows=5, rejected=2), "q": Mark(9, 1, rows=7, rejected=1)}
+    found = summarise(lead_of(running_book(header(1, marks=marks))), 0)
+    assert (found.rows_in, found.rejected) == (12, 3)
 
 
 def synced(lead: Lead, now: int = 0) -> list[bool]:

@@ -102,8 +102,11 @@ def test_a_source_is_in_trouble_until_it_can_be_read(
     reader.pull(0)
     wait_for(lambda: failures({"partition": "s/0"}) == before + 2)
     directory.mkdir()
+    (directory / "a.json").write_text('{"k": "x"}\n[]\n[]\n')
     reader.pull(0)
-    assert isinstance(node.messages.get(timeout=PATIENCE), SourceRows)
+    came = node.messages.get(timeout=PATIENCE)
+    assert isinstance(came, SourceRows)
+    assert (came.rows, came.rejected) == (1, 2)
     wait_for(lambda: found.troubles(lambda _: True) == [])
     assert node.events.empty()
 

@@ -18,6 +18,7 @@ from tandem.local.support import unsupported_here
 from tandem.manifest_file import Unparsable, load_manifests
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.quantities import Duration, parse_duration
+from tandem.model.status import rejected_text
 from tandem.policy.limits import Limits
 from tandem.policy.snapshot import REFUSED, Complaint
 
@@ -73,7 +74,7 @@ def execute(
         return _fail(str(problem))
     except KeyboardInterrupt:
         return INTERRUPTED
-    return _report(end)
+    return _report(end, directory)
 
 
 def load(file: Path) -> Pipeline | int:
@@ -104,7 +105,7 @@ def _pipelines(text: str) -> list[Pipeline]:
     return [pipeline for pipeline in parsed if not isinstance(pipeline, Refusal)]
 
 
-def _report(end: End | Refused) -> int:
+def _report(end: End | Refused, directory: Directory) -> int:
     if isinstance(end, Refused):
         for complaint in end.findings.refused:
             _print_complaint("refused", complaint)
@@ -113,10 +114,13 @@ def _report(end: End | Refused) -> int:
     if end.complaint is not None:
         _print_complaint("halted", end.complaint)
     what = {Ending.COMPLETED: "completed", Ending.HALTED: "halted"}.get(end.why, "stopped")
-    print(
-        f"{what}: {counters.rows_in:,} rows in, {counters.rows_out:,} rows out, "
-        f"{counters.take_overs:,} take-overs"
-    )
+    facts = [
+        f"{counters.rows_in:,} rows in",
+        f"{counters.rows_out:,} rows out",
+        f"{counters.take_overs:,} take-overs",
+        *rejected_text(counters, str(directory.dead_letters)),
+    ]
+    print(f"{what}: {', '.join(facts)}")
     if end.why is Ending.HALTED:
         return REFUSED
     return INTERRUPTED if end.forced else DONE

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -12,13 +13,24 @@ from tandem.local.directory import Directory, is_supervised, read_status
 from tandem.member_table import draw_members, titles_by_state
 from tandem.model.pipeline import status_document
 from tandem.model.states import ConditionStatus, Phase
-from tandem.model.status import Status, why_not_ready
+from tandem.model.status import Status, rejected_text, why_not_ready
 from tandem.policy.status import at_rest
 from tandem.remote.look import look_at
 from tandem.remote.targets import short_names
 
 FOUND, MISSING = 0, 1
 _WIDEST = 500
+_IN_PODS = "/tandem/volume/dead-letter of the splits"
+
+
+class Shown(NamedTuple):
+    """A pipeline for people."""
+
+    where: str
+    status: Status
+    members: Table
+    dead_letters: str
+    """Where rows are that did not fit their schema."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,31 +52,32 @@ def run(args: argparse.Namespace) -> int:
     """Print the status."""
     try:
         place = find(args.name, args)
-        where, status, members = _here(place) if isinstance(place, Directory) else _there(place)
+        shown = _here(place) if isinstance(place, Directory) else _there(place)
     except Nowhere as problem:
         print(f"tandem status: {problem}", file=sys.stderr)
         return MISSING
     if args.output == "json":
-        print(json.dumps(status_document(status), indent=2))
+        print(json.dumps(status_document(shown.status), indent=2))
     else:
-        _print(where, status, members)
+        _print(shown)
     return FOUND
 
 
-def _here(directory: Directory) -> tuple[str, Status, Table]:
+def _here(directory: Directory) -> Shown:
     status, running = current_status(directory)
     if not running and status.phase is not Phase.COMPLETED:
         print("tandem status: it does not run; this is what it was last", file=sys.stderr)
-    return str(directory.path), status, draw_members(status, titles_by_state(status, None), {})
+    members = draw_members(status, titles_by_state(status, None), {})
+    return Shown(str(directory.path), status, members, str(directory.dead_letters))
 
 
-def _there(remote: Remote) -> tuple[str, Status, Table]:
+def _there(remote: Remote) -> Shown:
     access = remote.access
     with complaints():
         look = look_at(access.kube, access.shell, remote.resource)
     targets = short_names(look.cast.pods)
     members = draw_members(look.status, look.titles(), look.epochs(), targets)
-    return f"{look.cast.key} on {access.context}", look.status, members
+    return Shown(f"{look.cast.key} on {access.context}", look.status, members, _IN_PODS)
 
 
 def current_status(directory: Directory) -> tuple[Status, bool]:
@@ -77,7 +90,8 @@ def current_status(directory: Directory) -> tuple[Status, bool]:
     return at_rest(status, since), False
 
 
-def _print(where: str, status: Status, members: Table) -> None:
+def _print(shown: Shown) -> None:
+    where, status, members, dead_letters = shown
     console = Console(soft_wrap=True, highlight=False)
     epoch, counters = status.epoch, status.counters
     console.print(f"{where}  {status.phase}  generation {status.generation}")
@@ -90,6 +104,8 @@ def _print(where: str, status: Status, members: Table) -> None:
         f"duplicates dropped {counters.duplicates_dropped:,}  late {counters.late_dropped:,}  "
         f"take-overs {counters.take_overs:,}"
     )
+    for rejected in rejected_text(counters, dead_letters):
+        console.print(rejected, markup=False)
     for sink in status.sinks:
         console.print(f"sink {sink.name}  {sink.delivery}  position {sink.position}")
     held = [c for c in status.conditions if c.status is ConditionStatus.TRUE]

@@ -79,6 +79,11 @@ class Directory:
         return self.path / "events.jsonl"
 
     @property
+    def dead_letters(self) -> Path:
+        """Rows that did not fit their schema, one file for each stream."""
+        return self.path / "dead-letter"
+
+    @property
     def supervisor_log(self) -> Path:
         """What was decided about members, and why."""
         return self.log_of("supervisor")

@@ -41,3 +41,5 @@ class Picture:
     events: tuple[Event, ...]
     """The last ones, the newest last."""
     running_for: float
+    dead_letters: str
+    """Where rows are that did not fit their schema."""

@@ -270,6 +270,7 @@ class Supervisor:
                 rows_out_per_second=self._rates[1].at(now, counters.rows_out),
                 events=tuple(self._events),
                 running_for=now - self._began,
+                dead_letters=str(self._directory.dead_letters),
             )
         )
 

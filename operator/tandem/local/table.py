@@ -11,7 +11,7 @@ from tandem.local.picture import Event, Picture
 from tandem.member_table import COLOURS, UNEASY, draw_members, titles_by_state
 from tandem.model.quantities import Duration
 from tandem.model.states import PairState
-from tandem.model.status import PairStatus, why_not_ready
+from tandem.model.status import PairStatus, rejected_text, why_not_ready
 from tandem.policy.snapshot import Snapshot
 
 LINE_EVERY = 5.0
@@ -134,6 +134,7 @@ def _facts(picture: Picture) -> Iterator[str]:
     yield f"in {counters.rows_in:,} ({picture.rows_in_per_second:,.0f}/s)"
     yield f"out {counters.rows_out:,} ({picture.rows_out_per_second:,.0f}/s)"
     yield f"take-overs {counters.take_overs}"
+    yield from rejected_text(counters, picture.dead_letters)
     yield f"{Duration(int(picture.running_for) * 1000)}"
 
 

@@ -1,7 +1,7 @@
 """The status of a `StreamPipeline`: what the resource shows and `tandem status -o json` prints."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tandem.model.documents import Document, document, setting
 from tandem.model.kinds import Choice, ListOf, Number, Text, Whole
@@ -82,6 +82,9 @@ class Counters:
 
     rows_in: int = setting(_COUNT, default=0, doc="Rows acknowledged to the sources.")
     rows_out: int = setting(_COUNT, default=0, doc="Rows delivered to the sinks.")
+    dead_letters: int = setting(
+        _COUNT, default=0, doc="Rows that did not fit their schema, and files that were left out."
+    )
     duplicates_dropped: int = setting(
         _COUNT, default=0, doc="Answers of a pair and epoch that had been answered already."
     )
@@ -142,6 +145,12 @@ class Status:
     members: tuple[Member, ...] = setting(
         ListOf(Document(Member)), default=(), doc="Processes or pods, only from `tandem status`."
     )
+
+
+def rejected_text(counters: Counters, where: str) -> Iterator[str]:
+    """How much was put aside, and where it is; nothing if nothing was."""
+    if counters.dead_letters:
+        yield f"rejected rows {counters.dead_letters:,} (in {where})"
 
 
 def why_not_ready(status: Status) -> str | None:

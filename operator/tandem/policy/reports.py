@@ -48,6 +48,7 @@ class LeadReport:
     delivered: int = 0
     generation: int = 0
     rows_in: int = 0
+    rejected: int = 0
     lag_seconds: float = 0.0
     pairs: tuple[PairReport, ...] = ()
     lost: tuple[str, ...] = ()
@@ -87,7 +88,6 @@ class SplitReport:
     """A split of itself."""
 
     rows_per_second: float = 0.0
-    dead_letters: int = 0
     lead: LeadReport | None = None
     troubles: tuple[Trouble, ...] = ()
 
@@ -194,7 +194,6 @@ def _part(document: Mapping[str, object]) -> SplitReport | ReplicaReport | Merge
         lead = _mapping(split, "lead")
         return SplitReport(
             rows_per_second=_number(split, "rows_per_second"),
-            dead_letters=_whole(split, "dead_letters"),
             lead=None if lead is None else _lead(lead),
             troubles=_troubles(split),
         )
@@ -216,6 +215,7 @@ def _lead(lead: Mapping[str, object]) -> LeadReport:
         delivered=_whole(lead, "delivered"),
         generation=_whole(lead, "generation"),
         rows_in=_whole(lead, "rows_in"),
+        rejected=_whole(lead, "rejected"),
         lag_seconds=_number(lead, "lag_seconds"),
         pairs=tuple(_pair(pair) for pair in _mappings(lead, "pairs")),
         lost=_texts(lead, "lost"),

@@ -1,8 +1,8 @@
 """Totals since a pipeline began, from counters that begin anew with every process.
 
-Rows in and out are told as totals by the lead and by the sinks. What is counted in a process's
-memory is summed up from one look to the next, so what a process counted after the last look before
-its end is missing.
+Rows in and dead letters are told as totals by the lead, rows out by the sinks. What is counted in a
+process's memory is summed up from one look to the next, so what a process counted after the last
+look before its end is missing.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tandem.model.states import MemberKind
 from tandem.model.status import Counters
+from tandem.policy.reports import LeadReport
 from tandem.policy.snapshot import Snapshot
 
 Source = tuple[str, str, int]
@@ -45,11 +46,12 @@ def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]
         for source, count in shown.items()
         if source[0] == _LATE and source[1] in primaries
     )
-    rows_in = snapshot.lead.rows_in if snapshot.lead is not None else 0
+    lead = snapshot.lead if snapshot.lead is not None else LeadReport(term=0)
     counters = replace(
         counters,
-        rows_in=max(counters.rows_in, rows_in),
+        rows_in=max(counters.rows_in, lead.rows_in),
         rows_out=max(counters.rows_out, _rows_out(snapshot)),
+        dead_letters=max(counters.dead_letters, lead.rejected),
         duplicates_dropped=counters.duplicates_dropped + duplicates,
         late_dropped=counters.late_dropped + late,
     )

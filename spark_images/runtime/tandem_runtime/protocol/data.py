@@ -57,6 +57,8 @@ class Mark(NamedTuple):
     state: str = ACTIVE
     rows: int = 0
     """Rows taken in since the beginning, whoever owned the partition."""
+    rejected: int = 0
+    """Rows and files put aside since the beginning, likewise."""
 
 
 class Note(NamedTuple):

@@ -45,6 +45,8 @@ class Reading(NamedTuple):
     """For the how-manieth time this partition was given to a lane."""
     rows: int
     """Rows taken in since the beginning, by all owners."""
+    rejected: int
+    """Rows and files put aside since the beginning, by all owners."""
     readable: bool = True
     """The last answer was one; while the source cannot be read its silence says nothing."""
 
@@ -89,9 +91,9 @@ class OwnLane:
         """Read a partition from where the last header says; also one that was let go before."""
         reading = self.readings.get(owned.partition)
         if reading is None or owned.tenure > reading.tenure:
-            position, event_time, _, rows = owned.mark
+            position, event_time, _, rows, rejected = owned.mark
             self.readings[owned.partition] = Reading(
-                position, event_time, ACTIVE, None, None, owned.tenure, rows
+                position, event_time, ACTIVE, None, None, owned.tenure, rows, rejected
             )
 
     def release(self, partition: str) -> None:
@@ -148,17 +150,19 @@ class OwnLane:
         if message.unreadable:
             self._cannot_know(message.partition, reading, now)
             return
-        self.readings[message.partition] = reading._replace(
-            position=message.end,
-            event_time=max(reading.event_time, message.event_time),
-            state=ENDED if message.ended else ACTIVE,
-            pulled_at=None,
-            waiting_since=None,
-            rows=reading.rows + message.rows,
-            readable=True,
+        reading = reading._replace(
+            pulled_at=None, readable=True, rejected=reading.rejected + message.rejected
         )
-        if message.end == message.position and not message.ended:
-            self.readings[message.partition] = reading._replace(pulled_at=None, readable=True)
+        self.readings[message.partition] = reading
+        if message.end != message.position or message.ended:
+            self.readings[message.partition] = reading._replace(
+                position=message.end,
+                event_time=max(reading.event_time, message.event_time),
+                state=ENDED if message.ended else ACTIVE,
+                waiting_since=None,
+                rows=reading.rows + message.rows,
+            )
+        elif not message.rejected:
             return
         self._note_change(message.partition, now)
         if message.end != message.position:
@@ -208,7 +212,16 @@ class OwnLane:
         if not self.changed or not self._due(now):
             return []
         marks = tuple(
-            (partition, Mark(reading.position, reading.event_time, reading.state, reading.rows))
+            (
+                partition,
+                Mark(
+                    reading.position,
+                    reading.event_time,
+                    reading.state,
+                    reading.rows,
+                    reading.rejected,
+                ),
+            )
             for partition in sorted(self.changed)
             for reading in (self.readings[partition],)
         )

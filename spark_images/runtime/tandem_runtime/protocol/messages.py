@@ -334,6 +334,7 @@ class SourceRows(NamedTuple):
 
     `ended`: nothing comes after `end`. `forgotten`: the source no longer has `position`.
     `unreadable`: whether rows are there cannot be known now; the question stays open.
+    `rejected`: how much was put aside on the way, which may be so without a step forward.
     """
 
     partition: str
@@ -346,6 +347,7 @@ class SourceRows(NamedTuple):
     payload: object = None
     rows: int = 0
     unreadable: bool = False
+    rejected: int = 0
 
 
 class BatchResult(NamedTuple):

@@ -39,6 +39,8 @@ class Summary(NamedTuple):
     generation: int
     rows_in: int
     """Rows of all epochs so far."""
+    rejected: int
+    """Rows and files that were put aside on the way to the last epoch."""
     pairs: tuple[PairSummary, ...]
     lost: tuple[str, ...]
     vulnerable: tuple[str, ...]
@@ -80,6 +82,7 @@ def summarise(lead: Lead, now: int) -> Summary:
         trim=book.trim,
         generation=book.generation,
         rows_in=sum(mark.rows for mark in book.marks.values()),
+        rejected=sum(mark.rejected for mark in book.marks.values()),
         pairs=tuple(pairs),
         lost=tuple(book.lost),
         vulnerable=tuple(_vulnerable(book, lead)),

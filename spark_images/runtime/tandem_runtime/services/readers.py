@@ -125,6 +125,7 @@ class Reader:
                 forgotten=batch.forgotten,
                 payload=(self._stream.name, with_hashes(batch.rows, self._stream.key)),
                 rows=batch.rows.num_rows,
+                rejected=len(batch.rejected),
             )
         )
 

@@ -52,13 +52,6 @@ class Intake:
     def acknowledge(self, effect: Acknowledge) -> None:
         """Files and generators keep everything; there is nobody to tell."""
 
-    def rejected(self) -> int:
-        """How many rows of the partitions read here were put aside."""
-        return sum(
-            self._dead_letters[self._streams[partition].name].count(partition)
-            for partition in tuple(self._readers)
-        )
-
     def troubles(self, owned: Callable[[str], bool]) -> list[Trouble]:
         """What is wrong with partitions that are read here; others may read the rest by now."""
         spots = [reader.spot for name, reader in dict(self._readers).items() if owned(name)]
@@ -102,7 +95,6 @@ class Watch:
         return {
             "split": {
                 "lane_bytes": self._lane_bytes(),
-                "dead_letters": self._intake.rejected(),
                 "troubles": [each._asdict() for each in self._intake.troubles(self._reads)],
                 "lead": lead,
             }
@@ -116,6 +108,7 @@ class Watch:
             "trim": summary.trim,
             "generation": summary.generation,
             "rows_in": summary.rows_in,
+            "rejected": summary.rejected,
             "lag_seconds": self._lag(summary, now),
             "pairs": [
                 {"name": pair.name, "seats": [seat._asdict() for seat in pair.seats]}
