@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,13 @@ class Member:
 
 
 @pytest.fixture
-def members(tmp_path: Path) -> Iterator[list[Member]]:
-    (tmp_path / "pipeline.json").write_text(json.dumps({"manifest": MANIFEST}))
+def manifest() -> dict[str, Any]:
+    return deepcopy(MANIFEST)
+
+
+@pytest.fixture
+def members(tmp_path: Path, manifest: dict[str, Any]) -> Iterator[list[Member]]:
+    (tmp_path / "pipeline.json").write_text(json.dumps({"manifest": manifest}))
     (tmp_path / "uid").write_text("u-1")
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "intent").write_bytes(encode(INTENT))
@@ -64,3 +70,31 @@ def test_a_split_leads_a_merge_finds_it_and_both_stop_where_they_are(members: li
     for member in members:
         member.process.send_signal(signal.SIGINT)
         assert member.process.wait(20) == 0
+
+
+class TestTroubles:
+    """A source's directory is missing, a sink's cannot be made."""
+
+    @pytest.fixture
+    def manifest(self, tmp_path: Path) -> dict[str, Any]:
+        manifest: dict[str, Any] = deepcopy(MANIFEST)
+        (tmp_path / "file").touch()
+        source = {"path": str(tmp_path / "typo"), "format": "json"}
+        manifest["spec"]["streams"][0]["source"] = {"files": source}
+        target = {"path": str(tmp_path / "file" / "out"), "format": "json"}
+        manifest["spec"]["sinks"] = [{"name": "o", "files": target}]
+        return manifest
+
+    def test_they_are_told_while_they_last(self, members: list[Member], tmp_path: Path) -> None:
+        split, merge = members
+
+        def reasons() -> list[str]:
+            said = (split.state().get("split"), merge.state().get("merge"))
+            return [each["reason"] for part in said for each in (part or {}).get("troubles", ())]
+
+        wait_for(lambda: reasons() == ["SourceFailed", "SinkFailed"], 40)
+        (tmp_path / "typo").mkdir()
+        wait_for(lambda: reasons() == ["SinkFailed"], 40)
+        (tmp_path / "file").unlink()
+        wait_for(lambda: reasons() == [], 40)
+        assert merge.state()["merge"]["sinks"]["o"]["class"] == "Transactional"
