@@ -13,9 +13,10 @@ from datetime import datetime
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
 from tandem.local.directory import Directory, read_status
-from tandem.local.find import NotFound, signal_member
+from tandem.local.find import signal_member
 from tandem.model.states import PairState
 from tandem.model.status import Status
+from tandem.targets import Missing
 
 KILLED, FROZEN = "pair-0/primary", "pair-1/secondary"
 WARM_EPOCHS = 4
@@ -71,7 +72,7 @@ class Story:
         def hit() -> bool:
             try:
                 done.append(signal_member(self.directory, target, number))
-            except NotFound:
+            except Missing:
                 return False
             return True
 

@@ -30,7 +30,6 @@ def rows(
     time: int = 100,
     ended: bool = False,
     forgotten: bool = False,
-    unreadable: bool = False,
     rejected: int = 0,
 ) -> SourceRows:
     return SourceRows(
@@ -42,7 +41,6 @@ def rows(
         ended,
         forgotten,
         f"rows {position}-{end}",
-        unreadable=unreadable,
         rejected=rejected,
     )
 
@@ -250,7 +248,7 @@ def test_a_partition_whose_rows_are_lost_is_not_idle() -> None:
 def test_time_in_which_a_source_could_not_be_read_does_not_count() -> None:
     found = lane()
     found.pulls(0)
-    found.rows_came(rows(0, 0, unreadable=True), 300)
+    found.rows_came(rows(0, 0)._replace(unreadable=True), 300)
     for now in range(400, 3 * S.silence, 100):
         found.pulls(now)
         assert idle_at(found, now) == ACTIVE
@@ -267,14 +265,14 @@ def test_an_idle_partition_that_cannot_be_read_holds_the_watermark_again() -> No
     found.pulls(0)
     assert idle_at(found, 700) == IDLE
     sealed(found, 1000)
-    found.rows_came(rows(0, 0, unreadable=True), 1100)
+    found.rows_came(rows(0, 0)._replace(unreadable=True), 1100)
     assert sealed(found, 1100 + S.interval // 2 - 1) == []
     sealed(found, 1100 + S.interval // 2)
     assert found.notes[2] == Note(0, (("p", Mark(0, -50, ACTIVE)),))
 
 
 def test_a_source_that_cannot_be_read_is_asked_again_as_one_that_does_not_answer() -> None:
-    found = fed(lane(), rows(0, 0, unreadable=True))
+    found = fed(lane(), rows(0, 0)._replace(unreadable=True))
     assert found.pulls(S.silence - 1) == []
     assert found.pulls(S.silence) == [Pull("p", 0)]
 

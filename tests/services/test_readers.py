@@ -5,13 +5,14 @@ import os
 import queue
 from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.sources.builders import files_stream, json_lines, write
 
 from tandem_runtime.protocol.messages import SourceRows
 from tandem_runtime.services import readers
-from tandem_runtime.services.node import Failure
+from tandem_runtime.services.node import Failure, Node
 from tandem_runtime.services.readers import Reader
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.opening import open_partition
@@ -21,7 +22,7 @@ PARTITION = "payments/0"
 
 
 class Asker:
-    """Asks a reader of a directory's files, and takes its answers."""
+    """Asks a reader of a directory's files, and takes its answers as a node does."""
 
     def __init__(self, directory: Path, letters: DeadLetters) -> None:
         stream = files_stream(directory, schema="user STRING", bounded=False)
@@ -31,9 +32,17 @@ class Asker:
             PARTITION,
             lambda: open_partition(stream, PARTITION),
             letters,
-            self.answers.put,
-            self.answers.put,
+            cast("Node", self),
         )
+
+    def tell(self, answer: SourceRows) -> None:
+        self.answers.put(answer)
+
+    def fail(self, failure: Failure) -> None:
+        self.answers.put(failure)
+
+    def tell_event(self, *_: str) -> None:
+        """Events have their tests among watches."""
 
     def ask(self, position: object) -> SourceRows:
         self.reader.pull(position)

@@ -101,6 +101,7 @@ def test_a_source_is_in_trouble_until_it_can_be_read(
     assert found.troubles(lambda _: False) == []
     reader.pull(0)
     wait_for(lambda: failures({"partition": "s/0"}) == before + 2)
+    assert [node.messages.get(timeout=PATIENCE).unreadable for _ in range(2)] == [True, True]
     directory.mkdir()
     (directory / "a.json").write_text('{"k": "x"}\n[]\n[]\n')
     reader.pull(0)

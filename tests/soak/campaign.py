@@ -13,7 +13,7 @@ from tests.laptop.harness import POLL_SECONDS, Run
 from tests.laptop.output import Output
 from tests.soak.plan import Act, Fault, Target
 
-from tandem.local.find import NotFound
+from tandem.targets import Missing
 
 PRESENT_WITHIN = 120.0
 """Seconds that a target may take to come back from an earlier fault."""
@@ -86,7 +86,7 @@ class Campaign:
             number = signal.SIGKILL if fault.act is Act.KILL else signal.SIGSTOP
             try:
                 found.append(self.run.signal(who, number))
-            except NotFound:
+            except Missing:
                 return False
             return True
 
