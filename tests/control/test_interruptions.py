@@ -6,10 +6,11 @@ import pytest
 from tests.control.world import KEY, Mortal, World
 
 from tandem.control.intent import swap_intent
-from tandem.kube.kinds import EVENT, POD, Object
-from tandem.kube.objects import labels_of, name_of, owners_of
-from tandem.kube.port import Conflict, Kube
+from tandem.kube.kinds import CONFIG_MAP, EVENT, POD, Object
+from tandem.kube.objects import labels_of, name_of, owners_of, uid_of
+from tandem.kube.port import Conflict, Kube, Unreachable
 from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem.model.states import ConditionType, PairState
 
 STEPS = ["TakeOver", "CatchUpStarted", "Paired"]
 
@@ -106,12 +107,12 @@ class Rival(Mortal):
         self._world = world
         self.meddles = True
 
-    def create(self, document: Object) -> Object:
-        if self.meddles and document["kind"] == EVENT.name:
+    def replace(self, document: Object) -> Object:
+        if self.meddles and document["kind"] == CONFIG_MAP.name:
             self.meddles = False
             recorded = self._world.recorded()
             swap_intent(self.kube, recorded, recorded.intent._replace(version=99))
-        return super().create(document)
+        return super().replace(document)
 
 
 def test_a_lost_swap_drops_the_turn_before_anything_is_done() -> None:
@@ -126,6 +127,7 @@ def test_a_lost_swap_drops_the_turn_before_anything_is_done() -> None:
         loop.turn(world.moment(), news=True)
     assert labels_of(world.cluster.pod(name_of(survivor)))[ROLE_LABEL] == "secondary"
     assert world.status().counters.take_overs == 0
+    assert world.reasons() == []
     assert world.recorded().intent.version == 99
     world.until(lambda: world.status().counters.take_overs == 1)
     world.until_paired()
@@ -176,3 +178,78 @@ def test_faults_while_no_operator_is_there_are_seen_by_the_next_one() -> None:
     assert pairs["pair-0"] == STEPS
     assert pairs["pair-1"] == ["CatchUpStarted", "Paired"]
     assert world.status().counters.take_overs == 1
+
+
+class Overloaded(Mortal):
+    """The way to a server that takes everything but events, for as long as it is busy."""
+
+    busy = True
+    asked = 0
+
+    def create(self, document: Object) -> Object:
+        if self.busy and document["kind"] == EVENT.name:
+            self.asked += 1
+            raise Unreachable("too many requests")
+        return super().create(document)
+
+
+def overloaded() -> tuple[World, Overloaded]:
+    """The primary is lost while no events can be written."""
+    world = World()
+    world.until_paired()
+    way = Overloaded(world.cluster)
+    world.loop = world.another(way)
+    world.step()
+    world.cluster.remove(world.replicas()["primary"])
+    return world, way
+
+
+def test_events_that_cannot_be_written_hold_no_recovery_up_and_come_later_in_order() -> None:
+    world, way = overloaded()
+    survivor = name_of(world.replicas()["secondary"])
+    world.step()
+    assert name_of(world.replicas()["primary"]) == survivor
+    for _ in range(10):
+        world.step()
+    assert world.reasons() == []
+    # Each attempt may take as long as the client waits for an answer.
+    assert way.asked == 1
+    way.busy = False
+    world.until(lambda: world.reasons() == STEPS)
+    world.until_paired()
+    assert world.status().counters.take_overs == 1
+    assert [reason.value for reason in world.tally.events] == STEPS
+
+
+def test_a_status_does_not_wait_for_events_for_ever() -> None:
+    world, way = overloaded()
+    world.until(lambda: world.status().counters.take_overs == 1, most=90)
+    assert [pair.state for pair in world.status().pairs] == [PairState.PAIRED]
+    assert world.holds(ConditionType.READY)
+    way.busy = False
+    world.until(lambda: world.reasons() == STEPS)
+
+
+def test_an_operator_that_is_killed_before_it_could_tell_leaves_that_to_the_next_one() -> None:
+    world, _ = overloaded()
+    for _ in range(10):
+        world.step()
+    assert world.is_paired() is False
+    world.new_operator()
+    world.until_paired()
+    assert world.reasons() == STEPS
+    assert world.status().counters.take_overs == 1
+
+
+def test_a_take_over_of_one_that_hangs_is_told_by_the_next_operator() -> None:
+    world = World()
+    world.until_paired()
+    way = Overloaded(world.cluster)
+    world.loop = world.another(way)
+    world.plane.frozen.add(uid_of(world.replicas()["primary"]))
+    world.until(lambda: world.recorded().intent.version == 3)
+    world.new_operator()
+    world.until(lambda: "TakeOver" in world.reasons())
+    world.plane.frozen.clear()
+    world.until_paired()
+    assert world.reasons() == STEPS

@@ -1,19 +1,32 @@
 """Events of a pipeline, as objects that `kubectl describe` shows."""
 
 import hashlib
+import logging
+import math
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tandem.control.moments import plain_stamp, precise_stamp
+from tandem.control.keys import Key
+from tandem.control.meter import Meter
+from tandem.control.moments import Moment, plain_stamp, precise_stamp
 from tandem.kube.kinds import EVENT, Object
 from tandem.kube.objects import name_of, namespace_of, uid_of
-from tandem.kube.port import Conflict, Kube, NotFound
+from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
 from tandem.model.names import FIELD_MANAGER
 from tandem.model.states import EventReason, Word
 from tandem.policy.decisions import Record
 
 MOST_MESSAGE = 1024
 """Messages of more bytes the API server refuses."""
+AGAIN = 30.0
+"""Seconds after which events are tried again that the server did not take: it may have let us wait
+for an answer, and pods must not wait for that in each turn."""
+MOST_UNTOLD = 100
+"""Of more events that cannot be told, the oldest are forgotten."""
+
+_log = logging.getLogger(__name__)
 
 
 class Notice(Word):
@@ -110,3 +123,44 @@ def _count(kube: Kube, event: Object) -> None:
     except (Conflict, NotFound):
         # Somebody else counted it, or it was old enough to be forgotten.
         return
+
+
+class Telling:
+    """The events of one pipeline that are still to be written, in the order in which they came.
+
+    Noting them needs no server, so it holds nothing up. They are written when there is time; a
+    server that cannot take one now gets all that wait later, one that refuses one does not get it.
+    """
+
+    def __init__(self, kube: Kube, meter: Meter, key: Key) -> None:
+        self._kube = kube
+        self._meter = meter
+        self._key = key
+        self._untold: deque[tuple[Happening, Moment]] = deque()
+        self._again_at = -math.inf
+
+    def note(self, told: Iterable[Happening], moment: Moment) -> None:
+        """Remember to write events of what has happened at this moment."""
+        for each in told:
+            if len(self._untold) == MOST_UNTOLD:
+                _log.warning("%s: never told: %s", self._key, self._untold.popleft()[0])
+            self._untold.append((each, moment))
+
+    def waits(self, now: float) -> float | None:
+        """How long the oldest event waits; None if all are written."""
+        return now - self._untold[0][1].now if self._untold else None
+
+    def tell(self, resource: Object, now: float) -> None:
+        """Write what waits, as far as the server takes it."""
+        while self._untold and now >= self._again_at:
+            told, moment = self._untold[0]
+            try:
+                write_event(self._kube, event_of(resource, told, moment.wall))
+            except Unreachable as problem:
+                self._again_at = now + AGAIN
+                _log.warning("%s: %s is told later: %s", self._key, told, problem)
+                return
+            except KubeError as problem:
+                _log.warning("%s: no event %s: %s", self._key, told, problem)
+            self._untold.popleft()
+            self._meter.event(self._key, told.reason)

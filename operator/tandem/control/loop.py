@@ -284,9 +284,11 @@ class Loop:
     # --- record -------------------------------------------------------------------------------
 
     def _record(self, state: State, scene: Scene, outcome: Outcome) -> Scene:
-        """Write events and roles down. Whoever dies in between leaves both to the next one."""
-        records = [each for each in outcome.decisions if isinstance(each, Record)]
-        state.publisher.tell(scene.listing.resource, map(happening, records), scene.moment)
+        """Write roles down, and note the events.
+
+        They are told after everything else was done, and before the status is written. Whoever dies
+        in between leaves them to the next one, which finds the older status.
+        """
         pairs = outcome.memory.pairs.items()
         primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
         before = scene.recorded
@@ -295,6 +297,8 @@ class Loop:
         if intent is not before.intent:
             scene = replace(scene, recorded=swap_intent(self._kube, before, intent))
             self._listing = replace(scene.listing, recorded=scene.recorded)
+        records = (each for each in outcome.decisions if isinstance(each, Record))
+        state.publisher.note(map(happening, records), scene.moment)
         state.memory = outcome.memory
         return scene
 
@@ -316,7 +320,7 @@ class Loop:
             if isinstance(done, Hindrance):
                 state.undone = done.why
             else:
-                state.publisher.tell(scene.listing.resource, [done], scene.moment)
+                state.publisher.note([done], scene.moment)
         for pod, role in wrong_labels(scene.listing.pods, sight.snapshot, outcome.memory):
             self._listing = None
             hindrance = hands.label(pod, role)

@@ -1,16 +1,15 @@
 """What people see of a pipeline: its events and its status."""
 
-import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tandem.control.events import Happening, Notice, event_of, write_event
+from tandem.control.events import Happening, Notice, Telling
 from tandem.control.keys import Key
 from tandem.control.meter import Meter
 from tandem.control.moments import Moment, stamp
 from tandem.kube.kinds import Object
-from tandem.kube.port import Kube, Refused
+from tandem.kube.port import Kube
 from tandem.model.pipeline import status_document, status_in
 from tandem.model.states import ConditionType, Phase
 from tandem.model.status import Status
@@ -22,8 +21,10 @@ from tandem.policy.status import status_of
 
 EVERY = 2.0
 """Seconds between two versions of the status, at least."""
-
-_log = logging.getLogger(__name__)
+EVENTS_FIRST = 60.0
+"""Seconds that the status waits for events to be written. An operator that finds an older status
+tells what has happened since, so one that is killed in between loses no event; but nobody shall go
+without a status for long because the server takes no events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class Troubles:
 
 
 class Publisher:
-    """Writes events and the status of one resource; everything new, and nothing twice."""
+    """Writes events and the status of one resource; everything new, and nothing twice.
+
+    Trouble with events is no reason to fail. Trouble with the status is.
+    """
 
     def __init__(
         self, kube: Kube, meter: Meter, key: Key, resource: Object, limits: Limits
@@ -55,32 +59,27 @@ class Publisher:
         """The status as it stands there."""
         self._written_at = -math.inf
         self._told: dict[Notice, Complaint] = {}
+        self._telling = Telling(kube, meter, key)
 
     # --- events -------------------------------------------------------------------------------
 
-    def tell(self, resource: Object, told: Iterable[Happening], moment: Moment) -> None:
-        """Write events. They are not worth failing for when the server does not allow them."""
-        for each in told:
-            try:
-                write_event(self._kube, event_of(resource, each, moment.wall))
-            except Refused as problem:
-                _log.warning("%s: no event %s: %s", self._key, each, problem)
-            self._meter.event(self._key, each.reason)
+    def note(self, told: Iterable[Happening], moment: Moment) -> None:
+        """Events to be written before the status is."""
+        self._telling.note(told, moment)
 
-    def _tell_of(
-        self, resource: Object, notice: Notice, why: Complaint | None, moment: Moment
-    ) -> None:
-        """Tell of something that lasts when it begins or changes."""
+    def _note_lasting(self, notice: Notice, why: Complaint | None, moment: Moment) -> None:
+        """Note something that lasts when it begins or changes."""
         if why is None:
             self._told.pop(notice, None)
         elif self._told.get(notice) != why:
             text = f"{why.reason}: {why.message} {why.hint}".strip()
-            self.tell(resource, [Happening(notice, text)], moment)
+            self.note([Happening(notice, text)], moment)
             self._told[notice] = why
 
     def hinder(self, resource: Object, why: Complaint | None, moment: Moment) -> None:
         """Tell, once, of something that could not be done and is tried again; None if nothing."""
-        self._tell_of(resource, Notice.HINDERED, why, moment)
+        self._note_lasting(Notice.HINDERED, why, moment)
+        self._telling.tell(resource, moment.now)
 
     # --- status -------------------------------------------------------------------------------
 
@@ -93,9 +92,9 @@ class Publisher:
         moment: Moment,
     ) -> None:
         """Bring events and status up to date with what was seen."""
-        self._tell_of(resource, Notice.HALTED, troubles.halted, moment)
-        self._tell_of(resource, Notice.REFUSED, troubles.refused, moment)
-        self.hinder(resource, troubles.hindered, moment)
+        self._note_lasting(Notice.HALTED, troubles.halted, moment)
+        self._note_lasting(Notice.REFUSED, troubles.refused, moment)
+        self._note_lasting(Notice.HINDERED, troubles.hindered, moment)
         background = replace(
             self._background(moment),
             halted=troubles.halted,
@@ -112,7 +111,7 @@ class Publisher:
 
         `refused` if that is so because of its manifest.
         """
-        self._tell_of(resource, Notice.REFUSED, why, moment)
+        self._note_lasting(Notice.REFUSED, why, moment)
         background = replace(self._background(moment), halted=why)
         before = self.status
         conditions = conditions_of(Snapshot(0.0, ()), Memory(), {}, background, before.conditions)
@@ -133,14 +132,18 @@ class Publisher:
         return Background(stamp(moment.wall), self._limits, one_machine=False)
 
     def _write(self, resource: Object, status: Status, moment: Moment) -> None:
+        if status.phase is Phase.COMPLETED and self.status.phase is not Phase.COMPLETED:
+            done = Happening(Notice.COMPLETED, "everything is delivered, pods are removed")
+            self.note([done], moment)
         # Members belong to `tandem status` alone.
         self.status = replace(status, members=())
         self._meter.status(self._key, self.status)
-        if self.settled or moment.now - self._written_at < EVERY:
+        self._telling.tell(resource, moment.now)
+        untold = self._telling.waits(moment.now)
+        if self.settled or (untold is not None and untold < EVENTS_FIRST):
             return
-        if self.status.phase is Phase.COMPLETED and self.written.phase is not Phase.COMPLETED:
-            done = Happening(Notice.COMPLETED, "everything is delivered, pods are removed")
-            self.tell(resource, [done], moment)
+        if moment.now - self._written_at < EVERY:
+            return
         document = status_document(self.status)
         document.pop("members", None)
         self._kube.write_status(resource, document)

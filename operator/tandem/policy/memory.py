@@ -42,6 +42,8 @@ class PairMemory:
     formed: bool = False
     """Whether a replica has ever held the state."""
     paired: bool = False
+    untold: str | None = None
+    """The name of the primary before this one, if perhaps nobody was told of the take-over."""
     stage: Stage = Stage.WHOLE
 
 
@@ -91,21 +93,21 @@ def remembered(
     """What outlives whoever decides: roles, as volumes by pair, and the last status.
 
     A recovery that was under way goes on; its next event may come a second time. Replicas among
-    `members` that the status does not know yet took the place of others meanwhile.
+    `members` that the status does not know yet took the place of others meanwhile, and a primary
+    that it does not show took over: that is to be told and counted.
     """
     shown = {pair.name: pair for pair in status.pairs}
     there = {member.volume: member for member in members if member.place.pair is not None}
-    pairs, take_overs = {}, 0
+    pairs = {}
     for name, primary in primaries.items():
         pair = shown.get(name, PairStatus(name=name, state=PairState.STARTING))
         known = {member.name for member in there.values() if member.place.pair == name}
-        pairs[name] = _pair(primary, pair, known)
         now_primary = there[primary].name if primary in there else pair.primary
-        take_overs += pair.primary is not None and pair.primary != now_primary
-    counters = status.counters
+        untold = pair.primary if pair.primary != now_primary else None
+        pairs[name] = replace(_pair(primary, pair, known), untold=untold)
     return Memory(
         pairs=pairs,
-        totals=Totals(replace(counters, take_overs=counters.take_overs + take_overs)),
+        totals=Totals(status.counters),
         completed=status.phase is Phase.COMPLETED,
     )
 

@@ -25,6 +25,7 @@ def follow(pair: Pair, memory: PairMemory) -> Step:
     fallen = memory.stood - {holder.standing for holder in pair.holders}
     if fallen:
         memory = replace(memory, stage=Stage.BROKEN)
+    known, memory = _tell_of_last(pair, memory)
     promoted, memory = _choose_primary(pair, memory)
     memory = replace(
         memory,
@@ -33,7 +34,17 @@ def follow(pair: Pair, memory: PairMemory) -> Step:
         paired=in_step(pair, memory.paired),
     )
     recorded, memory = _recover(pair, memory)
-    return promoted + recorded, memory
+    return known + promoted + recorded, memory
+
+
+def _tell_of_last(pair: Pair, memory: PairMemory) -> Step:
+    """Tell of a take-over that somebody recorded who may have died before telling."""
+    primary = pair.with_volume(memory.primary)
+    if memory.untold is None or primary is None:
+        return [], memory
+    before = next((r for r in pair.replicas if r.member.name == memory.untold), None)
+    told = _taken_over(pair, primary.member.name, _how_failed(before))
+    return [told], replace(memory, untold=None, stage=Stage.BROKEN)
 
 
 def _choose_primary(pair: Pair, memory: PairMemory) -> Step:
@@ -51,8 +62,12 @@ def _choose_primary(pair: Pair, memory: PairMemory) -> Step:
     why = _how_failed(current)
     return [
         Promote(pair.name, chosen.name, chosen.volume, why),
-        Record(EventReason.TAKE_OVER, pair.name, f"{chosen.name} is primary now: {why}"),
+        _taken_over(pair, chosen.name, why),
     ], replace(promoted, stage=Stage.BROKEN)
+
+
+def _taken_over(pair: Pair, primary: str, why: str) -> Record:
+    return Record(EventReason.TAKE_OVER, pair.name, f"{primary} is primary now: {why}")
 
 
 def _has_failed(primary: Replica, memory: PairMemory) -> bool:
