@@ -1,15 +1,17 @@
 """Objects that should be there against those that are, and what is told of it."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
 
 from tandem.control.apply import changes, list_objects, wanted
 from tandem.control.events import Happening, Notice, event_of
 from tandem.control.judging import MOST_PROBLEMS, judge
 from tandem.control.observe import shortages
-from tandem.kube.kinds import DEPLOYMENT, REPLICA_SET, kind_of
+from tandem.kube.kinds import DEPLOYMENT, REPLICA_SET, Object, kind_of
 from tandem.kube.objects import name_of, uid_of
 from tandem.manifests.order import Order
 from tandem.manifests.workloads import replica_mark
@@ -43,6 +45,55 @@ def test_what_is_missing_or_ordered_otherwise_is_applied() -> None:
     todo = changes(wanted(more, False), there, order.uid)
     applied = {f"{each['kind']} {name_of(each)}" for each in todo.apply}
     assert {"Service spending-splits", "ReplicaSet spending-spares"} <= applied
+
+
+def changed(document: Object, path: tuple[str | int, ...], value: object) -> Object:
+    """The object after somebody has edited it."""
+    edited = deepcopy(document)
+    at: Any = edited
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    return edited
+
+
+ANYBODY: list[dict[str, object]] = [{"ports": [{"port": 7070, "protocol": "TCP"}]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("ReplicaSet spending-g1-pair-0", ("spec", "replicas"), 1),
+        ("Deployment spending-splits", ("spec", "replicas"), 0),
+        ("NetworkPolicy spending", ("spec", "ingress"), ANYBODY),
+        ("NetworkPolicy spending", ("spec", "ingress", 0, "from"), []),
+        ("PodDisruptionBudget spending-g1-pair-0", ("spec", "minAvailable"), 0),
+        ("Role spending-split", ("rules",), []),
+        ("Service spending-splits", ("spec", "ports", 0, "port"), 1),
+        ("ServiceAccount spending-split", ("automountServiceAccountToken",), True),
+    ],
+)
+def test_what_somebody_has_edited_is_applied_anew(
+    name: str, path: tuple[str | int, ...], value: object
+) -> None:
+    world, order = begun()
+    there = {f"{each['kind']} {name_of(each)}": each for each in list_objects(world.cluster, KEY)}
+    there[name] = changed(there[name], path, value)
+    todo = changes(wanted(order, False), there.values(), order.uid)
+    assert [f"{each['kind']} {name_of(each)}" for each in todo.apply] == [name]
+
+
+def test_what_the_server_adds_or_an_older_operator_wrote_is_no_change() -> None:
+    world, order = begun()
+    there = {f"{each['kind']} {name_of(each)}": each for each in list_objects(world.cluster, KEY)}
+    for name, path, value in (
+        ("Service spending-splits", ("spec", "sessionAffinity"), "None"),
+        ("Service spending-splits", ("spec", "ports", 0, "nodePort"), 0),
+        ("Deployment spending-splits", ("spec", "template", "spec", "dnsPolicy"), "Default"),
+        ("Deployment spending-splits", ("spec", "revisionHistoryLimit"), 5),
+    ):
+        there[name] = changed(there[name], path, value)
+    assert changes(wanted(order, False), there.values(), order.uid).apply == ()
 
 
 def test_when_all_is_over_only_what_makes_pods_goes() -> None:

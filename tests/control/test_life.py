@@ -76,6 +76,22 @@ def test_what_somebody_removes_comes_back_as_it_was() -> None:
     assert read_token(world.cluster, KEY) == token
 
 
+def test_what_somebody_scales_comes_back_and_nothing_else_is_written() -> None:
+    world = World()
+    world.until_paired()
+    scaled = world.cluster.get(REPLICA_SET, KEY.namespace, "spending-g1-pair-0")
+    world.cluster.replace({**scaled, "spec": {**scaled["spec"], "replicas": 1}})
+    world.until(lambda: len(world.of_kind("replica")) == 1)
+    world.until(lambda: len(world.of_kind("replica")) == 2)
+    world.until_paired()
+    applied = world.cluster.get(REPLICA_SET, KEY.namespace, "spending-g1-pair-0")
+    assert applied["spec"] == scaled["spec"]
+    before = world.data_plane()
+    for _ in range(70):
+        world.step()
+    assert world.data_plane() == before
+
+
 def test_a_register_that_is_lost_is_told_of_and_not_made_anew() -> None:
     world = World()
     world.until_paired()

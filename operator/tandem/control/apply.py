@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tandem.control.drift import has_drifted
 from tandem.control.keys import Key
 from tandem.control.observe import TAKEN
 from tandem.kube.kinds import (
@@ -63,14 +64,17 @@ def list_objects(kube: Kube, key: Key) -> list[Object]:
 
 
 def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Changes:
-    """Compare by the digests that objects carry; what was applied and is not wanted goes."""
+    """Compare by the digests that objects carry, then by what somebody may have changed since.
+
+    What was applied and is not wanted goes.
+    """
     known = {_identity(document): document for document in there}
     new, blocked = [], []
     for document in desired:
         found = known.get(_identity(document))
         if found is not None and (is_going(found) or not is_owned_by(found, uid)):
             blocked.append(found)
-        elif found is None or _digest(found) != _digest(document):
+        elif found is None or _digest(found) != _digest(document) or has_drifted(document, found):
             new.append(document)
     kept = {_identity(document) for document in desired}
     return Changes(
