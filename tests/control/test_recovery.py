@@ -1,11 +1,12 @@
 """Pods and nodes that die, hang, come back: what the operator does about it."""
 
 import pytest
-from tests.control.world import KEY, SETTINGS, World
+from tests.control.world import KEY, SETTINGS, Mortal, World
 
 from tandem.control.pods import read_pod
-from tandem.kube.kinds import EVENT, POD
+from tandem.kube.kinds import EVENT, POD, REPLICA_SET, Object
 from tandem.kube.objects import labels_of, name_of, uid_of
+from tandem.kube.port import Refused
 from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem.model.states import ConditionType, EventReason, PairState, Phase
 from tandem.policy.reports import Trouble
@@ -207,14 +208,83 @@ def test_a_new_template_is_taken_over_pod_by_pod_the_primary_last() -> None:
     world.edit(pairs={"count": 1, "template": {"labels": {"team": "a"}}})
     world.until(lambda: "PodMoved" in world.reasons())
     assert world.replicas()["primary"]["metadata"]["name"] == before["primary"]
-    world.until(lambda: all("team" in labels_of(pod) for pod in world.of_kind("replica")))
+    world.until(lambda: world.status().counters.take_overs == 1)
     world.until_paired()
+    assert all("team" in labels_of(pod) for pod in world.of_kind("replica"))
     assert not set(roles(world).values()) & set(before.values())
     assert world.reasons().count("PodMoved") == 2
-    assert world.status().counters.take_overs == 1
     for _ in range(5):
         world.step()
     assert world.reasons().count("PodMoved") == 2
+
+
+NO_SUCH_NODE = {"nodeSelector": {"disk": "none has it"}}
+NO_SUCH_CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]}
+MENDED = {"labels": {"team": "a"}}
+
+
+def test_a_template_that_fits_no_node_costs_no_replica() -> None:
+    world = World()
+    world.until_paired()
+    before = roles(world)
+    world.edit(pairs={"count": 1, "template": NO_SUCH_NODE})
+    world.until(lambda: world.condition(ConditionType.READY).reason == "NoNodeFits")
+    for _ in range(20):
+        world.step()
+    assert roles(world) == before
+    assert world.is_paired()
+    assert world.reasons() == ["Hindered"]
+    world.edit(pairs={"count": 1, "template": MENDED})
+    world.until(lambda: all("team" in labels_of(pod) for pod in world.of_kind("replica")))
+    world.until_paired()
+    assert world.condition(ConditionType.READY).reason == "Running"
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_a_replica_that_waits_in_vain_is_made_anew_when_its_template_is_mended(pairs: int) -> None:
+    world = World(pairs={"count": pairs})
+    world.until_paired(pairs)
+    world.edit(pairs={"count": pairs, "template": NO_SUCH_CLAIM})
+    world.until(lambda: [p for p in world.of_kind("replica") if "nodeName" not in p["spec"]])
+    for _ in range(70):
+        world.step()
+    # One is at risk, and no other one.
+    assert world.reasons().count("PodMoved") == 1
+    assert len(world.plane.holding) == 2 * pairs - 1
+    assert world.holds(ConditionType.READY)
+    world.edit(pairs={"count": pairs, "template": MENDED})
+    world.until(lambda: len(world.plane.holding) == 2 * pairs)
+    world.until(lambda: all("team" in labels_of(pod) for pod in world.of_kind("replica")), most=200)
+    world.until_paired(pairs)
+
+
+def test_a_pipeline_that_waits_in_vain_from_the_beginning_starts_with_a_mended_template() -> None:
+    world = World(pairs={"count": 1, "template": NO_SUCH_CLAIM})
+    for _ in range(5):
+        world.step()
+    assert all("nodeName" not in pod["spec"] for pod in world.of_kind("replica"))
+    world.edit(pairs={"count": 1, "template": MENDED})
+    world.until_paired()
+    assert world.reasons() == ["PodReplaced", "PodReplaced"]
+
+
+def test_a_template_that_the_server_refuses_costs_no_replica() -> None:
+    world = World()
+    world.until_paired()
+    before = roles(world)
+    refusing = Mortal(world.cluster, before_applying=_refuse_replica_sets)
+    world.loop = world.another(refusing)
+    world.edit(pairs={"count": 1, "template": MENDED})
+    world.until(lambda: world.condition(ConditionType.READY).reason == "NotApplied")
+    for _ in range(20):
+        world.step()
+    assert roles(world) == before
+    assert "PodMoved" not in world.reasons()
+
+
+def _refuse_replica_sets(document: Object) -> None:
+    if document["kind"] == REPLICA_SET.name:
+        raise Refused("it is invalid")
 
 
 def test_a_warm_spare_on_another_node_takes_the_place_of_a_replica() -> None:

@@ -40,6 +40,7 @@ class Mortal:
     dies_after: int | None = None
     writes: int = 0
     before_deleting: Callable[[Object], None] = field(default=lambda _: None)
+    before_applying: Callable[[Object], None] = field(default=lambda _: None)
 
     def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         return self.kube.get(kind, namespace, name)
@@ -53,6 +54,7 @@ class Mortal:
         return self._after(self.kube.create(document))
 
     def apply(self, document: Object) -> Object:
+        self.before_applying(document)
         return self._after(self.kube.apply(document))
 
     def replace(self, document: Object) -> Object:

@@ -188,9 +188,13 @@ class Cluster(Api):
         return tuple(name_of(n) for n in nodes if n["status"]["conditions"][0]["status"] == "True")
 
     def _schedule(self, pod: Object) -> None:
-        """The node with the fewest pods of the same kind, if it is as open as the spread wants."""
-        nodes = [n for n in self._open_nodes() if not self.get(NODE, None, n)["spec"].get("taints")]
-        if not nodes:
+        """The node with the fewest pods of the same kind, if it is as open as the spread wants.
+
+        There are no claims in this cluster: pods that need one wait.
+        """
+        nodes = [n for n in self._open_nodes() if self._takes(self.get(NODE, None, n), pod)]
+        volumes = pod["spec"].get("volumes") or ()
+        if not nodes or any("persistentVolumeClaim" in volume for volume in volumes):
             return
         (spread,) = pod["spec"].get("topologySpreadConstraints") or [{}]
         selector = spread.get("labelSelector", {}).get("matchLabels", {}).items()
@@ -206,6 +210,10 @@ class Cluster(Api):
         }
         chosen = min(nodes, key=lambda n: counts[n])
         self.replace({**pod, "spec": {**pod["spec"], "nodeName": chosen}})
+
+    def _takes(self, node: Object, pod: Object) -> bool:
+        wanted = dict(pod["spec"].get("nodeSelector") or {}).items()
+        return not node["spec"].get("taints") and wanted <= dict(labels_of(node)).items()
 
     def _start(self, pod: Object) -> None:
         container = {

@@ -31,6 +31,7 @@ from tandem.policy.decisions import (
     Promote,
     Record,
     Replace,
+    Withhold,
 )
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Moves, PairMemory, Stage
@@ -128,6 +129,12 @@ def test_one_that_refused_an_older_manifest_is_tried_anew_unless_it_has_state() 
     refused: dict[str, Any] = {**ended(REFUSED), "complaint": why, "says": None, "outdated": True}
     snapshot = everybody(replica(**refused), replica("pair-0-b", **refused), lead=lead())
     assert [type(each) for each in decided(snapshot, PairMemory())] == [Replace, Replace]
+    pending = replica(**{**NOBODY, "life": Life.STARTING, "volume": "v", "outdated": True})
+    nothing = look(pending, lead=lead())
+    assert [type(each) for each in decided(nothing, PairMemory())] == [Replace]
+    # It may hold the pair's state, whatever is remembered.
+    assert decided(look(pending, lead=None), PairMemory()) == []
+    assert decided(look(pending, lead=lead(seat("pair-0-b"))), PairMemory()) == []
     assert [type(each) for each in decided(snapshot, WHOLE)] == [Halt, Halt]
 
 
@@ -254,6 +261,47 @@ def test_outdated_drivers_are_made_anew_one_at_a_time_the_primary_last() -> None
         assert decision.name == expected
     behind = lead(seat("pair-0-a"), seat("pair-0-b"), vulnerable=("pair-0",))
     assert decided(everybody(old_a, old_b, lead=behind)) == []
+
+
+def test_nobody_is_given_up_for_a_template_that_no_node_takes() -> None:
+    nowhere = {"outdated": True, "hosts": frozenset[str]()}
+    old_a, old_b = replace(A, **nowhere), replace(B, **nowhere)
+    (decision,) = decided(everybody(old_a, old_b))
+    assert isinstance(decision, Withhold)
+    # Who may not see the nodes does what is asked for.
+    unseen = replace(B, outdated=True, hosts=None)
+    assert [type(each) for each in decided(everybody(A, unseen))] == [Move]
+
+
+PENDING: dict[str, Any] = {"life": Life.STARTING, "says": None, "run": 0}
+WHY = Complaint("NoSuchFile", "there is none")
+
+
+@pytest.mark.parametrize(
+    ("twin", "renewed"),
+    [
+        (PENDING, True),
+        ({**ended(1), "says": None}, True),
+        ({**ended(REFUSED), "says": None, "complaint": WHY}, True),
+        # It answers: it may become whole before the changed template turns out to be wrong.
+        ({"says": ReplicaReport(state="joining")}, False),
+        ({**PENDING, "outdated": False}, False),
+        ({**PENDING, "hosts": frozenset()}, False),
+    ],
+)
+def test_one_that_never_held_state_is_made_anew_when_its_template_has_changed(
+    twin: dict[str, Any], renewed: bool
+) -> None:
+    waiting = replica("pair-0-b", **{"outdated": True, "hosts": BOTH, **twin})
+    alone = lead(seat("pair-0-a"), vulnerable=("pair-0",))
+    moves = [d.name for d in decided(everybody(A, waiting, lead=alone), BROKEN) if type(d) is Move]
+    assert moves == ["pair-0-b"] * renewed
+    assert Move not in map(type, decided(everybody(A, waiting, lead=None), BROKEN))
+
+
+def test_one_that_may_come_back_to_its_state_is_not_given_up_for_a_template() -> None:
+    down = replica("pair-0-b", **ended(-9), outdated=True, hosts=BOTH)
+    assert decided(everybody(A, down), BROKEN) == []
 
 
 # --- status on a cluster -----------------------------------------------------------------------

@@ -38,7 +38,10 @@ class Notice(Word):
     COMPLETED = "Completed", "everything is delivered; the pods are removed"
     SPARE_USED = "SpareUsed", "a warm spare took the place of a replica"
     SPARE_FAILED = "SpareFailed", "a spare could not be told where it belongs, and was removed"
-    POD_REPLACED = "PodReplaced", "a pod that cannot be started again was removed"
+    POD_REPLACED = (
+        "PodReplaced",
+        "a pod that cannot be started again, or was made in vain, was removed",
+    )
     POD_KILLED = "PodKilled", "a pod that hangs was removed; its twin carries the pair"
     POD_MOVED = "PodMoved", "a pod was removed to be made anew, elsewhere or of a new template"
 

@@ -38,7 +38,7 @@ from tandem.manifests.workloads import replica_mark
 from tandem.model.pipeline import Pipeline
 from tandem.model.states import Phase
 from tandem.policy.decide import Outcome, decide
-from tandem.policy.decisions import Decision, Halt, Record
+from tandem.policy.decisions import Decision, Halt, Record, Withhold
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, remembered
 from tandem.policy.pods import tend
@@ -333,7 +333,7 @@ class Loop:
         troubles = Troubles(
             halted=_halted(outcome.decisions),
             refused=scene.refused,
-            hindered=state.undone or state.hindered,
+            hindered=state.undone or state.hindered or _withheld(outcome.decisions),
             suspended=scene.recorded.intent.suspended,
         )
         resource, memory = scene.listing.resource, outcome.memory
@@ -356,9 +356,16 @@ class Loop:
         there = list_objects(self._kube, self._key)
         todo = changes(wanted(order, over), there, scene.listing.uid)
         state.hindered = carry_out(self._kube, todo) or missing
+        if todo.apply:
+            # What pods are made from may be another template now.
+            self._listing = None
         state.compared = comparing
         state.compare_at = now + (OBJECTS_EVERY if state.hindered is None else OBJECTS_AGAIN)
 
 
 def _halted(decisions: Iterable[Decision]) -> Complaint | None:
     return next((each.complaint for each in decisions if isinstance(each, Halt)), None)
+
+
+def _withheld(decisions: Iterable[Decision]) -> Complaint | None:
+    return next((each.complaint for each in decisions if isinstance(each, Withhold)), None)

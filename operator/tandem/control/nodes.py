@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +44,14 @@ def read_node(document: Object) -> Node:
     )
 
 
-def hosts_of(pod: Object, nodes: Iterable[Node]) -> frozenset[str]:
+def hosts_of(pod: Object, nodes: Collection[Node]) -> frozenset[str] | None:
     """The nodes that would take a pod by its selector, its tolerations and its node affinity.
 
-    Whether there is room on them is not known.
+    `pod` may be a template. Whether there is room on the nodes is not known; None if they are not
+    known themselves.
     """
+    if not nodes:
+        return None
     spec = pod["spec"]
     return frozenset(
         node.name

@@ -8,7 +8,7 @@ from tandem.control.intent import InTheWay, Recorded, Unreadable, read_intent
 from tandem.control.keys import Key
 from tandem.control.moments import Moment
 from tandem.control.nodes import Node, hosts_of
-from tandem.control.pods import Pod, Run, member_of, read_pod
+from tandem.control.pods import Pod, Run, member_of, read_pod, template_of
 from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
 from tandem.kube.objects import is_going, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
@@ -45,6 +45,8 @@ class Listing:
     nodes: tuple[Node, ...] = ()
     shortages: Mapping[Group, str] = field(default_factory=dict)
     """Why pods that should be there could not be made."""
+    templates: Mapping[str, Object] = field(default_factory=dict)
+    """What the replicas of each pair are made from now."""
 
     @property
     def uid(self) -> str:
@@ -55,6 +57,10 @@ class Listing:
     def generation(self) -> int:
         """Which version of the manifest this is."""
         return int(self.resource["metadata"].get("generation", 0))
+
+    def template_of(self, pod: Pod) -> Object:
+        """What a pod would be made from anew; itself, if that is not known to be otherwise."""
+        return self.templates.get(pod.place.pair or "", pod.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,19 @@ def list_pipeline(kube: Kube, key: Key, nodes: tuple[Node, ...], at: float) -> L
         return None
     labels = {PIPELINE_LABEL: key.name}
     found = [read_pod(document) for document in kube.list(POD, key.namespace, labels)]
+    replica_sets = kube.list(REPLICA_SET, key.namespace, labels)
     return Listing(
         at=at,
         resource=resource,
         recorded=_intent_of(kube, key, uid_of(resource)),
         pods=tuple(pod for pod in found if pod is not None),
         nodes=nodes,
-        shortages=shortages(kube.list(REPLICA_SET, key.namespace, labels)),
+        shortages=shortages(replica_sets),
+        templates={
+            labels_of(document)[PAIR_LABEL]: document["spec"]["template"]
+            for document in replica_sets
+            if PAIR_LABEL in labels_of(document)
+        },
     )
 
 
@@ -129,7 +141,8 @@ def look_at_pods(
     """Put together what is known of everybody.
 
     Pods that are on their way out are nobody's any more: others take their places, which stay
-    empty until then. What a lead said counts for `fresh` seconds.
+    empty until then. What a lead said counts for `fresh` seconds. `mark` is that of drivers as the
+    manifest wants them now: an older one is outdated once there is a template to make it from.
     """
     volumes = _volumes(intent, looks.values())
     pods = {pod.name: pod for pod in listing.pods if not pod.going}
@@ -139,8 +152,8 @@ def look_at_pods(
             looks.get(pod.run, Look()),
             moment,
             volumes=volumes,
-            hosts=hosts_of(pod.document, listing.nodes),
-            template=mark if pod.place.pair is not None else None,
+            hosts=hosts_of(listing.template_of(pod), listing.nodes),
+            template=mark if template_of(listing.template_of(pod)) == mark else None,
         )
         for pod in pods.values()
     ]

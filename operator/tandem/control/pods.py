@@ -92,13 +92,14 @@ def member_of(
     moment: Moment,
     *,
     volumes: Iterable[str],
-    hosts: frozenset[str],
+    hosts: frozenset[str] | None,
     template: str | None,
 ) -> Member:
     """The member that a pod is.
 
     `volumes` are ids that anybody knows: they tell on which one a pod runs that does not answer.
-    `template` is the mark of the template from which such pods are made now.
+    `template` is the mark of the template from which such pods are made now, None if that does not
+    matter.
     """
     container = _container(pod.document)
     state, last = container.get("state") or {}, container.get("lastState") or {}
@@ -121,7 +122,7 @@ def member_of(
         node=pod.node,
         hosts=hosts,
         note=_note(pod.document, state, ended),
-        outdated=template is not None and template != _template(pod.document),
+        outdated=template is not None and template != template_of(pod.document),
     )
 
 
@@ -172,7 +173,8 @@ def _complaint(terminated: Mapping[str, Any]) -> Complaint | None:
         return UNEXPLAINED
 
 
-def _template(document: Object) -> str | None:
+def template_of(document: Object) -> str | None:
+    """The mark of the order for which a driver's pod, or the template of one, was made."""
     return annotations_of(document).get(APPLIED_ANNOTATION)
 
 

@@ -2,7 +2,7 @@
 
 `Promote` and `Record` come once. All others follow from what is to be seen, and are repeated until
 it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine alone,
-`Assign` and `Move` for clusters.
+`Assign`, `Move` and `Withhold` for clusters.
 """
 
 from dataclasses import dataclass
@@ -103,6 +103,13 @@ class Halt:
 
 
 @dataclass(frozen=True, slots=True)
+class Withhold:
+    """Leave undone what was asked for, since it would do harm; the pipeline goes on as it is."""
+
+    complaint: Complaint
+
+
+@dataclass(frozen=True, slots=True)
 class Complete:
     """Everything is delivered; members end by themselves."""
 
@@ -120,5 +127,6 @@ Decision = (
     | Promote
     | Record
     | Halt
+    | Withhold
     | Complete
 )

@@ -3,20 +3,26 @@
 Twins on one node die together, and so do splits. Kubernetes places pods apart when it can and never
 moves them later; nor does it replace drivers of an older template. So one that can be placed
 elsewhere by now, or is outdated, is given up: only while nothing is at risk, one at a time, with
-pauses that grow if it does not help.
+pauses that grow if it does not help. Nobody is given up for a template that fits no node.
 """
 
 from collections.abc import Iterator
 
 from tandem.model.states import MemberKind
-from tandem.policy.decisions import Move
+from tandem.policy.decisions import Move, Withhold
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage
 from tandem.policy.recovery import may_give_up
-from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
 
 SPLITS = "splits"
 """How the splits are called among pairs."""
+OUTDATED = "its template has changed"
+NO_NODE_FITS = Complaint(
+    "NoNodeFits",
+    "no node takes drivers of the changed template, so they stay as they are",
+    "mend spec.pairs.template, or give the cluster a node that takes them",
+)
 
 
 def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
@@ -37,6 +43,12 @@ def move(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
         yield from chosen[:1]
 
 
+def withheld(snapshot: Snapshot) -> Iterator[Withhold]:
+    """Say once that drivers of a changed template cannot be made anywhere."""
+    if any(member.outdated and member.fits_nowhere for member in snapshot.members):
+        yield Withhold(NO_NODE_FITS)
+
+
 def _to_part(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
     for name, node in shared_nodes(snapshot).items():
         chosen = _movable(name, snapshot, memory, limits)
@@ -45,11 +57,18 @@ def _to_part(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Mov
 
 
 def _to_renew(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
-    """Outdated drivers, primaries last."""
+    """Outdated drivers that can be made anew, primaries last."""
     primaries = {pair.primary for pair in memory.pairs.values()}
     for member in sorted(snapshot.members, key=lambda member: member.volume in primaries):
-        if member.outdated and member.volume is not None and may_give_up(member, snapshot, limits):
-            yield Move(member.name, member.volume, "its template has changed")
+        yield from renewal(member, snapshot, limits)
+
+
+def renewal(member: Member, snapshot: Snapshot, limits: Limits) -> Iterator[Move]:
+    """How an outdated driver is made anew, if some node takes it and its twin carries the pair."""
+    if not member.outdated or member.fits_nowhere or member.volume is None:
+        return
+    if may_give_up(member, snapshot, limits):
+        yield Move(member.name, member.volume, OUTDATED)
 
 
 def _shared_node(members: tuple[Member, ...]) -> str | None:
@@ -89,4 +108,4 @@ def _movable(name: str, snapshot: Snapshot, memory: Memory, limits: Limits) -> M
             if replica.volume != memory.pair(name).primary
             if may_give_up(replica, snapshot, limits)
         ]
-    return next((each for each in others if each.hosts - {each.node}), None)
+    return next((each for each in others if each.hosts_beside(each.node)), None)

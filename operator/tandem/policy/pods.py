@@ -1,18 +1,19 @@
 """What is done about pods. Kubernetes starts them, and starts them again when they end.
 
 What is left to decide is which pod to give up, since that gives its volume up with it. A replica
-goes only while its twin carries the pair; a split or a merge only if its volume is lost already,
-or if nothing is at risk and it is to be moved.
+goes only while its twin carries the pair, one that never held state as soon as its template has
+changed; a split or a merge only if its volume is lost already, or if nothing is at risk and it is
+to be moved.
 """
 
 from collections.abc import Iterator
 
 from tandem.model.states import MemberKind
-from tandem.policy.decisions import Assign, AssignSpare, Decision, Halt, Kill, Replace
+from tandem.policy.decisions import Assign, AssignSpare, Decision, Halt, Kill, Move, Replace
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage
 from tandem.policy.pairs import look_at
-from tandem.policy.placement import move
+from tandem.policy.placement import OUTDATED, move, renewal, withheld
 from tandem.policy.recovery import ended_how, may_give_up, twin_goes_on, warm_spares
 from tandem.policy.snapshot import Life, Member, Snapshot
 
@@ -21,6 +22,7 @@ def tend(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decisio
     """Decide about every pod; nobody is moved while anything is to be mended."""
     mended = tuple(_mend(snapshot, memory, limits))
     yield from mended
+    yield from withheld(snapshot)
     if not mended:
         yield from move(snapshot, memory, limits)
 
@@ -30,10 +32,33 @@ def _mend(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decisi
     for member in snapshot.members:
         if member.volume is not None and not member.volume_there:
             yield Replace(member.name, member.volume, member.note or "its volume has vanished")
+        elif in_vain := _made_in_vain(member, snapshot, memory, limits):
+            yield in_vain
         elif member.complaint is not None and not _well(member):
-            yield from _refused(member, snapshot, memory, limits)
+            if not twin_goes_on(member, snapshot, limits):
+                yield Halt(member.name, member.complaint)
         elif member.kind is MemberKind.REPLICA:
             yield from _mend_replica(member, snapshot, memory, spares, limits)
+
+
+def _made_in_vain(
+    member: Member, snapshot: Snapshot, memory: Memory, limits: Limits
+) -> Move | Replace | None:
+    """Make a replica anew that never came to hold state, if its template has changed since.
+
+    The lead has to know it, since its volume may hold what its process does not tell. One that
+    answers is left to become whole: the changed template may be a wrong one.
+    """
+    lead, pair = snapshot.lead, member.place.pair or ""
+    if not member.outdated or member.fits_nowhere or member.volume is None or lead is None:
+        return None
+    seat = lead.seat(member.volume)
+    answers = member.life is Life.UP and member.complaint is None
+    if answers or _well(member) or (seat is not None and seat.full):
+        return None
+    if memory.pair(pair).primary is None and not any(s.verified for s in lead.seats_of(pair)):
+        return Replace(member.name, member.volume, OUTDATED)
+    return next(renewal(member, snapshot, limits), None)
 
 
 def _well(member: Member) -> bool:
@@ -41,17 +66,6 @@ def _well(member: Member) -> bool:
     if member.kind is MemberKind.REPLICA:
         return member.life is Life.UP and member.replica is not None and member.replica.verified
     return member.life is Life.UP and member.report is not None
-
-
-def _refused(
-    member: Member, snapshot: Snapshot, memory: Memory, limits: Limits
-) -> Iterator[Decision]:
-    """One that cannot go on is tried again when the manifest has changed, if it has no state."""
-    begun = member.place.pair is not None and memory.pair(member.place.pair).primary is not None
-    if member.outdated and not begun and member.volume is not None:
-        yield Replace(member.name, member.volume, "the manifest has changed since it refused")
-    elif member.complaint is not None and not twin_goes_on(member, snapshot, limits):
-        yield Halt(member.name, member.complaint)
 
 
 def _mend_replica(
@@ -97,5 +111,5 @@ def _spare_for(
     twin = look_at(snapshot, member.place.pair or "", limits).twin_of(member.name)
     node = twin.member.node if twin is not None else None
     apart = [spare for spare in spares if spare.node != node]
-    together = [spare for spare in spares if not spare.hosts - {node}]
+    together = [spare for spare in spares if not spare.hosts_beside(node)]
     return next(iter(apart + together), None)

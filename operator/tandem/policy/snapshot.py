@@ -72,12 +72,12 @@ class Member:
     pid: int | None = None
     node: str | None = None
     """The node of a pod; None on one machine, and of a pod that has no node yet."""
-    hosts: frozenset[str] = frozenset()
-    """Nodes that would take a pod like this now, its own included."""
+    hosts: frozenset[str] | None = None
+    """Nodes that would take a pod made in its place now, its own included; None if nobody knows."""
     note: str = ""
     """What its surroundings say of it, such as why it cannot be started."""
     outdated: bool = False
-    """Whether it was made for an older manifest than the pipeline has now."""
+    """Whether one made in its place now would be of the manifest as it is, and this one is not."""
 
     @property
     def name(self) -> str:
@@ -108,6 +108,15 @@ class Member:
     def warm(self) -> bool:
         """Whether its Spark driver is up."""
         return self.replica is not None and self.replica.warm
+
+    def hosts_beside(self, node: str | None) -> frozenset[str]:
+        """Nodes other than this one that are known to take a pod made in its place."""
+        return (self.hosts or frozenset()) - {node}
+
+    @property
+    def fits_nowhere(self) -> bool:
+        """Whether no node would take a pod made in its place."""
+        return self.hosts is not None and not self.hosts
 
     def silent_for(self, now: float) -> float:
         """How long it has not answered; 0 while it does."""
