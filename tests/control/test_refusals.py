@@ -70,7 +70,7 @@ def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:
     world.until(lambda: world.condition(READY).reason == "InvalidSpec")
     assert world.holds(READY)
     assert world.phase() is Phase.RUNNING
-    assert world.status().observed_generation == 1
+    assert world.status().observed_generation == 2
     assert world.data_plane() == before
     world.cluster.remove(world.replicas()["primary"])
     world.until(lambda: world.reasons()[-1] == "Paired")

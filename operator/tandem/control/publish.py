@@ -102,8 +102,6 @@ class Publisher:
             suspended=troubles.suspended,
         )
         status = status_of(snapshot, memory, background, self.status)
-        if troubles.refused is None:
-            status = replace(status, observed_generation=_generation(resource))
         self._write(resource, status, moment)
 
     def complain(self, resource: Object, why: Complaint, refused: bool, moment: Moment) -> None:
@@ -119,8 +117,7 @@ class Publisher:
         others = tuple(each for each in before.conditions if each.type is not ready.type)
         status = replace(before, conditions=(ready, *others))
         if refused:
-            generation = _generation(resource)
-            status = replace(status, phase=Phase.REFUSED, observed_generation=generation)
+            status = replace(status, phase=Phase.REFUSED)
         self._write(resource, status, moment)
 
     @property
@@ -135,8 +132,10 @@ class Publisher:
         if status.phase is Phase.COMPLETED and self.status.phase is not Phase.COMPLETED:
             done = Happening(Notice.COMPLETED, "everything is delivered, pods are removed")
             self.note([done], moment)
-        # Members belong to `tandem status` alone.
-        self.status = replace(status, members=())
+        # A manifest that is refused was seen too: `Ready` says what came of it. Members belong to
+        # `tandem status` alone.
+        generation = int(resource["metadata"].get("generation", 0))
+        self.status = replace(status, observed_generation=generation, members=())
         self._meter.status(self._key, self.status)
         self._telling.tell(resource, moment.now)
         untold = self._telling.waits(moment.now)
@@ -148,7 +147,3 @@ class Publisher:
         document.pop("members", None)
         self._kube.write_status(resource, document)
         self.written, self._written_at = self.status, moment.now
-
-
-def _generation(resource: Object) -> int:
-    return int(resource["metadata"].get("generation", 0))
