@@ -11,6 +11,7 @@ from tests.kube.cluster import Cluster
 from tandem.kube.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
+    DISRUPTION_BUDGET,
     EVENT,
     LEASE,
     NODE,
@@ -111,6 +112,27 @@ def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
     for pod in world.of_kind("replica"):
         volumes = [volume["name"] for volume in pod["spec"]["volumes"]]
         assert "query" in volumes
+
+
+def test_drivers_that_refuse_do_not_keep_a_node_from_being_drained() -> None:
+    def unready() -> str:
+        budget = world.cluster.get(DISRUPTION_BUDGET, KEY.namespace, "spending-g1-pair-0")
+        return str(budget["spec"]["unhealthyPodEvictionPolicy"])
+
+    world = refused_by_spark({"reason": "NoSuchFile", "message": "No query.py.", "hint": ""})
+    world.step()
+    assert unready() == "AlwaysAllow"
+    world.plane.refusing = False
+    world.edit(pairs={"count": 1, "template": {"labels": {"team": "a"}}})
+    world.until_paired()
+    assert unready() == "IfHealthyBudget"
+    # From now on there is state: one that is not ready may hold its only copy.
+    for pod in world.replicas().values():
+        world.cluster.crash(name_of(pod), 3, "no JSON")
+    world.until(lambda: world.phase() is Phase.HALTED)
+    for _ in range(3):
+        world.step()
+    assert unready() == "IfHealthyBudget"
 
 
 @pytest.mark.parametrize("dies_after", [None, *range(1, 12)])

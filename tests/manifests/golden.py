@@ -1,4 +1,4 @@
-"""The golden files: every object of three pipelines. `python -m tests.manifests.golden` writes them
+"""The golden files: every object of four pipelines. `python -m tests.manifests.golden` writes them
 anew; read the difference before keeping it."""
 
 from pathlib import Path

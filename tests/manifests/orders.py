@@ -1,5 +1,6 @@
-"""Orders for tests: the three of the golden files, and whatever Hypothesis thinks of."""
+"""Orders for tests: the four of the golden files, and whatever Hypothesis thinks of."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -115,6 +116,7 @@ EVERYTHING = manifest(
 ORDERS = {
     "small": order(manifest(pairs={"count": 1})),
     "spares-and-templates": order(EVERYTHING, generation=3),
+    "refused": replace(order(manifest(name="wrong", pairs={"count": 1})), refused=True),
     "one-replica": order(manifest(name="cheap", pairs={"count": 1, "replicas": 1})),
 }
 

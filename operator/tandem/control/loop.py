@@ -119,8 +119,9 @@ class State:
     """What could not be applied when objects were last compared."""
     undone: Complaint | None = None
     """What could not be done to pods in the last turn."""
-    compared: tuple[int, bool] | None = None
-    """The manifest's generation, and whether all was delivered, when objects were compared."""
+    compared: tuple[int, bool, bool] | None = None
+    """The manifest's generation, whether all was delivered, and whether drivers could not begin,
+    when objects were compared."""
     compare_at: float = -math.inf
     completed_at: float | None = None
     """When this operator saw that everything is delivered."""
@@ -196,7 +197,8 @@ class Loop:
         scene = self._record(state, scene, outcome)
         self._act(state, scene, sight, outcome)
         self._publish(state, scene, sight, outcome)
-        self._apply(state, scene, over=False)
+        refused = may_begin_anew(state.publisher.status.phase, sight.snapshot)
+        self._apply(state, scene, refused=refused)
         return TURN
 
     def _rest(self, state: State, scene: Scene) -> float:
@@ -343,10 +345,12 @@ class Loop:
 
     # --- apply --------------------------------------------------------------------------------
 
-    def _apply(self, state: State, scene: Scene, over: bool) -> None:
+    def _apply(
+        self, state: State, scene: Scene, *, over: bool = False, refused: bool = False
+    ) -> None:
         """Make the objects that should be there; remove what is not needed when all is over."""
         order = scene.order(self._settings.namespace)
-        now, comparing = scene.moment.now, (scene.listing.generation, over)
+        now, comparing = scene.moment.now, (scene.listing.generation, over, refused)
         if order is None or (now < state.compare_at and state.compared == comparing):
             return
         try:
@@ -354,7 +358,8 @@ class Loop:
         except InTheWay as problem:
             missing = Complaint(TAKEN, str(problem))
         there = list_objects(self._kube, self._key)
-        todo = changes(wanted(order, over), there, scene.listing.uid)
+        desired = wanted(replace(order, refused=refused), over)
+        todo = changes(desired, there, scene.listing.uid)
         state.hindered = carry_out(self._kube, todo) or missing
         if todo.apply:
             # What pods are made from may be another template now.

@@ -63,6 +63,8 @@ class Order:
     """The names of this generation's pairs."""
     operator_namespace: str
     """Where the operator runs; from there its calls come through the NetworkPolicy."""
+    refused: bool = False
+    """Whether its drivers cannot begin, and nothing was computed that could be lost with them."""
 
     @property
     def name(self) -> str:

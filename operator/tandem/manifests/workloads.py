@@ -24,12 +24,19 @@ def workloads_of(order: Order) -> tuple[Manifest, ...]:
 
 
 def budgets_of(order: Order) -> tuple[Manifest, ...]:
-    """How much may be evicted at once: of twins never both."""
+    """How much may be evicted at once: of twins never both.
+
+    A driver is ready while it holds a verified copy of the state. One that is not ready may hold it
+    all the same, because it hangs or is being started again, so its twin has to be ready before it
+    goes. Drivers that refuse are never ready, and would keep a node from being drained for good;
+    they hold nothing.
+    """
     twins = [role for role in pairs_of(order) if role.count > 1]
+    unready = {"unhealthyPodEvictionPolicy": "AlwaysAllow" if order.refused else "IfHealthyBudget"}
     return (
         _budget(order, splits_of(order), {"maxUnavailable": 1}),
         *(_budget(order, role, {"maxUnavailable": 1}) for role in merges_of(order)),
-        *(_budget(order, role, {"minAvailable": 1}) for role in twins),
+        *(_budget(order, role, {"minAvailable": 1, **unready}) for role in twins),
     )
 
 
