@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from tests.manifests.api_fields import unknown_fields
-from tests.manifests.orders import ORDERS, orders
+from tests.manifests.orders import ORDERS, manifest, order, orders
 from tests.manifests.pod_security import violations
 from tests.repeatable import thorough
 
@@ -119,6 +119,24 @@ def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: Orde
         assert requests["memory"] == limits["memory"]
         assert {"cpu", "ephemeral-storage"} <= {*requests, *limits}
         assert "cpu" not in limits or "512Mi" in limits.values(), "only the template limits it"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "requested", "limited"),
+    [
+        ({}, "256Mi", "256Mi"),
+        ({"requests": {"memory": "300Mi"}}, "300Mi", "300Mi"),
+        ({"limits": {"memory": "400Mi"}}, "400Mi", "400Mi"),
+        ({"requests": {"memory": "300Mi"}, "limits": {"memory": "400Mi"}}, "300Mi", "400Mi"),
+    ],
+)
+def test_what_a_template_says_of_memory_is_what_a_split_gets(
+    amounts: dict[str, dict[str, str]], requested: str, limited: str
+) -> None:
+    splits = workloads(order(manifest(splits={"template": {"resources": amounts}})))[0]
+    (container,) = splits["spec"]["template"]["spec"]["containers"]
+    resources = container["resources"]
+    assert (resources["requests"]["memory"], resources["limits"]["memory"]) == (requested, limited)
 
 
 @pytest.mark.parametrize("name", ORDERS)

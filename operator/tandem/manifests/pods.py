@@ -150,7 +150,7 @@ def _probe(path: str, period: int, failures: int) -> Manifest:
 
 
 def _resources(role: Role) -> Manifest:
-    """Memory is requested as it is limited; of the rest the user's word comes first."""
+    """The user's word comes first. Memory is requested as it is limited unless he says both."""
     given = role.template.resources or Resources()
     requests, limits = dict(given.requests), dict(given.limits)
     memory = limits.get("memory") or requests.get("memory") or role.sizes.memory
