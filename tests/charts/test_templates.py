@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from tests.charts.conftest import CHART, NAMESPACE, ROOT, Objects, Render
 from tests.manifests.orders import EVERYTHING, order
 
 from tandem.handlers.__main__ import _parser
+from tandem.handlers.leading import EVERY
+from tandem.handlers.workers import LAST_TURNS
 from tandem.kube.kinds import DEPLOYMENT as DEPLOYMENT_KIND
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD, REPLICA_SET, Kind, kind_of
 from tandem.manifests.objects import objects_of
@@ -73,6 +76,28 @@ def test_pods_are_hardened(render: Render, where: tuple[str, str]) -> None:
 
 def test_two_versions_never_act_side_by_side(render: Render) -> None:
     assert render()[DEPLOYMENT]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_it_has_time_to_end_what_it_has_begun_and_to_give_its_lease_back(render: Render) -> None:
+    pod = pod_of(render()[DEPLOYMENT])
+    assert pod["terminationGracePeriodSeconds"] > LAST_TURNS + EVERY
+
+
+def test_operators_are_spread_over_nodes_if_there_are_several(render: Render) -> None:
+    deployment = render()[DEPLOYMENT]
+    (spread,) = pod_of(deployment)["topologySpreadConstraints"]
+    assert spread["labelSelector"] == deployment["spec"]["selector"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == (
+        "kubernetes.io/hostname",
+        "ScheduleAnyway",
+    )
+
+
+def test_labels_of_the_chart_are_not_the_users(render: Render) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    labels = schema["properties"]["operator"]["properties"]["podLabels"]
+    taken = labels["propertyNames"]["not"]["enum"]
+    assert set(taken) == set(render()[DEPLOYMENT]["metadata"]["labels"])
 
 
 def test_pipelines_let_these_pods_in(render: Render) -> None:

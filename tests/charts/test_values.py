@@ -64,6 +64,7 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
         {"watch": {"namespaces": ["Default"]}},
         {"operator": {"replicas": "1"}},
         {"operator": {"logLevel": "LOUD"}},
+        {"operator": {"podLabels": {"app.kubernetes.io/name": "mine"}}},
         {"podMonitor": {"interval": "15"}},
         {"podDisruptionBudget": {"maxUnavailable": "half"}},
         {"serviceAccount": {"create": False}},

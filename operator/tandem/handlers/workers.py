@@ -18,6 +18,8 @@ AGAIN = 0.5
 """Seconds after which a turn that was dropped is taken again."""
 STUCK = 120.0
 """A turn that takes so many seconds will never end."""
+LAST_TURNS = 30.0
+"""Seconds that are waited for turns under way when the operator stops. The chart gives it more."""
 _SPREAD = 0.1
 """By how much of itself a time to wait is varied."""
 _LONGEST_WAIT = 3600.0
@@ -61,7 +63,7 @@ class Workers:
 
     def stop(self) -> None:
         """Begin no more turns, and wait a little for those that are under way."""
-        deadline = time.monotonic() + STUCK / 4
+        deadline = time.monotonic() + LAST_TURNS
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
