@@ -9,8 +9,9 @@ from tandem.kube.port import Refused
 
 
 def node(name: str, ready: str = "True", **spec: Any) -> Object:
+    zone, cores = ("a", "4") if name == "n0" else ("b", "16")
     return {
-        "metadata": {"name": name, "labels": {"zone": "a" if name == "n0" else "b", name: "yes"}},
+        "metadata": {"name": name, "labels": {"zone": zone, "cores": cores, name: "yes"}},
         "spec": spec,
         "status": {"conditions": [{"type": "Ready", "status": ready}]},
     }
@@ -20,12 +21,14 @@ NO_SCHEDULE = {"key": "own", "value": "us", "effect": "NoSchedule"}
 
 
 def hosts(*documents: Object, **spec: Any) -> set[str]:
-    return set(hosts_of({"spec": spec}, [read_node(document) for document in documents]))
+    found = hosts_of({"spec": spec}, [read_node(document) for document in documents])
+    assert found is not None
+    return set(found)
 
 
-def required(*expressions: Object) -> Object:
-    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+def among(*terms: Object) -> Object:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 @pytest.mark.parametrize(
@@ -67,15 +70,28 @@ def test_taints_that_a_pod_bears(toleration: Object, tolerated: bool) -> None:
         ({"key": "zone", "operator": "NotIn", "values": ["b", "c"]}, {"n0"}),
         ({"key": "n0", "operator": "Exists"}, {"n0"}),
         ({"key": "n0", "operator": "DoesNotExist"}, {"n1"}),
-        ({"key": "n0", "operator": "Gt", "values": ["1"]}, set()),
+        ({"key": "cores", "operator": "Gt", "values": ["4"]}, {"n1"}),
+        ({"key": "cores", "operator": "Lt", "values": ["16"]}, {"n0"}),
+        ({"key": "zone", "operator": "Gt", "values": ["1"]}, set()),
+        ({"key": "cores", "operator": "Near", "values": ["4"]}, set()),
     ],
 )
 def test_nodes_that_a_pod_wants(expression: Object, expected: set[str]) -> None:
-    assert hosts(node("n0"), node("n1"), affinity=required(expression)) == expected
+    assert (
+        hosts(node("n0"), node("n1"), affinity=among({"matchExpressions": [expression]}))
+        == expected
+    )
 
 
-def test_selectors_count_too() -> None:
+def test_selectors_and_names_count_too() -> None:
     assert hosts(node("n0"), node("n1"), nodeSelector={"zone": "b"}) == {"n1"}
+    by_name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    affinity = among({"matchFields": [by_name]}, {})
+    assert hosts(node("n0"), node("n1"), affinity=affinity) == {"n1"}
+
+
+def test_of_nodes_that_nobody_sees_nothing_is_known() -> None:
+    assert hosts_of({"spec": {}}, ()) is None
 
 
 class Counting(Cluster):

@@ -264,7 +264,7 @@ def test_outdated_drivers_are_made_anew_one_at_a_time_the_primary_last() -> None
 
 
 def test_nobody_is_given_up_for_a_template_that_no_node_takes() -> None:
-    nowhere = {"outdated": True, "hosts": frozenset[str]()}
+    nowhere: dict[str, Any] = {"outdated": True, "hosts": frozenset[str]()}
     old_a, old_b = replace(A, **nowhere), replace(B, **nowhere)
     (decision,) = decided(everybody(old_a, old_b))
     assert isinstance(decision, Withhold)

@@ -80,27 +80,41 @@ def _has_affinity(node: Node, spec: Mapping[str, Any]) -> bool:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
-    terms = required.get("nodeSelectorTerms") or ()
-    return any(
-        all(_matches(node, expression) for expression in term.get("matchExpressions") or ())
-        for term in terms
-        if not term.get("matchFields")
+    return any(_is_in_term(node, term) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _is_in_term(node: Node, term: Mapping[str, Any]) -> bool:
+    """Whether a node is one of those that a term selects; an empty one selects none."""
+    by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    fields = {"metadata.name": node.name}
+    return bool(by_label or by_field) and all(
+        _matches(values, expression)
+        for values, expressions in ((node.labels, by_label), (fields, by_field))
+        for expression in expressions
     )
 
 
-def _matches(node: Node, expression: Mapping[str, Any]) -> bool:
-    """Whether a node fulfils an expression; one that is not understood is not fulfilled."""
-    value, values = node.labels.get(expression["key"]), expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return False
+def _matches(known: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
+    """Whether an expression holds; one that is not understood does not."""
+    value, values = known.get(expression["key"]), expression.get("values") or ()
+    bound = next(iter(values), None)
+    holds = {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+        "Gt": _is_less(bound, value),
+        "Lt": _is_less(value, bound),
+    }
+    return holds.get(str(expression.get("operator")), False)
+
+
+def _is_less(one: str | None, other: str | None) -> bool:
+    """Whether both are whole numbers and one is less than the other."""
+    try:
+        return int(one or "") < int(other or "")
+    except ValueError:
+        return False
 
 
 class Nodes:
