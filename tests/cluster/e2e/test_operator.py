@@ -22,6 +22,7 @@ from tests.cluster.e2e.waiting import until
 
 from tandem.control.intent import read_intent
 from tandem.control.keys import Key
+from tandem.model.names import splits_name
 from tandem.model.states import EventReason, Role
 
 TRUE_WITHIN = 30.0
@@ -73,6 +74,19 @@ def goes_on_without(flow: Flow, *pods: Pod) -> None:
     flow.delete_now(*pods)
     flow.goes_on()
     flow.until_replaced()
+
+
+@pytest.mark.timeout(600, func_only=True)
+def test_what_somebody_edits_is_put_right(space: Space) -> None:
+    with flowing(space) as flow:
+        splits = f"deployment/{splits_name(flow.name)}"
+        space.kubectl("scale", splits, "--replicas=3")
+        until(lambda: scale_of(space, splits) == "2", 90, "there are to be two splits again")
+        flow.until_whole()
+
+
+def scale_of(space: Space, workload: str) -> str:
+    return space.kubectl("get", workload, "--output=jsonpath={.spec.replicas}")
 
 
 @pytest.mark.timeout(1800, func_only=True)

@@ -96,11 +96,8 @@ def test_a_query_that_spark_refuses_is_told_of_and_runs_once_it_is_mended(space:
     wrong["spec"]["query"]["sql"] = right["spec"]["query"]["sql"].replace("amount", "amuont")
     with fed(space, right) as flow:
         space.apply(wrong)
-        until(
-            lambda: flow.condition(ConditionType.READY).get("reason") == "MissingColumn",
-            240,
-            "it is told that Spark refuses the query",
-        )
+        refused = partial(ready_says, flow, "MissingColumn")
+        until(refused, 240, "it is told that Spark refuses the query")
         assert "amuont" in str(refused_because(flow))
         flow.apply()
         flow.begin()
@@ -142,6 +139,30 @@ def test_a_running_pipeline_is_not_harmed_by_wrong_updates(space: Space) -> None
         flow.apply()
         flow.until_whole()
         assert {pod.uid for pod in flow.pods()} >= pods
+
+
+@pytest.mark.timeout(900, func_only=True)
+def test_drivers_of_a_wrong_template_cost_no_output_and_are_made_anew_once_it_is_mended(
+    space: Space,
+) -> None:
+    with flowing(space) as flow:
+        pods = {pod.uid for pod in flow.pods()}
+        nowhere = {"nodeSelector": {"tandem.dev/no-such-node": "true"}}
+        space.apply(changed(flow.document, ".spec.pairs.template", nowhere))
+        until(partial(ready_says, flow, "NoNodeFits"), 60, "it is told that no node fits")
+        flow.goes_on()
+        assert {pod.uid for pod in flow.pods()} == pods
+        missing = {"volumes": [{"name": "extra", "secret": {"secretName": "nowhere"}}]}
+        space.apply(changed(flow.document, ".spec.pairs.template", missing))
+        until(lambda: len({pod.uid for pod in flow.pods()} - pods) == 1, 120, "one is made anew")
+        flow.goes_on()
+        assert len({pod.uid for pod in flow.pods()} - pods) == 1, "both twins were given up"
+        flow.apply()
+        flow.until_whole()
+
+
+def ready_says(pipeline: Pipeline, reason: str) -> bool:
+    return pipeline.condition(ConditionType.READY).get("reason") == reason
 
 
 def changed(document: Object, path: str, value: Any) -> Object:
