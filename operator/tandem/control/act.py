@@ -34,6 +34,9 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 """Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
 _ASSIGNED_COST = "100"
 
+AboutPod = Kill | Replace | Move | AssignSpare | Assign
+"""What is decided about one pod."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -62,15 +65,16 @@ class Hands:
         What turns out to be otherwise than it was seen is left to the next look. What the server
         does not do is told as what hinders.
         """
-        for decision in decisions:
+        for decision in (each for each in decisions if isinstance(each, AboutPod)):
+            what = f"{type(decision).__name__} {decision.name}"
             try:
                 yield from self._act(decision)
             except (Conflict, NotFound) as problem:
-                _log.info("%s is left to the next look: %s", decision, problem)
+                _log.info("%s is left to the next look: %s", what, problem)
             except KubeError as problem:
-                yield Hindrance(Complaint("NotDone", f"{decision}: {problem}"))
+                yield Hindrance(Complaint("NotDone", f"{what} ({decision.reason}): {problem}"))
 
-    def _act(self, decision: Decision) -> Iterator[Happening]:
+    def _act(self, decision: AboutPod) -> Iterator[Happening]:
         match decision:
             case Kill(name, reason):
                 pod = self._confirmed(name)

@@ -95,7 +95,7 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
 def carry_out(kube: Kube, todo: Changes) -> Complaint | None:
     """Make the changes, as many as the server allows; why it did not allow the first other one."""
     complaints = [
-        Complaint(TAKEN, f"{_text(document)} is there and is not this pipeline's")
+        Complaint(TAKEN, f"{_text(document)} {_why_in_the_way(document)}")
         for document in todo.in_the_way
     ]
     for document in todo.apply:
@@ -111,6 +111,10 @@ def carry_out(kube: Kube, todo: Changes) -> Complaint | None:
         except Refused as problem:
             complaints.append(Complaint("NotDeleted", f"{_text(document)}: {problem}"))
     return complaints[0] if complaints else None
+
+
+def _why_in_the_way(document: Object) -> str:
+    return "is still being deleted" if is_going(document) else "is there and is not this pipeline's"
 
 
 def _identity(document: Object) -> tuple[Kind, str]:
