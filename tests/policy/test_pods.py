@@ -17,6 +17,7 @@ from tests.policy.builders import (
     split,
 )
 
+from tandem.model.exit_codes import REFUSED
 from tandem.model.states import ConditionStatus, ConditionType
 from tandem.model.status import Status
 from tandem.policy.conditions import Background
@@ -38,7 +39,7 @@ from tandem.policy.memory import Memory, Moves, PairMemory, Stage
 from tandem.policy.placement import shared_nodes
 from tandem.policy.pods import tend
 from tandem.policy.reports import ReplicaReport
-from tandem.policy.snapshot import REFUSED, Complaint, Life, Member, Snapshot
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
 from tandem.policy.status import status_of
 
 LIMITS = Limits(hung=30.0)

@@ -15,6 +15,7 @@ from tests.policy.builders import (
     split,
 )
 
+from tandem.model.exit_codes import COMPLETED
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
@@ -32,7 +33,7 @@ from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes, Memory
 from tandem.policy.recovery import count_crashes, next_start
 from tandem.policy.reports import LeadReport, ReplicaReport
-from tandem.policy.snapshot import FINISHED, Complaint, Life, Snapshot
+from tandem.policy.snapshot import Complaint, Life, Snapshot
 
 LIMITS = Limits()
 
@@ -91,7 +92,7 @@ def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> Non
     everybody = (split(), merge(), replica(), replica("pair-0-b", **ended(1)))
     (decision,) = actions(look(*everybody, lead=replace(BOTH_SEATS, completed=True)))
     assert isinstance(decision, Complete)
-    one_knew = (split(**ended(FINISHED)), merge(), replica(**ended(-15)))
+    one_knew = (split(**ended(COMPLETED)), merge(), replica(**ended(-15)))
     outcome = decide(look(*one_knew, lead=None), Memory(), LIMITS)
     assert any(isinstance(each, Complete) for each in outcome.decisions)
     assert outcome.memory.completed

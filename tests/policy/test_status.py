@@ -14,6 +14,7 @@ from tests.policy.builders import (
     split,
 )
 
+from tandem.model.exit_codes import COMPLETED
 from tandem.model.states import (
     ConditionStatus,
     ConditionType,
@@ -37,7 +38,7 @@ from tandem.policy.reports import (
     Trouble,
     read_report,
 )
-from tandem.policy.snapshot import FINISHED, Complaint, Life, Snapshot
+from tandem.policy.snapshot import Complaint, Life, Snapshot
 from tandem.policy.status import at_rest, status_of, with_rows_out
 
 LIMITS = Limits()
@@ -174,10 +175,10 @@ def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
 
 def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
     over = look(
-        split(**ended(FINISHED)),
-        replica(**ended(FINISHED)),
-        replica("pair-0-b", **ended(FINISHED)),
-        merge(**ended(FINISHED)),
+        split(**ended(COMPLETED)),
+        replica(**ended(COMPLETED)),
+        replica("pair-0-b", **ended(COMPLETED)),
+        merge(**ended(COMPLETED)),
         lead=None,
     )
     status = seen(look(*EVERYBODY), over)

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 from tests.services.test_node import SETTINGS, Around, Sent
 
+from tandem.model.exit_codes import FAILED, REFUSED
 from tandem_runtime.protocol.data import Header, Peer
 from tandem_runtime.protocol.effects import Effect, Install, Run, Ship
 from tandem_runtime.protocol.messages import StateCopied, TakeLead
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services import driver as module
-from tandem_runtime.services.codes import EXIT_FAILED, EXIT_REFUSED
 from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
 from tandem_runtime.services.node import INBOX_MESSAGES, Failure, Node
 from tandem_runtime.spark.checkpoint import committed_epochs
@@ -208,7 +208,7 @@ def test_an_incomplete_copy_ends_the_process_which_is_worth_another_start(
     replica: Replica,
 ) -> None:
     replica.receives(replica.copy_at(3, 2))
-    assert replica.receives() == EXIT_FAILED
+    assert replica.receives() == FAILED
     assert not replica.machine.verified
     assert replica.driver.failure is not None
     assert replica.driver.failure.reason == "CopyIncomplete"
@@ -226,9 +226,9 @@ def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) ->
 QUERYS = EngineFailure("UNRESOLVED_COLUMN", "no such column", "mend it", is_users=True)
 
 FAILURES = [
-    (EngineError(QUERYS), Failure("UNRESOLVED_COLUMN", "no such column", "mend it"), EXIT_REFUSED),
-    (NoJava("install one"), Failure("NoJava", "install one", ""), EXIT_REFUSED),
-    (ValueError("odd"), Failure("ValueError", "odd", "", final=False), EXIT_FAILED),
+    (EngineError(QUERYS), Failure("UNRESOLVED_COLUMN", "no such column", "mend it"), REFUSED),
+    (NoJava("install one"), Failure("NoJava", "install one", ""), REFUSED),
+    (ValueError("odd"), Failure("ValueError", "odd", "", final=False), FAILED),
 ]
 
 

@@ -14,7 +14,7 @@ from tests.local.harness import wait_for
 from tests.repeatable import thorough
 from tests.surroundings.pods_around import mount
 
-from tandem_runtime.services.codes import EXIT_FAILED, EXIT_REFUSED, EXIT_WIPED
+from tandem.model.exit_codes import FAILED, REFUSED, WIPED
 from tandem_runtime.services.habitats import MOST_LAST_WORDS, InPod, last_words
 from tandem_runtime.surroundings.this_pod import ThisPod, this_pod
 from tandem_runtime.surroundings.through_splits import ThroughSplits
@@ -67,7 +67,7 @@ def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
         home = home_of(pod)
         assert home.volume.id == f"m.{number}"
         home.volume.claim()
-        home.leave(EXIT_WIPED)
+        home.leave(WIPED)
         home.volume.release()
     assert restarted == [(sys.executable, [sys.executable, *sys.orig_argv[1:]])] * 3
 
@@ -76,14 +76,14 @@ def test_a_refusal_is_left_as_the_last_words(pod: ThisPod, restarted: list[Any])
     home = home_of(pod)
     home.volume.claim()
     home.volume.refuse(dict(REFUSAL))
-    assert home.leave(EXIT_REFUSED) == EXIT_REFUSED
+    assert home.leave(REFUSED) == REFUSED
     home.volume.release()
     left = json.loads(pod.termination_log.read_text())
     assert left == {"reason": "QueryRefused", "message": "no", "hint": "change it"}
     assert restarted == []
 
 
-@pytest.mark.parametrize("code", [0, EXIT_FAILED])
+@pytest.mark.parametrize("code", [0, FAILED])
 def test_other_ends_leave_nothing(pod: ThisPod, restarted: list[Any], code: int) -> None:
     home = home_of(pod)
     home.volume.claim()

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from tests.surroundings.test_laptop import MANIFEST
 
+from tandem.model.exit_codes import REFUSED, WIPED
 from tandem.model.pipeline import Pipeline, parse_pipeline
 from tandem_runtime.protocol.data import Chunk, Intent, LaneId, Member, Note, Peer, Settings
 from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
 from tandem_runtime.protocol.messages import CopyChunk, NewIntent, Splits, TakeLead, VolumeGone
-from tandem_runtime.services.codes import EXIT_REFUSED, EXIT_WIPED
 from tandem_runtime.services.node import INBOX_BYTES, INBOX_MESSAGES, Failure, Node
 from tandem_runtime.surroundings.port import Card, Outcast
 from tandem_runtime.volume.chunks import chunk_bytes
@@ -136,7 +136,7 @@ def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
     around = Around()
     around.volumes_gone = frozenset({volume.id})
     node, machine, _ = node_of(volume, around=around)
-    assert node.run() == EXIT_WIPED
+    assert node.run() == WIPED
     assert machine.handled == []
 
 
@@ -144,7 +144,7 @@ def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
     node, machine, _ = node_of(volume, ticks=10**6)
     node.cast_out(Outcast("the pod was deleted"))
     node.tell(TakeLead(1))
-    assert node.run() == EXIT_WIPED
+    assert node.run() == WIPED
     assert TakeLead(1) not in machine.handled
 
 
@@ -183,7 +183,7 @@ def test_nothing_after_an_exit_happens(volume: Volume) -> None:
     effects: list[Effect] = [Exit("displaced", wipe=True), Write(("entry", 1), "x")]
     node, _, __ = node_of(volume, lambda m: effects if m == TakeLead(9) else [])
     node.receive(PEER, TakeLead(9))
-    assert node.run() == EXIT_WIPED
+    assert node.run() == WIPED
     assert volume.contents() == {}
 
 
@@ -243,6 +243,6 @@ class _WithBytes:
 def test_a_final_failure_leaves_word_and_ends_the_process(volume: Volume) -> None:
     node, _, __ = node_of(volume, ticks=10**6)
     node.fail(Failure("SourceFailed", "row 7", "mend it"))
-    assert node.run() == EXIT_REFUSED
+    assert node.run() == REFUSED
     left = json.loads((volume.directory / "refusal.json").read_text())
     assert (left["reason"], left["hint"]) == ("SourceFailed", "mend it")

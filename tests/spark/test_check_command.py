@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tandem_runtime.spark.check import EXIT_REFUSED
+from tandem.model.exit_codes import REFUSED
 
 QUERY = """
 import os
@@ -51,7 +51,7 @@ def run_check(
 def test_complete_mode_is_refused(tmp_path: Path) -> None:
     sql = "SELECT user, count(*) AS n FROM payments GROUP BY user"
     done = run_check(tmp_path, {"sql": sql, "outputMode": "complete"})
-    assert done.returncode == EXIT_REFUSED
+    assert done.returncode == REFUSED
     (finding,) = json.loads(done.stdout)["refused"]
     assert finding["reason"] == "CompleteMode"
     assert finding["hint"]
@@ -61,7 +61,7 @@ def test_complete_mode_is_refused(tmp_path: Path) -> None:
 def test_only_the_answer_is_on_standard_output(tmp_path: Path) -> None:
     (tmp_path / "query.py").write_text(QUERY)
     done = run_check(tmp_path, {"python": {"file": "query.py", "function": "build"}})
-    assert done.returncode == EXIT_REFUSED
+    assert done.returncode == REFUSED
     answer = json.loads(done.stdout)
     assert set(answer) == {"refused", "warnings", "fingerprint"}
     (finding,) = answer["refused"]

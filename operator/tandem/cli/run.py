@@ -16,11 +16,12 @@ from tandem.local.paths import with_absolute_paths
 from tandem.local.run import Programs, Refused, run_pipeline
 from tandem.local.support import unsupported_here
 from tandem.manifest_file import Unparsable, load_manifests
+from tandem.model.exit_codes import REFUSED
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.quantities import Duration, parse_duration
 from tandem.model.status import rejected_text
 from tandem.policy.limits import Limits
-from tandem.policy.snapshot import REFUSED, Complaint
+from tandem.policy.snapshot import Complaint
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 

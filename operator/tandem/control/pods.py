@@ -8,11 +8,12 @@ from typing import Any
 from tandem.control.moments import Moment
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
+from tandem.model.exit_codes import REFUSED
 from tandem.model.names import APPLIED_ANNOTATION, KIND_LABEL, PAIR_LABEL, SLOT_LABEL
 from tandem.model.states import MemberKind
 from tandem.policy.recovery import UNEXPLAINED
 from tandem.policy.reports import MemberReport
-from tandem.policy.snapshot import REFUSED, Complaint, Life, Member, Place
+from tandem.policy.snapshot import Complaint, Life, Member, Place
 from tandem.watch import Look
 from tandem_runtime.wire.volume_ids import PodVolume, pod_volume
 

@@ -13,7 +13,8 @@ from tandem.local.directory import Directory, DirectoryRefused, give_up_volume
 from tandem.local.observe import by_card
 from tandem.local.processes import Child, end_leftovers, mark_of
 from tandem.local.roll import Roll, from_json, to_json
-from tandem.policy.snapshot import REFUSED, Complaint, Life, Member, Place
+from tandem.model.exit_codes import REFUSED
+from tandem.policy.snapshot import Complaint, Life, Member, Place
 from tandem.watch import Look, Watch
 
 Command = Callable[[Path, Place, str], list[str]]

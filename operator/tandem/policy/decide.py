@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tandem.model.exit_codes import COMPLETED
 from tandem.model.states import EventReason, MemberKind
 from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
 from tandem.policy.happenings import (
@@ -20,7 +21,7 @@ from tandem.policy.pairs import look_at
 from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import count_crashes, recover
 from tandem.policy.roles import follow
-from tandem.policy.snapshot import FINISHED, Life, Snapshot
+from tandem.policy.snapshot import Life, Snapshot
 from tandem.policy.totals import Totals, add_up
 
 
@@ -59,7 +60,7 @@ def is_completed(snapshot: Snapshot) -> bool:
     if snapshot.lead is not None and snapshot.lead.completed:
         return True
     return any(
-        member.life is Life.ENDED and member.exit_code == FINISHED for member in snapshot.members
+        member.life is Life.ENDED and member.exit_code == COMPLETED for member in snapshot.members
     )
 
 

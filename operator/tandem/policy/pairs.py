@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from tandem.model.exit_codes import STOPPED
 from tandem.model.states import PairState
 from tandem.policy.limits import Limits
 from tandem.policy.memory import PairMemory
 from tandem.policy.reports import SeatReport
-from tandem.policy.snapshot import IN_GOOD_ORDER, Life, Member, Snapshot
+from tandem.policy.snapshot import Life, Member, Snapshot
 
 STEP = 1
 """Twins this many epochs apart are in step."""
@@ -126,7 +127,7 @@ def state_of(pair: Pair, memory: PairMemory) -> PairState:
 def _replica(snapshot: Snapshot, member: Member, limits: Limits) -> Replica:
     seat = snapshot.lead.seat(member.volume) if snapshot.lead is not None else None
     report = member.replica
-    ended_well = member.life is Life.ENDED and member.exit_code == IN_GOOD_ORDER
+    ended_well = member.life is Life.ENDED and member.exit_code == STOPPED
     return Replica(
         member=member,
         seat=seat,

@@ -8,6 +8,7 @@ split's volume goes only when it has vanished or its process calls it useless.
 
 from collections.abc import Iterator, Mapping
 
+from tandem.model.exit_codes import COMPLETED, REFUSED, STOPPED, WIPED
 from tandem.model.states import MemberKind
 from tandem.policy.decisions import (
     AssignSpare,
@@ -21,16 +22,7 @@ from tandem.policy.decisions import (
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes, Memory
 from tandem.policy.pairs import look_at
-from tandem.policy.snapshot import (
-    FINISHED,
-    IN_GOOD_ORDER,
-    REFUSED,
-    USELESS,
-    Complaint,
-    Life,
-    Member,
-    Snapshot,
-)
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
 
 
 def count_crashes(
@@ -54,7 +46,7 @@ def next_start(member: Member, crashes: Mapping[str, Crashes], limits: Limits) -
     row = crashes.get(member.name)
     apart = limits.delay_after(row.count if row is not None else 1)
     ended = member.ended or 0.0
-    if member.exit_code == IN_GOOD_ORDER:
+    if member.exit_code == STOPPED:
         ended += limits.leaving
     return max(ended, member.started + apart)
 
@@ -121,7 +113,7 @@ def _revive(member: Member, snapshot: Snapshot, spares: list[Member], limits: Li
     carried = may_give_up(member, snapshot, limits)
     if carried and spares:
         return AssignSpare(spares.pop(0).name, member.name, member.volume, how)
-    if member.exit_code == USELESS and (carried or _nobody_counts_on(member, snapshot)):
+    if member.exit_code == WIPED and (carried or _nobody_counts_on(member, snapshot)):
         return Replace(member.name, member.volume, how)
     return Restart(member.name, member.volume, how)
 
@@ -179,10 +171,10 @@ def ended_how(member: Member) -> str:
     if code < 0:
         return f"ended by signal {-code}"
     return {
-        IN_GOOD_ORDER: "it has stopped in good order",
+        STOPPED: "it has stopped in good order",
         REFUSED: "it cannot go on with the query",
-        USELESS: "its volume holds nothing of use",
-        FINISHED: "everything is delivered",
+        WIPED: "its volume holds nothing of use",
+        COMPLETED: "everything is delivered",
     }.get(code, f"crashed with exit code {code}")
 
 

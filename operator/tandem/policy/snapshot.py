@@ -12,11 +12,6 @@ from typing import Self
 from tandem.model.states import MemberKind
 from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport, Trouble
 
-IN_GOOD_ORDER, REFUSED, USELESS, FINISHED = 0, 3, 10, 20
-"""What a member's exit code means: stopped in good order; a reason that only the user can mend;
-its volume holds nothing of use any more; the whole pipeline is completed. Everything else is a
-crash."""
-
 
 class Life(StrEnum):
     """How far the process or pod of a member is."""

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from tandem.model.exit_codes import COMPLETED, REFUSED, WIPED
 from tandem.model.names import FLIGHT_PORT, HTTP_PORT
 from tandem.model.states import MemberKind
-from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_REFUSED, EXIT_WIPED
 from tandem_runtime.surroundings.api import in_cluster_access
 from tandem_runtime.surroundings.cluster import ClusterSplit
 from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
@@ -86,7 +86,7 @@ class OnLaptop:
     def rest(self) -> int:
         """Whoever watches shall see it before everybody is gone."""
         time.sleep(LAST_WORDS_SECONDS)
-        return EXIT_COMPLETED
+        return COMPLETED
 
     def leave(self, code: int) -> int:
         """Nothing is left to do here."""
@@ -119,9 +119,9 @@ class InPod(Generic[S_co]):
 
     def leave(self, code: int) -> int:
         """Leave word why this was refused; go on at once where the volume was of no use."""
-        if code == EXIT_REFUSED:
+        if code == REFUSED:
             self._leave_word()
-        elif code == EXIT_WIPED:
+        elif code == WIPED:
             successor = succeed(self.volume.directory)
             _log.info("goes on as %s", successor.name)
             logging.shutdown()

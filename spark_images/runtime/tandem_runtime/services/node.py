@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
+from tandem.model import exit_codes
 from tandem_runtime.protocol.data import Chunk, Peer, Settings
 from tandem_runtime.protocol.effects import (
     Effect,
@@ -35,7 +36,6 @@ from tandem_runtime.protocol.messages import (
     VolumeGone,
 )
 from tandem_runtime.protocol.recent import Recent
-from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_FAILED, EXIT_REFUSED, EXIT_WIPED
 from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
 from tandem_runtime.surroundings.port import Outcast, Surroundings
 from tandem_runtime.volume.chunks import read_note, share_of
@@ -215,7 +215,7 @@ class Node:
             return end.code
         except Outcast as outcast:
             _log.warning("ends: %s", outcast)
-            return EXIT_WIPED
+            return exit_codes.WIPED
 
     def _take_one(self, seconds: float) -> None:
         try:
@@ -233,7 +233,7 @@ class Node:
             raise message
         if isinstance(message, Failure):
             self.volume.refuse(message._asdict())
-            code = EXIT_REFUSED if message.final else EXIT_FAILED
+            code = exit_codes.REFUSED if message.final else exit_codes.FAILED
             raise Ended(f"{message.reason}: {message.message}", code)
         MESSAGES.labels(type(message).__name__).inc()
         self.carry_out(self.machine.handle(milliseconds(), sender, message))
@@ -307,8 +307,8 @@ class Node:
 
     def _exit(self, effect: Exit) -> None:
         if effect.reason == COMPLETED:
-            raise Ended(effect.reason, EXIT_COMPLETED)
-        raise Ended(effect.reason, EXIT_WIPED if effect.wipe else 0)
+            raise Ended(effect.reason, exit_codes.COMPLETED)
+        raise Ended(effect.reason, exit_codes.WIPED if effect.wipe else exit_codes.STOPPED)
 
 
 def _wall_clock() -> int:

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from tandem.model.exit_codes import COMPLETED, FAILED, WIPED
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Peer, Settings
 from tandem_runtime.services import http
-from tandem_runtime.services.codes import EXIT_COMPLETED, EXIT_FAILED, EXIT_WIPED
 from tandem_runtime.services.habitats import Habitat, habitat_of
 from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.surroundings.port import Card, Surroundings
@@ -115,10 +115,10 @@ class Process(Generic[S]):
         node.turned_at = milliseconds()
         self._node = node
         code = node.run()
-        self._resting = code == EXIT_COMPLETED
+        self._resting = code == COMPLETED
         self.surroundings.close()
         self.post.drain(1.0)
-        if code in (0, EXIT_COMPLETED):
+        if code in (0, COMPLETED):
             self.volume.leave_clean()
         return self._habitat.rest() if self._resting else code
 
@@ -159,10 +159,10 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
         code = run(Process(kind, habitat), arguments)
     except VolumeDistrusted as distrust:
         _log.warning("ends: %s", distrust)
-        code = EXIT_WIPED
+        code = WIPED
     except Exception:
         _log.exception("%s crashes", habitat.name)
-        code = EXIT_FAILED
+        code = FAILED
     code = habitat.leave(code)
     logging.shutdown()
     sys.stdout.flush()

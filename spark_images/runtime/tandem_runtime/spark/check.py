@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
+from tandem.model.exit_codes import REFUSED, STOPPED
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.problems import Problem, path_text, value_text
 from tandem.model.spec import PythonQuery
@@ -32,8 +33,6 @@ from tandem_runtime.spark.plan_reader import read_plan
 from tandem_runtime.spark.query import Origin, QueryRefused, build_query, stream_frame
 from tandem_runtime.spark.refusals import Finding, Reason, Verdict
 from tandem_runtime.spark.spark_errors import SparkError, explain, explain_exception, place_in
-
-EXIT_REFUSED = 3
 
 # The query is never started, so no epoch is ever asked for.
 _NOWHERE = Origin("check", Path("/nonexistent"))
@@ -63,7 +62,7 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(verdict.document(), out)
         out.write("\n")
-    return EXIT_REFUSED if verdict.refused else 0
+    return REFUSED if verdict.refused else STOPPED
 
 
 def check_directory(directory: Path) -> Verdict:
