@@ -14,16 +14,17 @@ from pathlib import Path
 import yaml
 from cluster.steps import StepFailed
 from cluster.storage import open_directory
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.space import Space
+from cluster.trial.stage import Stage, stage, with_shared_directory
+from cluster.trial.waiting import InVain
 from rich.console import Console
-from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.space import Space
 
 from demo.kind_story import KindStory
 from demo.kind_view import View
 from demo.payments import Payments
 from demo.recount import recount
 from demo.report import Findings, conclude, gaps_around, introduce, speaker
-from demo.stage import Stage, stage, with_shared_directory
 from tandem.model.pipeline import Refusal, parse_pipeline
 
 MANIFEST = Path(__file__).with_name("payments.yaml")
@@ -46,8 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with stage(leave=chosen.keep) as found, found.space("demo") as space:
             findings = _play(console, found, space)
-    except (StepFailed, AssertionError) as problem:
-        # What is waited for in vain is asserted.
+    except (StepFailed, InVain) as problem:
         console.print(str(problem), soft_wrap=True, markup=False)
         return FAILED
     conclude(console, findings)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from cluster.steps import StepFailed
-from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.waiting import PASSING
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.stage import Stage
+from cluster.trial.waiting import PASSING
+from cluster.trial.watching import Change, told
 
-from demo.failures import Failure, now, overcome, wait
+from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
-from demo.stage import Stage, events_of
 from demo.story import (
     AFTERWARDS_SECONDS,
     LAST_SECONDS,
@@ -108,3 +110,16 @@ class KindStory:
             return self.status
         self.status = Status() if isinstance(parsed, Refusal) else parsed
         return self.status
+
+
+def events_of(changes: Iterable[Change], pipeline: str) -> list[Told]:
+    """The events about a pipeline among changes of events, with their times."""
+    return [
+        Told(_time(change), each.reason, each.subject)
+        for change in changes
+        for each in told([change], pipeline)
+    ]
+
+
+def _time(change: Change) -> float:
+    return datetime.fromisoformat(change.document["eventTime"]).timestamp()

@@ -17,8 +17,8 @@ from bench.cluster.told import TANDEM, TWO_PAIRS, data, describe
 from bench.streaming.pictures import draw_failover
 from bench.streaming.plain_run import Launch
 from bench.streaming.report import Attempts, arguments_parser, conditions, report
-from demo.stage import stage
 
+from cluster.trial.stage import stage
 from cluster.versions import KUBERNETES
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from bench.cluster.sides import FROZEN_SECONDS, IN_PODS, RECOVERY_SECONDS, Ends, Fault, Load
 from bench.streaming.feeder import now
 from bench.streaming.plain_run import PROGRAM, Launch, PlainSettings, Tools, environment_of
-from demo.stage import Stage
-from tests.cluster.e2e.pods import Pod, read_pod
-from tests.cluster.e2e.space import Space, with_storage
-from tests.cluster.e2e.waiting import until
 
+from cluster.trial.pods import Pod, read_pod
+from cluster.trial.space import Space, with_storage
+from cluster.trial.stage import Stage
+from cluster.trial.waiting import until
 from tandem.kube.kinds import POD
 from tandem.model.names import TEMPORARY_MOUNT
 

@@ -11,11 +11,12 @@ from bench.streaming.feeder import now
 from bench.streaming.oracle import Verdict, recount
 from bench.streaming.report import say, seconds
 from bench.streaming.waiting import RunFailed, wait_until
-from demo.stage import Stage
-from tests.cluster.e2e.release import NAMESPACE
-from tests.cluster.e2e.space import Space
 
 from cluster.steps import StepFailed
+from cluster.trial.release import NAMESPACE
+from cluster.trial.space import Space
+from cluster.trial.stage import Stage
+from cluster.trial.waiting import InVain
 from tandem.kube.port import KubeError
 
 MakeSide = Callable[[Stage, Space, Load], Side]
@@ -69,7 +70,7 @@ def carry_out(plan: Plan, stage: Stage, load: Load) -> Outcome:
     runs, tries = (plan.tries, 1) if plan.fault.leaves_one_node else (1, plan.tries)
     try:
         return joined([_run(plan, stage, load, tries) for _ in range(runs)])
-    except (AssertionError, StepFailed, KubeError) as problem:
+    except (InVain, StepFailed, KubeError) as problem:
         raise RunFailed(str(problem)) from problem
 
 

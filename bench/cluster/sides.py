@@ -8,7 +8,8 @@ from typing import Protocol
 from bench.streaming.deliveries import Outlet
 from bench.streaming.feeder import Feeder
 from bench.streaming.rows import Rows
-from tests.cluster.e2e.space import MOUNT, Space
+
+from cluster.trial.space import MOUNT, Space
 
 PLACE = "run"
 """The directory of a run, in the storage that pods and this machine share."""
@@ -79,12 +80,12 @@ class Side(Protocol):
         """Wait until everybody is there.
 
         Raises:
-            AssertionError: they are not within minutes.
+            InVain: they are not within minutes.
         """
 
     def fail(self, fault: Fault) -> tuple[float, float]:
         """Let it fail; when that began and when all was whole again, in seconds since 1970.
 
         Raises:
-            AssertionError: it is not within minutes.
+            InVain: it is not within minutes.
         """

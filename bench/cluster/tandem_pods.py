@@ -6,10 +6,10 @@ from typing import Any
 from bench.cluster.sides import FROZEN_SECONDS, IN_PODS, RECOVERY_SECONDS, Ends, Fault, Load
 from bench.streaming.feeder import now
 from bench.streaming.pipelines import Shape, manifest
-from demo.stage import Stage, with_shared_directory
-from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.space import Space
 
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.space import Space
+from cluster.trial.stage import Stage, with_shared_directory
 from tandem.model.states import Role
 
 _PAIR = "pair-0"

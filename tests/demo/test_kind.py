@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 import yaml
+from cluster.trial.stage import with_shared_directory
+from cluster.trial.watching import Change
 from demo.failures import Failure, Told, overcome
+from demo.kind_story import events_of
 from demo.kind_view import growth_bars, growth_text
 from demo.report import gaps_around
-from demo.stage import events_of, with_shared_directory
-from tests.cluster.e2e.watching import Change
 from tests.crds.definition import refusals
 
 from tandem.model.pipeline import Refusal, parse_pipeline

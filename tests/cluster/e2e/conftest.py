@@ -14,12 +14,12 @@ from _pytest.capture import CaptureManager
 from cluster.base_image import base_image
 from cluster.kind_cluster import Cluster
 from cluster.steps import StepFailed
+from cluster.trial.nodes import Nodes
+from cluster.trial.records import keep
+from cluster.trial.release import NAMESPACE, Release
+from cluster.trial.space import MakeSpace, Space, remove_leftovers, slug
 from spark_images.build import build_images, references, tag
 from tests.cluster.e2e.measuring import Note
-from tests.cluster.e2e.nodes import Nodes
-from tests.cluster.e2e.records import keep
-from tests.cluster.e2e.release import NAMESPACE, Release
-from tests.cluster.e2e.space import MakeSpace, Space, remove_leftovers, slug
 
 from tandem.kube.client import Client, connect
 

@@ -15,11 +15,11 @@ from bench.streaming.feeder import Feeder, now
 from bench.streaming.oracle import recount
 from bench.streaming.pipelines import Shape, manifest
 from bench.streaming.rows import Rows
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.pods import Object
+from cluster.trial.space import MOUNT, Space, with_storage
+from cluster.trial.waiting import until
 from tests.cluster.e2e.measuring import Recovery
-from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.pods import Object
-from tests.cluster.e2e.space import MOUNT, Space, with_storage
-from tests.cluster.e2e.waiting import until
 
 from tandem.model.states import EventReason
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cluster.trial.pods import Pod, replicas
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow
 from tests.cluster.e2e.measuring import Recovery
-from tests.cluster.e2e.pods import Pod, replicas
-from tests.cluster.e2e.waiting import until
 
 from tandem.model.states import ConditionType, EventReason, Role
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import Space
+from cluster.trial.release import Release
+from cluster.trial.space import Space
 
 ROOT = Path(__file__).parents[3]
 

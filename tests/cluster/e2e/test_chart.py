@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 from bench.streaming.feeder import now
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.release import Release
+from cluster.trial.space import MakeSpace, Space, with_storage
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import counting, flowing
-from tests.cluster.e2e.pipeline import Pipeline
 from tests.cluster.e2e.recovering import primary, survives_deletion
-from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import MakeSpace, Space, with_storage
-from tests.cluster.e2e.waiting import until
 from tests.examples.adapting import adapted
 from tests.examples.recount import RECOUNTS, Books
 from tests.laptop.output import Output

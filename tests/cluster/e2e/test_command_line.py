@@ -6,11 +6,11 @@ import json
 
 import pytest
 from cluster.steps import StepFailed
+from cluster.trial.pods import Object
+from cluster.trial.space import Space
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
-from tests.cluster.e2e.pods import Object
 from tests.cluster.e2e.recovering import secondary
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 
 from tandem.model.states import MemberState
 

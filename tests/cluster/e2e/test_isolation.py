@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 from cluster.programs import KUBECTL, built
 from cluster.steps import works
+from cluster.trial.pods import Object, Pod
+from cluster.trial.release import NAMESPACE, Release
+from cluster.trial.space import MakeSpace, Space
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
-from tests.cluster.e2e.pods import Object, Pod
-from tests.cluster.e2e.release import NAMESPACE, Release
-from tests.cluster.e2e.space import MakeSpace, Space
-from tests.cluster.e2e.waiting import until
 from tests.manifests.pod_security import violations
 
 from tandem.kube.kinds import POD

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 from bench.streaming.feeder import now
+from cluster.trial.nodes import Nodes
+from cluster.trial.pods import Pod
+from cluster.trial.space import Space
 from tests.cluster.e2e.flow import Flow, flowing
 from tests.cluster.e2e.measuring import Note
-from tests.cluster.e2e.nodes import Nodes
-from tests.cluster.e2e.pods import Pod
 from tests.cluster.e2e.recovering import primary, secondary
-from tests.cluster.e2e.space import Space
 
 CUT_SECONDS = 30.0
 

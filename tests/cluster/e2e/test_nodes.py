@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from bench.streaming.feeder import now
+from cluster.trial.judging import co_located, unheld
+from cluster.trial.nodes import Nodes
+from cluster.trial.release import Release
+from cluster.trial.space import Space
+from cluster.trial.waiting import until_none
 from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
-from tests.cluster.e2e.judging import co_located, unheld
 from tests.cluster.e2e.measuring import Note, Recovery, summary
-from tests.cluster.e2e.nodes import Nodes
 from tests.cluster.e2e.recovering import until_sharing_is
-from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until_none
 
 from tandem.model.names import KIND_LABEL
 from tandem.model.states import MemberKind

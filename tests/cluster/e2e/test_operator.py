@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
+from cluster.trial.judging import co_located, missing_pods
+from cluster.trial.nodes import Nodes
+from cluster.trial.pods import Pod
+from cluster.trial.release import Release
+from cluster.trial.space import Space
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, counting, flowing
-from tests.cluster.e2e.judging import co_located, missing_pods
 from tests.cluster.e2e.measuring import Note
-from tests.cluster.e2e.nodes import Nodes
-from tests.cluster.e2e.pods import Pod
 from tests.cluster.e2e.recovering import (
     primary,
     secondary,
     survives_deletion,
     until_sharing_is,
 )
-from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 
 from tandem.control.intent import read_intent
 from tandem.control.keys import Key

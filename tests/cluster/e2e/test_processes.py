@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from bench.streaming.feeder import now
+from cluster.trial.nodes import Nodes
+from cluster.trial.pods import replicas
+from cluster.trial.space import Space
 from tests.cluster.e2e.flow import INTERVAL, flowing
 from tests.cluster.e2e.measuring import Note, Recovery, summary
-from tests.cluster.e2e.nodes import Nodes
-from tests.cluster.e2e.pods import replicas
 from tests.cluster.e2e.recovering import TAKEN_OVER, primary, secondary
-from tests.cluster.e2e.space import Space
 
 from tandem.model.states import EventReason, Role
 

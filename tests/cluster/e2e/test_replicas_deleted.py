@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from cluster.trial.pods import Pod, replicas
+from cluster.trial.space import Space
 from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, median_whole, summary
-from tests.cluster.e2e.pods import Pod, replicas
 from tests.cluster.e2e.recovering import PAIRED_WITHIN, primary, secondary, survives_deletion
-from tests.cluster.e2e.space import Space
 
 from tandem.control.events import Notice
 from tandem.model.states import EventReason, MemberKind, Role

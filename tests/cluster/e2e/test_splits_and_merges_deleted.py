@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from bench.streaming.feeder import now
+from cluster.trial.pods import Pod
+from cluster.trial.space import Space
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
 from tests.cluster.e2e.measuring import Note
-from tests.cluster.e2e.pods import Pod
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 
 from tandem.model.states import EventReason
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from cluster.steps import StepFailed
+from cluster.trial.pipeline import Pipeline
+from cluster.trial.pods import Object
+from cluster.trial.space import Space
+from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import counting, fed, flowing
-from tests.cluster.e2e.pipeline import Pipeline
-from tests.cluster.e2e.pods import Object
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until
 from tests.crds.definition import refusals
 from tests.crds.test_manifests import (
     ANOTHER_RESOURCE,

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import pytest
 from cluster.steps import StepFailed
-from tests.cluster.e2e.waiting import until, until_none
+from cluster.trial.waiting import InVain, until, until_none
 
 from tandem.kube.port import Unreachable
 
@@ -43,11 +43,11 @@ def test_the_limit_is_kept_and_the_last_trouble_told() -> None:
     def fails() -> bool:
         raise StepFailed("no such pod")
 
-    with pytest.raises(AssertionError, match=r"not within 0\.3 s: it is there: no such pod"):
+    with pytest.raises(InVain, match=r"not within 0\.3 s: it is there: no such pod"):
         until(fails, 0.3, "it is there")
 
 
 def test_troubles_that_are_left_are_told() -> None:
     until_none(one_after_the_other(["one is missing"], []), 10, "all are there")
-    with pytest.raises(AssertionError, match="all are there; one is missing; another too"):
+    with pytest.raises(InVain, match="all are there; one is missing; another too"):
         until_none(lambda: ["one is missing", "another too"], 0.3, "all are there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.e2e.pods import Object, Pod
+from cluster.trial.pods import Object, Pod
 
 from tandem.model.states import MemberKind, PairState, Phase, Role
 

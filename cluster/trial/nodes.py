@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from itertools import product
 
 from cluster.kind_cluster import Cluster
-from tests.cluster.e2e.pods import Pod
-from tests.cluster.e2e.waiting import until
-
+from cluster.trial.pods import Pod
+from cluster.trial.waiting import InVain, until
 from tandem.kube.kinds import NODE
 from tandem.kube.port import Kube
 
@@ -52,7 +51,8 @@ class Nodes:
     def _processes(self, pod: Pod) -> list[str]:
         listed = self._on(str(pod.node), "ctr", "-n", "k8s.io", "tasks", "ps", pod.container)
         pids = process_ids(listed)
-        assert pids, f"no process in {pod.name}: {listed}"
+        if not pids:
+            raise InVain(f"no process in {pod.name}: {listed}")
         return pids
 
     def _signal(self, node: str, name: str, pids: Iterable[str]) -> None:

@@ -42,7 +42,7 @@ def _keep_logs(cluster: Cluster, namespace: str, pod: str, directory: Path) -> N
 
 def _said(cluster: Cluster, *arguments: str) -> str:
     """What kubectl prints, whether it fails or not."""
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - commands are made in this package
         [built(KUBECTL), "--request-timeout=20s", *arguments],
         env={**os.environ, **cluster.env},
         stdout=subprocess.PIPE,

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from spark_images.build import build_images, references, tag
 
 from cluster.base_image import base_image
 from cluster.kind_cluster import Cluster
 from cluster.steps import say
-from spark_images.build import build_images, references, tag
-from tests.cluster.e2e.nodes import Nodes
-from tests.cluster.e2e.records import keep
-from tests.cluster.e2e.release import Release
-from tests.cluster.e2e.space import MOUNT, Space, with_storage
-from tests.cluster.e2e.watching import Change, told
-
-from demo.failures import Told
+from cluster.trial.nodes import Nodes
+from cluster.trial.records import keep
+from cluster.trial.release import Release
+from cluster.trial.space import MOUNT, Space, with_storage
 from tandem.kube.client import connect
 
-RECORDS = Path(__file__).parents[1] / "build" / "stage"
+RECORDS = Path(__file__).parents[2] / "build" / "stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +109,3 @@ def _moved(place: Mapping[str, Any]) -> dict[str, Any]:
     if files is None:
         return dict(place)
     return {**place, "files": {**files, "path": str(Path(MOUNT, files["path"]))}}
-
-
-def events_of(changes: Iterable[Change], pipeline: str) -> list[Told]:
-    """The events about a pipeline among changes of events, with their times."""
-    return [
-        Told(_time(change), each.reason, each.subject)
-        for change in changes
-        for each in told([change], pipeline)
-    ]
-
-
-def _time(change: Change) -> float:
-    return datetime.fromisoformat(change.document["eventTime"]).timestamp()

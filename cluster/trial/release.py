@@ -12,10 +12,9 @@ from typing import Any
 from cluster.kind_cluster import Cluster
 from cluster.programs import HELM_COMMAND, built
 from cluster.steps import ask
-from tests.cluster.e2e.pods import Pod, read_pod
-from tests.cluster.e2e.space import make_namespace
-from tests.cluster.e2e.waiting import until
-
+from cluster.trial.pods import Pod, read_pod
+from cluster.trial.space import make_namespace
+from cluster.trial.waiting import until
 from tandem.kube.kinds import LEASE, POD
 from tandem.kube.port import Kube
 from tandem.model.names import APPLICATION, COMPONENT_LABEL, FIELD_MANAGER, NAME_LABEL, OPERATOR
@@ -25,7 +24,7 @@ NAMESPACE = "tandem-system"
 DEPLOYMENT = "tandem-operator"
 DEFINITION = "streampipelines.tandem.dev"
 
-CHART = Path(__file__).parents[3] / "charts" / "tandem"
+CHART = Path(__file__).parents[2] / "charts" / "tandem"
 _PATIENCE = "180s"
 
 

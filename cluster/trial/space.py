@@ -13,10 +13,9 @@ from uuid import uuid4
 
 from cluster.kind_cluster import Cluster
 from cluster.steps import StepFailed
-from tests.cluster.e2e.pods import Object, Pod, read_pod
-from tests.cluster.e2e.waiting import until_none
-from tests.cluster.e2e.watching import Watch
-
+from cluster.trial.pods import Object, Pod, read_pod
+from cluster.trial.waiting import until_none
+from cluster.trial.watching import Watch
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, name_of
 from tandem.kube.port import Kube

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from cluster.steps import StepFailed
-
 from tandem.kube.port import KubeError
 
 Answer = TypeVar("Answer")
@@ -17,11 +16,15 @@ PASSING = (StepFailed, KubeError)
 """What may go wrong while asking. It counts as not yet: a node or a connection may be down."""
 
 
+class InVain(Exception):
+    """What was waited for, or relied upon, did not come about; the message says what."""
+
+
 def until(condition: Callable[[], Answer | None], limit: float, what: str) -> Answer:
     """Wait until a condition holds; what it answered, which is neither nothing nor false.
 
     Raises:
-        AssertionError: it does not within so many seconds; the message has the last trouble.
+        InVain: it does not within so many seconds; the message has the last trouble.
     """
     deadline = time.monotonic() + limit
     while True:
@@ -33,7 +36,8 @@ def until(condition: Callable[[], Answer | None], limit: float, what: str) -> An
         else:
             if answer:
                 return answer
-        assert time.monotonic() < deadline, f"not within {limit:g} s: {what}{trouble}"
+        if time.monotonic() >= deadline:
+            raise InVain(f"not within {limit:g} s: {what}{trouble}")
         time.sleep(POLL_SECONDS)
 
 
@@ -41,7 +45,7 @@ def until_none(troubles: Callable[[], Sequence[str]], limit: float, what: str) -
     """Wait until there is no trouble left.
 
     Raises:
-        AssertionError: some is left after so many seconds; the message tells all of it.
+        InVain: some is left after so many seconds; the message tells all of it.
     """
     left: Sequence[str] = ()
 
@@ -52,5 +56,5 @@ def until_none(troubles: Callable[[], Sequence[str]], limit: float, what: str) -
 
     try:
         until(gone, limit, what)
-    except AssertionError as failure:
-        raise AssertionError("; ".join([str(failure), *left])) from None
+    except InVain as failure:
+        raise InVain("; ".join([str(failure), *left])) from None

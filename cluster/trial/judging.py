@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from tests.cluster.e2e.pods import Object, Pod, replicas
-from tests.cluster.e2e.watching import Change
-
+from cluster.trial.pods import Object, Pod, replicas
+from cluster.trial.watching import Change
 from tandem.model.states import ConditionType, MemberKind, PairState, Phase, Role
 
 

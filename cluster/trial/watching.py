@@ -15,7 +15,8 @@ from typing import Any
 
 from cluster.kind_cluster import Cluster
 from cluster.programs import KUBECTL, built
-from tests.cluster.e2e.pods import Object, Pod, read_pod
+from cluster.trial.pods import Object, Pod, read_pod
+from cluster.trial.waiting import InVain
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Watch:
         output, self._errors = directory / f"{kind}.json", directory / f"{kind}.errors"
         get = ["--namespace", namespace, "get", kind, "--watch", "--output-watch-events"]
         with output.open("wb") as stream, self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - likewise
                 [built(KUBECTL), *get, "--output=json"],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
@@ -86,10 +87,11 @@ class Watch:
         """All changes up to now.
 
         Raises:
-            AssertionError: the watch has ended, so some may be missing.
+            InVain: the watch has ended, so some may be missing.
         """
         code = self._process.poll()
-        assert code is None, f"the watch has ended with {code}: {self._errors.read_text()}"
+        if code is not None:
+            raise InVain(f"the watch has ended with {code}: {self._errors.read_text()}")
         return self._record.changes()
 
     def stop(self) -> None:

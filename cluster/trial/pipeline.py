@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.steps import ask
-from tests.cluster.e2e.judging import condition_of, missing_pods, shortcomings
-from tests.cluster.e2e.pods import Object, Pod, replicas
-from tests.cluster.e2e.space import Space
-from tests.cluster.e2e.waiting import until, until_none
-from tests.cluster.e2e.watching import Events, Told, in_order
-
+from cluster.trial.judging import condition_of, missing_pods, shortcomings
+from cluster.trial.pods import Object, Pod, replicas
+from cluster.trial.space import Space
+from cluster.trial.waiting import InVain, until, until_none
+from cluster.trial.watching import Events, Told, in_order
 from tandem.kube.kinds import LEASE, SECRET, STREAM_PIPELINE
 from tandem.model.names import HTTP_PORT, TOKEN_FILE, TOKEN_KEY, register_name, token_name
 from tandem.model.states import ConditionType, MemberKind, Role
@@ -82,7 +81,8 @@ class Pipeline:
     def replica(self, pair: str, role: Role) -> Pod:
         """The replica of a pair that is labelled with a role."""
         found = [pod for pod in replicas(self.pods(), pair, role) if not pod.going]
-        assert len(found) == 1, f"{role} of {pair}: {found}"
+        if len(found) != 1:
+            raise InVain(f"{role} of {pair}: {found}")
         return found[0]
 
     def lead(self) -> Pod:
@@ -129,7 +129,8 @@ class Pipeline:
         """What a process says of itself."""
         said = self.space.execute(pod.name, "python", "-c", _ASK_STATE)
         report = read_report(json.loads(said))
-        assert report is not None, said
+        if report is None:
+            raise InVain(f"{pod.name} says {said}")
         return report
 
     def token(self) -> str:
@@ -189,7 +190,7 @@ class Pipeline:
         """Wait for events about a subject, each for the first time in this order.
 
         Raises:
-            AssertionError: they do not come, or in another order.
+            InVain: they do not come, or in another order.
         """
         until(
             lambda: {each.reason for each in self._told(mark, subject)} >= set(reasons),
@@ -197,7 +198,8 @@ class Pipeline:
             f"{', '.join(reasons)} of {subject} are told",
         )
         told = self._told(mark, subject)
-        assert in_order(told, subject, reasons), told
+        if not in_order(told, subject, reasons):
+            raise InVain(f"told in another order: {told}")
 
     def _told(self, mark: int, subject: str) -> list[Told]:
         return [each for each in self.events.since(mark) if each.subject == subject]

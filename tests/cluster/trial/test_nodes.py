@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cluster.e2e.nodes import cut_rules, dropped_packets, process_ids
+from cluster.trial.nodes import cut_rules, dropped_packets, process_ids
 
 
 def test_processes_of_a_container_are_read() -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cluster.trial.watching import Change, Record, Told, documents, in_order, told
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cluster.e2e.watching import Change, Record, Told, documents, in_order, told
 from tests.repeatable import thorough
 
 from tandem.model.states import EventReason

@@ -1,8 +1,8 @@
 """Names, and what tests take for granted about the manifests that they apply."""
 
 import pytest
+from cluster.trial.space import slug
 from tests.cluster.e2e.flow import counting
-from tests.cluster.e2e.space import slug
 from tests.cluster.e2e.test_wrong_manifests import OTHERWISE, REFUSED, changed
 from tests.crds.definition import refusals
 from tests.crds.test_manifests import CHANGES

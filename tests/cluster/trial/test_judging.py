@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.cluster.e2e.judging import co_located, missing_pods, shortcomings, unheld
-from tests.cluster.e2e.pods import Object, Pod, read_pod
-from tests.cluster.e2e.watching import Change
-from tests.cluster_harness.builders import (
+from cluster.trial.judging import co_located, missing_pods, shortcomings, unheld
+from cluster.trial.pods import Object, Pod, read_pod
+from cluster.trial.watching import Change
+from tests.cluster.trial.builders import (
     PRIMARY,
     SECONDARY,
     everybody,
