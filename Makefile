@@ -33,7 +33,8 @@ $(SET_UP): pyproject.toml requirements.lock
 	    exit 1; \
 	  fi; }
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev,operator,spark]'
+	@$(BIN)/python -m pip install --progress-bar off --constraint requirements.lock \
+	  --editable '.[dev,operator,spark]' | sed -un 's/^ *\(Downloading\|Building wheel\|Installing collected\) /  \1 /p' | cut -c 1-100
 	@touch $@
 
 .PHONY: java
