@@ -89,6 +89,7 @@ def test_bad_rows_are_put_aside_and_all_others_are_delivered(tmp_path: Path) -> 
     gone = [letter for letter in letters if letter["file"] == "3-vanishing.json"]
     assert [letter["offset"] for letter in gone] == [None]
     assert len(letters) == len(BAD_LINES) + len(gone)
+    assert run.status()["counters"]["deadLetters"] == len(letters)
     assert all(letter["reason"] for letter in letters)
     read = [row for row in delivered if row[0].startswith("user-")]
     assert 0 < len(read) < len(vanishing)
