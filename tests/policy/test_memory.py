@@ -1,11 +1,14 @@
 """What is remembered when whoever decided is gone."""
 
 import pytest
-from tests.policy.builders import replica
+from tests.policy.builders import NOW, merge, replica
 
 from tandem.model.states import PairState, Phase
 from tandem.model.status import Counters, PairStatus, Status
 from tandem.policy.memory import Stage, remembered
+from tandem.policy.reports import MergeReport
+from tandem.policy.snapshot import Snapshot
+from tandem.policy.totals import add_up
 
 PRIMARIES = {"pair-0": "v-pair-0-a"}
 
@@ -62,3 +65,14 @@ def test_nothing_is_made_of_nothing() -> None:
     assert not memory.completed
     assert remembered({}, Status(phase=Phase.COMPLETED)).completed
     assert remembered(PRIMARIES, Status()).pair("pair-0").stage is Stage.WHOLE
+
+
+def test_what_counters_show_when_somebody_begins_to_look_was_counted_before() -> None:
+    def looking(duplicates: int) -> Snapshot:
+        says = MergeReport(active=True, duplicates_dropped=duplicates)
+        return Snapshot(NOW, (merge(says=says),))
+
+    before = Status(counters=Counters(duplicates_dropped=7))
+    memory = remembered({}, before, looking(5).members)
+    totals = add_up(add_up(memory.totals, looking(5), ()), looking(6), ())
+    assert totals.counters.duplicates_dropped == 8

@@ -4,7 +4,7 @@ All of it may be lost: then an event may be missing or come twice, a crashing me
 again sooner, and a primary is chosen anew. No decision that gives something up rests on it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from tandem.model.states import EventReason, PairState, Phase
 from tandem.model.status import PairStatus, Status
 from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Member
-from tandem.policy.totals import Totals
+from tandem.policy.totals import Totals, counters_of
 
 
 class Stage(StrEnum):
@@ -88,13 +88,14 @@ class Memory:
 
 
 def remembered(
-    primaries: Mapping[str, str], status: Status, members: Iterable[Member] = ()
+    primaries: Mapping[str, str], status: Status, members: Collection[Member] = ()
 ) -> Memory:
     """What outlives whoever decides: roles, as volumes by pair, and the last status.
 
     A recovery that was under way goes on; its next event may come a second time. Replicas among
     `members` that the status does not know yet took the place of others meanwhile, and a primary
-    that it does not show took over: that is to be told and counted.
+    that it does not show took over: that is to be told and counted. What their counters show now is
+    in the status's already.
     """
     shown = {pair.name: pair for pair in status.pairs}
     there = {member.volume: member for member in members if member.place.pair is not None}
@@ -107,7 +108,7 @@ def remembered(
         pairs[name] = replace(_pair(primary, pair, known), untold=untold)
     return Memory(
         pairs=pairs,
-        totals=Totals(status.counters),
+        totals=Totals(status.counters, counters_of(members)),
         completed=status.phase is Phase.COMPLETED,
     )
 

@@ -5,13 +5,13 @@ process's memory is summed up from one look to the next, so what a process count
 look before its end is missing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tandem.model.states import MemberKind
 from tandem.model.status import Counters
 from tandem.policy.reports import LeadReport
-from tandem.policy.snapshot import Snapshot
+from tandem.policy.snapshot import Member, Snapshot
 
 Source = tuple[str, str, int]
 """What is counted, on which volume, by which process on it."""
@@ -33,7 +33,7 @@ def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]
     `primaries` are volumes. Twins count the same late rows, so only the primary's count; what one
     counted before it became primary has been counted at the other.
     """
-    shown = _shown(snapshot)
+    shown = counters_of(snapshot.members)
     before = totals.shown
     counters = totals.counters
     duplicates = sum(
@@ -58,10 +58,10 @@ def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]
     return Totals(counters, {**_unheard(before, shown, snapshot), **shown})
 
 
-def _shown(snapshot: Snapshot) -> dict[Source, int]:
+def counters_of(members: Iterable[Member]) -> dict[Source, int]:
     """What all counters show now."""
     shown: dict[Source, int] = {}
-    for report in (member.report for member in snapshot.members):
+    for report in (member.report for member in members):
         if report is not None and report.merge is not None:
             source = (_DUPLICATES, report.volume, report.incarnation)
             shown[source] = report.merge.duplicates_dropped
