@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,7 +60,7 @@ class Story:
         self.say("Watch the epochs: their twins deliver, and replacements start.")
         if wait(self._all_whole_again, RECOVERY_SECONDS):
             self.say("Both pairs are whole again.")
-            wait(lambda: False, AFTERWARDS_SECONDS)
+            time.sleep(AFTERWARDS_SECONDS)  # Nothing is waited for: this is how long it is shown.
         self.payments.end()
         self.say("No more payments come. What has come is delivered, then everybody stops.")
         wait(lambda: all_delivered(self._status(), self.payments.written), LAST_SECONDS)

@@ -1,10 +1,14 @@
 """What a driver does with copies of state, and when Spark fails. Spark itself is not needed."""
 
 import errno
+import json
 import os
 import shutil
+import signal
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,6 +20,7 @@ from tandem_runtime.protocol.effects import Effect, Install, Run, Ship
 from tandem_runtime.protocol.messages import StateCopied, TakeLead
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services import driver as module
+from tandem_runtime.services import replica as program
 from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
 from tandem_runtime.services.node import INBOX_MESSAGES, Failure, Node
 from tandem_runtime.spark.checkpoint import committed_epochs
@@ -260,3 +265,21 @@ def test_a_query_that_does_not_start_ends_the_process(
     replica.does(Run(Header(1, 1, (), (), (), 0), ()))
     assert replica.node.run() == code
     assert replica.driver.failure == failure
+
+
+@pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
+def test_a_spare_whose_spark_does_not_start_ends_with_the_reason_on_its_volume(
+    volume: Volume,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    failure: Failure,
+    code: int,
+) -> None:
+    monkeypatch.setattr(NoSpark, "boot_fails", raised)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    process: Any = SimpleNamespace(
+        surroundings=Around(), volume=volume, post=Sent(), serve=lambda *_, **__: None
+    )
+    assert program.run(process, Namespace(pair=None, in_cluster=False)) == code
+    left = json.loads((volume.directory / "refusal.json").read_text())
+    assert Failure(**left) == failure

@@ -95,6 +95,13 @@ class Failure(NamedTuple):
     """Only the user can mend it; else the process is worth starting again."""
 
 
+def ended_by(failure: Failure, volume: Volume) -> Ended:
+    """How a process ends that cannot go on. Why, is left on its volume for whoever started it."""
+    volume.refuse(failure._asdict())
+    code = exit_codes.REFUSED if failure.final else exit_codes.FAILED
+    return Ended(f"{failure.reason}: {failure.message}", code)
+
+
 _STOP = object()
 
 
@@ -232,9 +239,7 @@ class Node:
         if isinstance(message, Outcast):
             raise message
         if isinstance(message, Failure):
-            self.volume.refuse(message._asdict())
-            code = exit_codes.REFUSED if message.final else exit_codes.FAILED
-            raise Ended(f"{message.reason}: {message.message}", code)
+            raise ended_by(message, self.volume)
         MESSAGES.labels(type(message).__name__).inc()
         self.carry_out(self.machine.handle(milliseconds(), sender, message))
 

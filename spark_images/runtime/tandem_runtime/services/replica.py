@@ -6,12 +6,12 @@ import argparse
 import logging
 import os
 import signal
-import threading
+import time
 
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services.assignment import Assignment
 from tandem_runtime.services.driver import Driver, contents, is_begun
-from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.node import Ended, Node, ended_by, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.surroundings.port import Surroundings
 from tandem_runtime.volume.volume import Volume
@@ -65,7 +65,7 @@ def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
             keys = max(named).keys_of(pair)
             volume.write_beside("birth", encode(keys))
             return keys
-        threading.Event().wait(_LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)
 
 
 def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
@@ -76,7 +76,11 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     driver = Driver(
         process.surroundings.pipeline, process.volume, process.post, check=arguments.in_cluster
     )
-    pair = arguments.pair or _assigned(process, driver)
+    try:
+        pair = arguments.pair or _assigned(process, driver)
+    except Ended as end:
+        _log.warning("ends: %s", end)
+        return end.code
     process.serve(lambda: _before("booting", pair), lambda: False, pair)
     found = contents(process.volume)
     if not is_begun(found):
@@ -102,7 +106,11 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
 
 
 def _assigned(process: Process[Surroundings], driver: Driver) -> str:
-    """Wait, warm, until somebody names the pair to belong to."""
+    """Wait, warm, until somebody names the pair to belong to.
+
+    Raises:
+        Ended: Spark is of no use.
+    """
     assignment = Assignment(process.volume)
 
     def state() -> dict[str, object]:
@@ -111,7 +119,7 @@ def _assigned(process: Process[Surroundings], driver: Driver) -> str:
     process.serve(state, driver.booted.is_set, actions={"assign": assignment.assign})
     while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
-            raise RuntimeError(f"Spark is of no use: {driver.failure.message}")
+            raise ended_by(driver.failure, process.volume)
     _log.info("a replica of %s from now on", assignment.pair)
     return assignment.pair
 
