@@ -102,6 +102,16 @@ def test_a_register_that_is_lost_is_told_of_and_not_made_anew() -> None:
     assert (LEASE, KEY.namespace, "spending-register") not in world.cluster.objects
 
 
+def test_a_token_that_is_emptied_is_told_of() -> None:
+    world = World()
+    world.until_paired()
+    secret = world.cluster.get(SECRET, KEY.namespace, "spending-token")
+    world.cluster.replace({**secret, "data": {}})
+    world.until(lambda: world.condition(ConditionType.READY).reason == "TokenMissing")
+    world.cluster.remove(world.cluster.get(SECRET, KEY.namespace, "spending-token"))
+    world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
+
+
 def test_a_later_operator_with_other_images_rolls_nothing() -> None:
     world = World()
     world.until_paired()

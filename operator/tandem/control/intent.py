@@ -5,7 +5,6 @@ wrote it loses.
 """
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -70,12 +69,15 @@ def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
 
 
 def read_token(kube: Kube, key: Key) -> str | None:
-    """The token as the pods find it; None if there is none."""
+    """The token as the pods find it; None if there is none, or none that can be read."""
     try:
         found = kube.get(SECRET, key.namespace, token_name(key.name))
     except NotFound:
         return None
-    return base64.b64decode(found["data"][TOKEN_KEY]).decode()
+    try:
+        return base64.b64decode((found.get("data") or {})[TOKEN_KEY]).decode()
+    except (KeyError, ValueError):
+        return None
 
 
 def establish(
@@ -106,11 +108,12 @@ def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | No
     if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
         what = f"Lease {register_name(key.name)} is gone: splits cannot agree on a new lead"
         return Complaint("RegisterMissing", f"{what}; only a new pipeline helps")
-    if read_token(kube, key) is None:
-        if token is None:
-            what = f"Secret {token_name(key.name)} is gone: new pods cannot start"
-            return Complaint("TokenMissing", f"{what}; only a new pipeline helps")
+    if read_token(kube, key) is None and token is not None:
         _create_once(kube, token_of(order, token), order.uid)
+    if read_token(kube, key) is None:
+        what = f"Secret {token_name(key.name)} is gone or holds no token: new pods cannot start"
+        hint = "remove what is left of it" if token is not None else "only a new pipeline helps"
+        return Complaint("TokenMissing", f"{what}; {hint}")
     return None
 
 
@@ -181,7 +184,7 @@ def _recorded(document: Object) -> Recorded:
         annotations = annotations_of(document)
         images = parse_images(annotations[IMAGES_ANNOTATION])
         spec = annotations.get(SPEC_ANNOTATION)
-    except (ValueError, KeyError, json.JSONDecodeError) as problem:
+    except (ValueError, KeyError, TypeError) as problem:
         what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
         raise Unreadable(f"{what}; use the operator that wrote it") from problem
     if not isinstance(intent, Intent):

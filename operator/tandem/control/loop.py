@@ -278,7 +278,7 @@ class Loop:
             scene.recorded.intent,
             self._ports.members.look(pods, state.token or ""),
             scene.moment,
-            splits=scene.pipeline.spec.splits.count if scene.pipeline is not None else 0,
+            splits=order.pipeline.spec.splits.count if order is not None else 0,
             mark=replica_mark(order) if order is not None else None,
             fresh=self._settings.limits.unheard,
         )
