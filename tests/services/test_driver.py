@@ -71,7 +71,7 @@ class Replica:
         post: Any = self.sent
         self.machine = ReplicaMachine(volume.id, 1, "pair-0", "keys", {}, SETTINGS, 0)
         self.node = Node(self.machine, volume, Around(), post, SETTINGS)
-        self.driver = Driver(Around().pipeline, volume, post, check=False)
+        self.driver = Driver(Around().pipeline, volume, post)
         self.driver.serve(self.node)
 
     def does(self, *effects: Effect) -> None:

@@ -6,6 +6,7 @@ Spark keeps the state of several epochs in one tree of files (its checkpoint). S
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import queue
@@ -22,6 +23,7 @@ from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Header
 from tandem_runtime.protocol.effects import Erase, Finish, Install, Key, Run, Ship, Write
 from tandem_runtime.protocol.messages import BatchCommitted, BatchResult, Installed, StateCopied
+from tandem_runtime.services.giving_way import on_half_the_cores
 from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
 from tandem_runtime.services.node import Failure, Node
 from tandem_runtime.spark.checkpoint import (
@@ -66,12 +68,21 @@ def is_begun(found: dict[Key, object]) -> bool:
 class Driver:
     """Works Spark in a thread of its own, in the order in which it is asked."""
 
-    def __init__(self, pipeline: Pipeline, volume: Volume, post: Post, *, check: bool) -> None:
-        """Start Spark. `check` the query first, unless it has been."""
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        volume: Volume,
+        post: Post,
+        *,
+        check: bool = False,
+        yields: bool = False,
+    ) -> None:
+        """Start Spark; `check` the query first; leave half of the cores to others meanwhile."""
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
         self._volume = volume
         self._post = post
         self._check = check
+        self._yields = yields
         self._node: Node | None = None
         self.failure: Failure | None = None
         """Why Spark is of no use, if it failed."""
@@ -112,7 +123,8 @@ class Driver:
     def _turn(self) -> None:
         try:
             fresh = not committed_epochs(checkpoint_of(self._volume))
-            self._engine.boot(check=self._check and fresh, warm_up=fresh)
+            with on_half_the_cores() if self._yields else contextlib.nullcontext():
+                self._engine.boot(check=self._check and fresh, warm_up=fresh)
             self.booted.set()
             self.settled.set()
             while True:

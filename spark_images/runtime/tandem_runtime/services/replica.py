@@ -20,6 +20,9 @@ from tandem_runtime.wire.codec import decode, encode
 _LOOK_SECONDS = 0.2
 """How often a replica looks for the intent that names its pair, a spare for its Spark."""
 
+_INTENT_SECONDS = 1.0
+"""How long a replica waits to know whether it joins somebody, before it starts Spark anyhow."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,9 +75,14 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(asked_to_stop, lambda *_: os._exit(0))
-    # `tandem run` has checked the query before it started anything.
+    # `tandem run` has checked the query before it started anything, and sees to priorities.
+    joins = _is_carried(process, arguments.pair)
     driver = Driver(
-        process.surroundings.pipeline, process.volume, process.post, check=arguments.in_cluster
+        process.surroundings.pipeline,
+        process.volume,
+        process.post,
+        check=arguments.in_cluster and not joins,
+        yields=arguments.in_cluster and joins,
     )
     try:
         pair = arguments.pair or _assigned(process, driver)
@@ -103,6 +111,21 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         return process.run(node)
     finally:
         driver.stop()
+
+
+def _is_carried(process: Process[Surroundings], pair: str | None) -> bool:
+    """Whether somebody else runs the query already: for a pair, or, if it is a spare, for any.
+
+    Where pods begin together there is nobody to ask yet, and Spark's start is not to wait for long.
+    """
+    deadline = time.monotonic() + _INTENT_SECONDS
+    while (intent := process.surroundings.intent()) is None:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_INTENT_SECONDS / 20)
+    return any(
+        primary != process.volume.id and pair in {None, name} for name, primary in intent.primaries
+    )
 
 
 def _assigned(process: Process[Surroundings], driver: Driver) -> str:
