@@ -165,10 +165,12 @@ def look_at_pods(
     return Sight(
         snapshot=Snapshot.taken(moment.now, everybody, heard),
         pods=pods,
-        complete=all(
-            look.heard is not None or look.silent_since is not None for look in looks.values()
-        ),
+        complete=all(map(_was_asked, looks.values())),
     )
+
+
+def _was_asked(look: Look) -> bool:
+    return look.heard is not None or look.silent_since is not None
 
 
 def _volumes(intent: Intent, looks: Iterable[Look]) -> frozenset[str]:

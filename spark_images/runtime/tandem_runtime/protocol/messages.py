@@ -333,8 +333,7 @@ class SourceRows(NamedTuple):
     """Answer to `Pull`: rows from `position` up to `end`, in arrival order.
 
     `ended`: nothing comes after `end`. `forgotten`: the source no longer has `position`.
-    `unreadable`: whether rows are there cannot be known now; the question stays open.
-    `rejected`: how much was put aside on the way, which may be so without a step forward.
+    `unreadable`: nobody can know now; the question stays open. `rejected`: how much was put aside.
     """
 
     partition: str
