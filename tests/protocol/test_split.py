@@ -284,10 +284,24 @@ def bond(split: Split) -> tuple[Bond, str | None]:
 
 def test_a_silent_buddy_is_dropped_by_a_record() -> None:
     split = opened()
-    assert asks(split, S.silence - 1) is None
-    assert asks(split, S.silence) == (2, None)
+    assert asks(split, S.copy_silence - 1) is None
+    assert asks(split, S.copy_silence) == (2, None)
     split.view(lane_view(view=2, buddy=None), version=(1, 2))
     assert bond(split) == (Bond.ALONE, None)
+
+
+def test_one_that_is_only_being_filled_holds_nothing_up_and_is_given_more_time() -> None:
+    split = opened()
+    asks(split, S.copy_silence)
+    split.view(lane_view(view=2, buddy=None), version=(1, 2))
+    filled_at = 2 * S.copy_silence
+    split.tick(filled_at)
+    assert bond(split)[0] is Bond.FILLING
+    split.tick(filled_at + S.silence - 1)
+    assert split.machine.lane is not None
+    assert split.machine.lane.log.fence == (0, 1)
+    split.tick(filled_at + S.silence)
+    assert split.machine.lane.log.fence == (0, 2)
 
 
 def test_a_buddy_that_is_gone_is_dropped_at_once() -> None:

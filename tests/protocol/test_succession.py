@@ -45,6 +45,7 @@ from tandem_runtime.protocol.register import swap
 from tandem_runtime.protocol.succession import Succession
 
 SILENCE = S.silence
+COPY_SILENCE = S.copy_silence
 
 
 class Member:
@@ -210,9 +211,9 @@ def test_everything_a_new_lead_holds_is_final_published_or_not() -> None:
 
 def test_a_lead_whose_buddy_is_silent_goes_on_alone() -> None:  # (b)
     lead, _ = bonded()
-    lead.tick(3 + SILENCE)
+    lead.tick(3 + COPY_SILENCE)
     assert bond(lead) is Bond.PAIRED
-    effects = lead.tick(4 + SILENCE)
+    effects = lead.tick(4 + COPY_SILENCE)
     place = lead.register.place
     assert (place.term, place.lead, place.buddy) == (1, "a", None)
     assert "WentAlone" in [e.event for e in of(Happened, effects)]

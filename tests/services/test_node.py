@@ -110,11 +110,12 @@ def node_of(
     answer: Callable[[Any], list[Effect]] = lambda _: [],
     ticks: int = 2,
     around: Around | None = None,
+    settings: Settings = SETTINGS,
 ) -> tuple[Node, Scripted, Sent]:
     machine, sent = Scripted(answer, ticks), Sent()
     post: Any = sent
     concerns = lambda: CONCERNS  # noqa: E731
-    return Node(machine, volume, around or Around(), post, SETTINGS, ALL, concerns), machine, sent
+    return Node(machine, volume, around or Around(), post, settings, ALL, concerns), machine, sent
 
 
 def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Volume) -> None:
@@ -130,6 +131,12 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
     ]
     assert around.asked[0] == CONCERNS | {volume.id}
     assert set(around.asked[1:]) == {frozenset({"z", volume.id})}
+
+
+@pytest.mark.timeout(20)
+def test_the_machine_hears_of_the_time_often_however_long_epochs_are(volume: Volume) -> None:
+    node, _, _ = node_of(volume, ticks=5, settings=Settings(interval=3_600_000))
+    assert node.run() == 0
 
 
 def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:

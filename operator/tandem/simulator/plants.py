@@ -192,7 +192,7 @@ _copy_chunk = lane.OwnLane._copy
 
 def _change_buddy_at_once(self: split.SplitMachine, own: lane.OwnLane, now: int) -> list[Effect]:
     chunks = own.log
-    if chunks.follower is not None and now - chunks.heard >= self.settings.silence:
+    if chunks.follower is not None and chunks.misses_follower(self.settings, now):
         candidate = self.neighbours.next_for_lane()
         if candidate is not None:
             chunks.follower = candidate

@@ -158,7 +158,7 @@ class World:
             effects = process.machine.tick(process.local(self.now))
             if effects:
                 self.apply(process, effects)
-        pause = self.settings.interval // 2
+        pause = self.settings.beat
         self.after(pause - 20 + int(self.rng.random() * 40), self.tick, process)
 
     def apply(self, process: Process, effects: list[Effect]) -> None:

@@ -165,6 +165,8 @@ class Settings(NamedTuple):
     """Epoch interval: a header is cut at the latest after it, a chunk sealed after half of it."""
     silence: int = 1500
     """After this long without a word a member *tries* to go on without a peer (f)."""
+    copy_silence: int = 1000
+    """The same for a second copy that entries wait for: doing without it costs only a new fill."""
     max_epoch_bytes: int = 32 * 2**20
     """Most bytes one header may take in, but at least one chunk."""
     max_uncommitted: int = 4
@@ -185,3 +187,11 @@ class Settings(NamedTuple):
     """Entries of the header log after which they are folded into its snapshot."""
     patience: int = 30_000
     """How long a rebuilt header log waits for holders that never answer, rule (i)."""
+
+    @property
+    def beat(self) -> int:
+        """How often machines are told the time, and so how often peers hear of each other.
+
+        Several times in every silence, however long epochs are.
+        """
+        return max(10, min(self.interval, self.copy_silence // 2) // 2)

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tandem_runtime.protocol.data import Settings
+
 Fence = tuple[int, int]
 """Term and number of the fill: a copy made under a lower fence is no longer written to."""
 
@@ -110,6 +112,11 @@ class OwnedLog:
             self.wanted = max(self.wanted, self.view) + 1
             news = True
         return news
+
+    def misses_follower(self, settings: Settings, now: int) -> bool:
+        """Has the follower said nothing for long? Sooner where entries wait for its word (b)."""
+        required = self.bond in _REQUIRED
+        return now - self.heard >= (settings.copy_silence if required else settings.silence)
 
     def drop_follower(self) -> None:
         """Go on without the follower: at once if it was never asked for, else by a record (b)."""

@@ -118,7 +118,7 @@ class SplitMachine:
         log = lane.log
         follower = log.follower
         if follower is not None and (
-            now - log.heard >= self.settings.silence
+            log.misses_follower(self.settings, now)
             or follower in self.gone
             or (follower in self.neighbours.leaving and log.bond is Bond.PAIRED)
         ):

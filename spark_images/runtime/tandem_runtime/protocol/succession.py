@@ -191,7 +191,7 @@ class Succession:
         """Drop a silent follower (b), look for a new one (c), hand over when leaving."""
         log = lead.log
         if log.follower is not None and (
-            now - log.heard >= self.settings.silence
+            log.misses_follower(self.settings, now)
             or log.follower in self.gone
             or (log.follower in self.neighbours.leaving and log.bond is Bond.PAIRED)
         ):

@@ -134,7 +134,7 @@ class Node:
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
         """When the loop last turned: what the health answer goes by."""
-        self._tick_every = max(settings.interval // 2, 10)
+        self._tick_every = settings.beat
         self._inbox: queue.SimpleQueue[tuple[Peer | None, Any, int]] = queue.SimpleQueue()
         self._waiting_bytes = 0
         self._bytes_lock = threading.Lock()

@@ -52,7 +52,7 @@ class PodSurroundings(ABC):
     was meant for an older volume.
     """
 
-    silence = 5000
+    silence = 2000
 
     def __init__(self, pod: ThisPod) -> None:
         self.pod = pod

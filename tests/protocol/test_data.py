@@ -1,0 +1,18 @@
+"""Times that hang together."""
+
+from __future__ import annotations
+
+import pytest
+
+from tandem_runtime.protocol.data import Settings
+
+
+@pytest.mark.parametrize("interval", [50, 250, 500, 1000, 5000, 3_600_000])
+def test_peers_hear_of_each_other_several_times_in_every_silence(interval: int) -> None:
+    settings = Settings(interval=interval)
+    assert 4 * settings.beat <= settings.copy_silence < settings.silence
+
+
+@pytest.mark.parametrize("interval", [50, 250, 500])
+def test_and_twice_in_a_short_epoch(interval: int) -> None:
+    assert Settings(interval=interval).beat == interval // 2
