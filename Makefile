@@ -10,6 +10,12 @@ SET_UP := .venv/.set-up
 LAPTOP_TESTS := tests/examples tests/laptop tests/soak
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
+# Fetched once, for all clones: what the package index says of caching does not matter here.
+WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tandem/wheels
+EVERYTHING := .[dev,operator,spark]
+BUILT_WITH := $(shell sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml)
+INSTALL := $(BIN)/python -m pip install --quiet --no-index --find-links $(WHEELS) \
+  --constraint requirements.lock --editable '$(EVERYTHING)'
 heading = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
@@ -33,8 +39,15 @@ $(SET_UP): pyproject.toml requirements.lock
 	    exit 1; \
 	  fi; }
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --progress-bar off --constraint requirements.lock \
-	  --editable '.[dev,operator,spark]' | sed -un 's/^ *\(Downloading\|Building wheel\|Installing collected\) /  \1 /p' | cut -c 1-100
+	@echo '  installing what was fetched before, if it is all there'
+	@$(INSTALL) 2>/dev/null || { \
+	  echo '  fetching what is missing'; \
+	  mkdir -p $(WHEELS); fresh=$$(mktemp -d $(WHEELS)/.fresh-XXXXXX); trap 'rm -rf "$$fresh"' EXIT; \
+	  $(BIN)/python -m pip wheel --progress-bar off --find-links $(WHEELS) --wheel-dir "$$fresh" \
+	    --constraint requirements.lock '$(EVERYTHING)' $(BUILT_WITH) \
+	    | sed -un 's/^ *\(Downloading\|Building wheel\) /  \1 /p' | cut -c 1-100; \
+	  rm "$$fresh"/tandem-*.whl; mv "$$fresh"/*.whl $(WHEELS); \
+	  echo '  installing'; $(INSTALL); }
 	@touch $@
 
 .PHONY: java
