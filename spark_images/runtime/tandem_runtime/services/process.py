@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import logging
 import os
 import shutil
@@ -24,6 +26,10 @@ from tandem_runtime.wire.flight import Post, Server
 
 LOOP_STUCK_MS = 10_000
 """A loop that has not turned for so long is not healthy."""
+
+_M_ARENA_MAX = -8
+"""The number of that setting in glibc's malloc.h."""
+_HEAPS = 2
 
 Actions = Mapping[str, Callable[[bytes], bytes]]
 S = TypeVar("S", bound=Surroundings)
@@ -150,6 +156,7 @@ def settings_of(pipeline: Pipeline, silence: int) -> Settings:
 def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callable[..., int]) -> Any:
     """The program of one kind of process: arguments, log, exit code. Does not return."""
     arguments = _arguments(kind, add)
+    _share_freed_memory()
     habitat = habitat_of(kind, arguments)
     logging.basicConfig(
         level=logging.INFO,
@@ -168,6 +175,16 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     sys.stdout.flush()
     # Threads of sources, Spark and Flight must not keep a process that is done.
     os._exit(code)
+
+
+def _share_freed_memory() -> None:
+    """Let all threads use the same few heaps, here and in a JVM that is started from here.
+
+    By default glibc gives up to eight to each core, and each keeps what was freed in it.
+    """
+    os.environ.setdefault("MALLOC_ARENA_MAX", str(_HEAPS))
+    with contextlib.suppress(AttributeError, OSError):  # other C libraries have no such setting
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def _arguments(kind: str, add: Callable[[argparse.ArgumentParser], None]) -> argparse.Namespace:
