@@ -161,7 +161,7 @@ def test_the_operator_may_make_what_pipelines_are_made_of(
     rules = rules_where_pipelines_are(render(watch={"namespaces": namespaces}), namespaces)
     for made in objects_of(ORDER):
         kind = kind_of(made)
-        for verb in ("list", "create", "patch"):
+        for verb in ("get", "list", "create", "patch"):
             assert allows(rules, group(kind), kind.plural, verb), (kind, verb)
     for created in (token_of(ORDER, "secret"), register_of(ORDER), intent_of(ORDER, b"intent")):
         kind = kind_of(created)

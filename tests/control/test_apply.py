@@ -11,12 +11,23 @@ from tandem.control.apply import changes, list_objects, wanted
 from tandem.control.events import Happening, Notice, event_of
 from tandem.control.judging import MOST_PROBLEMS, judge
 from tandem.control.observe import shortages
-from tandem.kube.kinds import DEPLOYMENT, REPLICA_SET, Object, kind_of
-from tandem.kube.objects import name_of, uid_of
+from tandem.kube.kinds import (
+    DEPLOYMENT,
+    NETWORK_POLICY,
+    REPLICA_SET,
+    ROLE,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    kind_of,
+)
+from tandem.kube.objects import is_owned_by, name_of, uid_of
 from tandem.manifests.order import Order
 from tandem.manifests.workloads import replica_mark
-from tandem.model.names import APPLIED_ANNOTATION
+from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
 from tandem.model.pipeline import Pipeline
+from tandem.model.states import ConditionType
 from tandem.policy.snapshot import Complaint
 
 
@@ -120,6 +131,36 @@ def test_what_is_somebody_elses_or_on_its_way_out_is_in_the_way() -> None:
     for document in there:
         document["metadata"]["deletionTimestamp"] = "2024-05-01T12:00:00Z"
     assert changes(wanted(order, True), there, order.uid).delete == ()
+
+
+@pytest.mark.parametrize(
+    "kind", [NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, SERVICE, DEPLOYMENT], ids=lambda kind: kind.name
+)
+def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: Kind) -> None:
+    world, order = begun()
+    (made, *_) = (each for each in wanted(order, False) if kind_of(each) is kind)
+    world.cluster.remove(made)
+    mine = {"name": name_of(made), "namespace": KEY.namespace}
+    foreign = world.cluster.create({**made, "metadata": mine})
+    world.new_operator()
+    world.until(lambda: world.condition(ConditionType.READY).reason == "NameTaken")
+    message = world.condition(ConditionType.READY).message
+    assert f"{kind.name} {name_of(made)} is there and is not this pipeline's" in message
+    assert "Hindered" in world.reasons()
+    assert world.cluster.get(kind, KEY.namespace, name_of(made)) == foreign
+    world.cluster.remove(foreign)
+    world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
+    assert is_owned_by(world.cluster.get(kind, KEY.namespace, name_of(made)), order.uid)
+
+
+def test_what_has_lost_its_label_gets_it_again() -> None:
+    world, order = begun()
+    service = world.cluster.get(SERVICE, KEY.namespace, "spending-splits")
+    del service["metadata"]["labels"][PIPELINE_LABEL]
+    world.cluster.replace(service)
+    world.new_operator()
+    world.step()
+    assert world.cluster.list(SERVICE, KEY.namespace, {PIPELINE_LABEL: order.name})
 
 
 def test_pods_of_drivers_carry_the_mark_of_their_order_and_others_do_not() -> None:

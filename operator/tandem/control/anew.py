@@ -40,7 +40,8 @@ def clear(kube: Kube, key: Key, listing: Listing, recorded: Recorded) -> Complai
         Conflict: somebody else has done it meanwhile.
     """
     there = list_objects(kube, key)
-    complaint = carry_out(kube, Changes(delete=changes((), there, listing.uid).delete))
+    gone = Changes(delete=changes((), there, listing.uid).delete)
+    complaint = carry_out(kube, gone, listing.uid)
     if complaint is not None:
         return complaint
     if listing.pods:

@@ -20,7 +20,7 @@ from tandem.kube.kinds import (
     Object,
     kind_of,
 )
-from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of
+from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, namespace_of
 from tandem.kube.port import Conflict, Kube, NotFound, Refused
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
@@ -92,15 +92,20 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
     )
 
 
-def carry_out(kube: Kube, todo: Changes) -> Complaint | None:
-    """Make the changes, as many as the server allows; why it did not allow the first other one."""
-    complaints = [
-        Complaint(TAKEN, f"{_text(document)} {_why_in_the_way(document)}")
-        for document in todo.in_the_way
-    ]
+def carry_out(kube: Kube, todo: Changes, uid: str) -> Complaint | None:
+    """Make the changes, as many as the server allows; why it did not allow the first other one.
+
+    Nothing is applied over what is there and does not belong to the pipeline `uid`: what lacks its
+    label has not been listed.
+    """
+    complaints = [_taken(document) for document in todo.in_the_way]
     for document in todo.apply:
         try:
-            kube.apply(document)
+            found = _there(kube, document)
+            if found is not None and (is_going(found) or not is_owned_by(found, uid)):
+                complaints.append(_taken(found))
+            else:
+                kube.apply(document)
         except (Refused, Conflict, NotFound) as problem:
             complaints.append(Complaint("NotApplied", f"{_text(document)}: {problem}"))
     for document in todo.delete:
@@ -111,6 +116,18 @@ def carry_out(kube: Kube, todo: Changes) -> Complaint | None:
         except Refused as problem:
             complaints.append(Complaint("NotDeleted", f"{_text(document)}: {problem}"))
     return complaints[0] if complaints else None
+
+
+def _there(kube: Kube, document: Object) -> Object | None:
+    """What has the name of an object now."""
+    try:
+        return kube.get(kind_of(document), namespace_of(document), name_of(document))
+    except NotFound:
+        return None
+
+
+def _taken(document: Object) -> Complaint:
+    return Complaint(TAKEN, f"{_text(document)} {_why_in_the_way(document)}")
 
 
 def _why_in_the_way(document: Object) -> str:

@@ -360,7 +360,7 @@ class Loop:
         there = list_objects(self._kube, self._key)
         desired = wanted(replace(order, refused=refused), over)
         todo = changes(desired, there, scene.listing.uid)
-        state.hindered = carry_out(self._kube, todo) or missing
+        state.hindered = carry_out(self._kube, todo, order.uid) or missing
         if todo.apply:
             # What pods are made from may be another template now.
             self._listing = None
