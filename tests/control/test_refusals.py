@@ -1,4 +1,4 @@
-"""Manifests that cannot be run, members that refuse, servers that do not allow something."""
+"""Manifests that cannot be run, and members that refuse."""
 
 import json
 from collections.abc import Mapping
@@ -6,23 +6,15 @@ from typing import Any
 
 import pytest
 from tests.control.world import KEY, World
-from tests.kube.cluster import Cluster
 
 from tandem.kube.kinds import (
     CONFIG_MAP,
-    DEPLOYMENT,
     DISRUPTION_BUDGET,
-    EVENT,
     LEASE,
-    NODE,
     POD,
     REPLICA_SET,
-    SERVICE,
-    Kind,
-    Object,
 )
 from tandem.kube.objects import name_of, uid_of
-from tandem.kube.port import Refused
 from tandem.model.states import ConditionStatus, ConditionType, Phase
 
 WRONG: dict[str, Any] = {"query": {"sql": "SELECT 1"}, "splits": {"count": 0}}
@@ -176,92 +168,6 @@ def test_one_that_refuses_and_holds_state_is_never_given_up() -> None:
     for _ in range(10):
         world.step()
     assert {uid_of(pod) for pod in world.of_kind("replica")} == before
-
-
-class Strict(Cluster):
-    """A server that does not allow something."""
-
-    def __init__(self, world: World, verb: str, kind: Kind) -> None:
-        super().__init__(world.cluster.objects, world.cluster.applied, world.cluster.changes)
-        self.made, self.revision = 10_000, 10_000
-        self._verb, self._kind = verb, kind
-
-    def _allow(self, verb: str, kind: str) -> None:
-        if (verb, kind) == (self._verb, self._kind.name):
-            raise Refused(f"{verb} {kind} is forbidden")
-
-    def list(self, kind: Kind, *more: Any) -> list[Object]:
-        self._allow("list", kind.name)
-        return super().list(kind, *more)
-
-    def create(self, document: Object) -> Object:
-        self._allow("create", document["kind"])
-        return super().create(document)
-
-    def apply(self, document: Object) -> Object:
-        self._allow("apply", document["kind"])
-        return super().apply(document)
-
-    def mark(self, document: Object, *more: Any) -> Object:
-        self._allow("mark", document["kind"])
-        return super().mark(document, *more)
-
-    def delete(self, document: Object) -> None:
-        self._allow("delete", document["kind"])
-        super().delete(document)
-
-    def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
-        self._allow("status", document["kind"])
-        return super().write_status(document, status)
-
-
-@pytest.mark.parametrize(("verb", "kind"), [("create", EVENT), ("list", NODE)])
-def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: Kind) -> None:
-    world = World()
-    world.until_paired()
-    world.loop = world.another(Strict(world, verb, kind))
-    primary = uid_of(world.replicas()["primary"])
-    world.cluster.remove(world.replicas()["primary"])
-    for _ in range(8):
-        world.step()
-    assert world.labels_are_true()
-    assert uid_of(world.replicas()["primary"]) != primary
-
-
-def test_what_cannot_be_applied_is_told_and_tried_again() -> None:
-    world = World()
-    strict = Strict(world, "apply", SERVICE)
-    world.loop = world.another(strict)
-    world.step()
-    world.until(lambda: world.condition(READY).reason == "NotApplied")
-    assert "Service spending-splits: apply Service is forbidden" in world.condition(READY).message
-    assert "Hindered" in world.reasons()
-    assert world.cluster.list(REPLICA_SET, KEY.namespace)
-    world.new_operator()
-    world.until(lambda: world.condition(READY).reason == "Running")
-
-
-def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:
-    world = World()
-    world.until_paired()
-    world.loop = world.another(Strict(world, "mark", POD))
-    primary = name_of(world.replicas()["primary"])
-    world.cluster.remove(world.replicas()["primary"])
-    world.until(lambda: world.condition(READY).reason == "NotDone")
-    assert "Hindered" in world.reasons()
-    (pair,) = world.status().pairs
-    assert pair.primary not in {None, primary}
-
-
-def test_a_completed_pipeline_whose_pods_may_not_be_removed_says_so() -> None:
-    world = World()
-    world.until_paired()
-    world.loop = world.another(Strict(world, "delete", DEPLOYMENT))
-    world.plane.completed = True
-    world.until(lambda: "Hindered" in world.reasons())
-    assert world.of_kind("split")
-    world.new_operator()
-    world.until(lambda: not world.of_kind("split"))
 
 
 def test_a_status_that_is_old_is_no_reason_to_begin_anew() -> None:

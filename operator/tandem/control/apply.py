@@ -1,9 +1,12 @@
 """The objects of a pipeline: those that should be there against those that are."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tandem.control.drift import has_drifted
+from tandem.control.intent import InTheWay
 from tandem.control.keys import Key
 from tandem.control.observe import TAKEN
 from tandem.kube.kinds import (
@@ -21,7 +24,7 @@ from tandem.kube.kinds import (
     kind_of,
 )
 from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, namespace_of
-from tandem.kube.port import Conflict, Kube, NotFound, Refused
+from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
 from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
@@ -38,6 +41,11 @@ _APPLIED = (
     NETWORK_POLICY,
     *sorted(_WORKLOADS, key=lambda kind: kind.name),
 )
+MOST_UNANSWERED = 10
+"""After so many calls that were not answered the rest waits for the next time: each may take as
+long as the client waits, and a turn has to end before it counts as stuck."""
+MOST_OF_A_KIND = 3
+"""The same for objects of one kind, as when a hook for their admission does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,45 +101,47 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
 
 
 def carry_out(kube: Kube, todo: Changes, uid: str) -> Complaint | None:
-    """Make the changes, as many as the server allows; why it did not allow the first other one.
+    """Make the changes, as many as the server makes; why it did not make the first other one.
 
     Nothing is applied over what is there and does not belong to the pipeline `uid`: what lacks its
-    label has not been listed.
+    label has not been listed. What the server cannot do now is tried again when objects are next
+    compared, and keeps nothing else from being done.
     """
-    complaints = [_taken(document) for document in todo.in_the_way]
-    for document in todo.apply:
-        try:
-            found = _there(kube, document)
-            if found is not None and (is_going(found) or not is_owned_by(found, uid)):
-                complaints.append(_taken(found))
-            else:
-                kube.apply(document)
-        except (Refused, Conflict, NotFound) as problem:
-            complaints.append(Complaint("NotApplied", f"{_text(document)}: {problem}"))
-    for document in todo.delete:
-        try:
-            kube.delete(document)
-        except (Conflict, NotFound):
+    complaints = [Complaint(TAKEN, _why_in_the_way(document)) for document in todo.in_the_way]
+    unanswered = Counter[Kind]()
+    for document, step, failing in (
+        *((document, _apply, "NotApplied") for document in todo.apply),
+        *((document, _delete, "NotDeleted") for document in todo.delete),
+    ):
+        kind = kind_of(document)
+        if unanswered[kind] == MOST_OF_A_KIND or unanswered.total() == MOST_UNANSWERED:
             continue
-        except Refused as problem:
-            complaints.append(Complaint("NotDeleted", f"{_text(document)}: {problem}"))
+        try:
+            step(kube, document, uid)
+        except InTheWay as problem:
+            complaints.append(Complaint(TAKEN, str(problem)))
+        except KubeError as problem:
+            unanswered[kind] += isinstance(problem, Unreachable)
+            complaints.append(Complaint(failing, f"{_text(document)}: {problem}"))
     return complaints[0] if complaints else None
 
 
-def _there(kube: Kube, document: Object) -> Object | None:
-    """What has the name of an object now."""
-    try:
-        return kube.get(kind_of(document), namespace_of(document), name_of(document))
-    except NotFound:
-        return None
+def _apply(kube: Kube, document: Object, uid: str) -> None:
+    with suppress(NotFound):
+        found = kube.get(kind_of(document), namespace_of(document), name_of(document))
+        if is_going(found) or not is_owned_by(found, uid):
+            raise InTheWay(_why_in_the_way(found))
+    kube.apply(document)
 
 
-def _taken(document: Object) -> Complaint:
-    return Complaint(TAKEN, f"{_text(document)} {_why_in_the_way(document)}")
+def _delete(kube: Kube, document: Object, _uid: str) -> None:
+    with suppress(Conflict, NotFound):
+        kube.delete(document)
 
 
 def _why_in_the_way(document: Object) -> str:
-    return "is still being deleted" if is_going(document) else "is there and is not this pipeline's"
+    going, foreign = "is still being deleted", "is there and is not this pipeline's"
+    return f"{_text(document)} {going if is_going(document) else foreign}"
 
 
 def _identity(document: Object) -> tuple[Kind, str]:
