@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.control.world import KEY
+from tests.kube.cluster import Cluster
+from tests.kube.server import serving
 from tests.local.pipelines import pipeline
 from tests.remote.stage import Stage
 
@@ -39,6 +41,24 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def silent_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The current kubeconfig names a cluster, at this address, where nobody listens."""
+    with serving(Cluster()) as gone:
+        pass
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": gone.url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "prod", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "prod",
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(named))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    monkeypatch.chdir(tmp_path)
+    return gone.url
 
 
 @pytest.fixture
@@ -129,6 +149,30 @@ def test_a_cluster_that_does_not_answer_or_allow_it(
     forbid(stage, problem, STREAM_PIPELINE, monkeypatch)
     assert main(["status"]) == 1
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["status"], ["kill", "lead"]])
+def test_a_cluster_that_is_not_there_is_named_with_the_cause(
+    silent_cluster: str, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert main([*command, "-n", "shop"]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("Connection refused")
+    assert "prod" in said
+    assert silent_cluster in said
+    assert "retries" not in said
+    assert main(command) == 1
+    assert "no pipeline in .tandem" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_cluster")
+def test_where_there_is_neither_a_pipeline_nor_a_cluster_both_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status"]) == 1
+    said = capsys.readouterr().err
+    assert "no pipeline in .tandem" in said
+    assert f"no kubeconfig ({tmp_path / 'missing'})" in said
 
 
 def test_who_may_not_run_commands_in_pods(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """What the client makes of a server's answers."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,8 +88,18 @@ def test_what_is_no_json_is_no_answer(served: Served) -> None:
 def test_a_server_that_is_not_there() -> None:
     with serving(Cluster()) as gone:
         pass
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable) as caught:
         Client(Configuration(host=gone.url)).get(NODE, None, "a")
+    assert caught.value.cause == "Connection refused"
+    assert str(caught.value) == "GET /api/v1/nodes/a: Connection refused"
+
+
+def test_a_server_that_is_slow() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        kube = Client(Configuration(host=f"http://127.0.0.1:{mute.getsockname()[1]}"), patience=0.2)
+        with pytest.raises(Unreachable) as caught:
+            kube.get(NODE, None, "a")
+    assert caught.value.cause == "timed out"
 
 
 def test_long_lists_are_read_page_by_page(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,9 +39,9 @@ def test_the_current_context_names_cluster_and_namespace(
 ) -> None:
     file = kubeconfig(tmp_path / "file", "a", a="shop", b=None)
     monkeypatch.setenv("KUBECONFIG", str(file))
-    assert connect_user()[2:] == ("shop", "a")
-    assert connect_user(context="b")[2:] == ("default", "b")
-    assert connect_user(namespace="other")[2:] == ("other", "a")
+    assert connect_user()[2:] == ("shop", "a", "https://a.invalid")
+    assert connect_user(context="b")[2:] == ("default", "b", "https://b.invalid")
+    assert connect_user(namespace="other")[2:] == ("other", "a", "https://a.invalid")
 
 
 def test_the_kubeconfig_lies_where_kubectl_looks_for_it(home: Path) -> None:
@@ -73,10 +73,37 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(
     assert connect_user(context="a").namespace == "shop"
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "contexts: []"])
-def test_no_kubeconfig_no_cluster(home: Path, text: str | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "there is no kubeconfig"),
+        ("", "names no current context"),
+        ("contexts: []", "names no current context"),
+        ("{", "is no YAML: line 1"),
+        ("a:\n  b: c: d\n", "is no YAML: line 2"),
+        ("a: \x07", "cannot be read"),
+        ("some text", "is no kubeconfig"),
+        ("[a, b]", "is no kubeconfig"),
+        ("contexts: 3", "is no kubeconfig"),
+        ("contexts: [{}]", "is no kubeconfig"),
+        ("contexts: [{name: a, context: b}]", "is no kubeconfig"),
+        ("current-context: [a]", "is no kubeconfig"),
+        ("current-context: a\ncontexts: [{name: a}]", "cannot be used"),
+    ],
+)
+def test_no_kubeconfig_no_cluster(home: Path, text: str | None, told: str) -> None:
     if text is not None:
         (home / ".kube").mkdir()
         (home / ".kube" / "config").write_text(text)
-    with pytest.raises(NoCluster):
+    with pytest.raises(NoCluster, match=told) as caught:
         connect_user()
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("clusters", [3, [3], [], [{"name": "a", "cluster": {"server": 3}}]])
+def test_a_kubeconfig_that_is_not_as_it_should_be(tmp_path: Path, clusters: object) -> None:
+    file = kubeconfig(tmp_path / "file", "a", a="shop")
+    document = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**document, "clusters": clusters}))
+    with pytest.raises(NoCluster, match="context a"):
+        connect_user(files=str(file))

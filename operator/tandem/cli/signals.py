@@ -54,9 +54,10 @@ class SignalCommand:
 
     def _hit(self, place: Directory | Remote, target: str) -> str:
         """Send the signal; who got it, in words."""
-        with complaints():
-            if isinstance(place, Remote):
+        if isinstance(place, Remote):
+            with complaints(place.access):
                 return self._there(place, target)
+        with complaints():
             name, pid = signal_member(place, target, self.number)
             return f"{name} (process {pid})"
 

@@ -73,7 +73,7 @@ def _here(directory: Directory) -> Shown:
 
 def _there(remote: Remote) -> Shown:
     access = remote.access
-    with complaints():
+    with complaints(access):
         look = look_at(access.kube, access.shell, remote.resource)
     targets = short_names(look.cast.pods)
     members = draw_members(look.status, look.titles(), look.epochs(), targets)

@@ -53,32 +53,45 @@ def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Direc
             raise Nowhere("--dir means this machine, --namespace and --context mean a cluster")
         if not on_cluster and (args.dir is not None or _runs_here(name, home)):
             return directory_of(name, args.dir, home)
-        access = _access(args)
-        if access is None:
-            return directory_of(name, None, home)
         try:
-            return Remote(access, find_pipeline(access.kube, access.namespace, name))
-        except (Missing, KubeError):
-            if on_cluster or not any(_directories(name, home)):
+            access = _access(args)
+            with complaints(access):
+                return Remote(access, find_pipeline(access.kube, access.namespace, name))
+        except Nowhere as problem:
+            if on_cluster:
                 raise
-            return directory_of(name, None, home)
+            return _resting(name, home, problem)
+
+
+def _resting(name: str | None, home: Path, elsewhere: Nowhere) -> Directory:
+    """A pipeline that rests here; where there is none, either place may have been meant."""
+    try:
+        return directory_of(name, None, home)
+    except Missing as missing:
+        if any(_directories(name, home)):
+            raise
+        raise Nowhere(f"{missing}; {elsewhere}") from None
 
 
 @contextmanager
-def complaints() -> Iterator[None]:
-    """Turn whatever is missing or forbidden into a sentence.
+def complaints(access: "Access | None" = None) -> Iterator[None]:
+    """Turn whatever is missing or forbidden, on a cluster if one is named, into a sentence.
 
     Raises:
         Nowhere: with that sentence.
     """
+    cluster = "the cluster"
+    if access is not None:
+        at = f" ({access.address})" if access.address else ""
+        cluster = f"the cluster of context {access.context}{at}"
     try:
         yield
     except Missing as missing:
         raise Nowhere(str(missing)) from None
     except Unreachable as silence:
-        raise Nowhere(f"the cluster does not answer: {silence}") from None
+        raise Nowhere(f"{cluster} does not answer: {silence.cause}") from None
     except Refused as refusal:
-        raise Nowhere(f"the cluster does not allow it: {refusal}") from None
+        raise Nowhere(f"{cluster} does not allow it: {refusal}") from None
     except KubeError as problem:
         raise Nowhere(f"it has changed meanwhile; try again: {problem}") from None
 
@@ -93,21 +106,20 @@ def _directories(name: str | None, home: Path) -> Iterator[Directory]:
     return (Directory(file.parent) for file in home.glob(f"{name or '*'}/pipeline.json"))
 
 
-def _access(args: argparse.Namespace) -> "Access | None":
-    """The cluster; None if there is none and none was asked for."""
-    asked_for = args.namespace is not None or args.context is not None
+def _access(args: argparse.Namespace) -> "Access":
+    """The cluster.
+
+    Raises:
+        Nowhere: there is none.
+    """
     try:
         # Here and not above: the client takes long to load, and pipelines on this machine do
         # without it.
         from tandem.kube.user import NoCluster, connect_user  # noqa: PLC0415
     except ImportError:
-        if not asked_for:
-            return None
         hint = "install it with: pip install 'tandem[operator]'"
         raise Nowhere(f"the Kubernetes client is missing; {hint}") from None
     try:
         return connect_user(args.context, args.namespace)
     except NoCluster as problem:
-        if asked_for:
-            raise Nowhere(f"no cluster: {problem}") from None
-        return None
+        raise Nowhere(f"no cluster: {problem}") from None

@@ -13,6 +13,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
+from tandem.kube.cause import cause_of
 from tandem.kube.kinds import Kind, Object, kind_of
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
@@ -35,7 +36,7 @@ class TooMany(Unreachable):
     """The server has too much to do, or a budget allows no further disruption."""
 
 
-_ERRORS = {404: NotFound, 409: Conflict, 429: TooMany}
+_ERRORS: dict[int, type[KubeError]] = {404: NotFound, 409: Conflict, 429: TooMany}
 _BAD_REQUEST, _SERVER_ERROR = 400, 500
 
 
@@ -179,7 +180,8 @@ class Client:
             answer = self._api.call_api(*request[:4], _request_timeout=self._patience)
             said: bytes = answer.read()  # type: ignore[no-untyped-call]
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as problem:
-            raise Unreachable(f"{method} {path}: {problem}") from problem
+            why = cause_of(problem)
+            raise Unreachable(f"{method} {path}: {why}", why) from problem
         if answer.status >= _BAD_REQUEST:
             raise _error(answer.status, f"{method} {path}: {answer.status} {_message(said)}")
         try:
@@ -194,7 +196,7 @@ def _path(document: Object) -> str:
 
 
 def _error(status: int, message: str) -> KubeError:
-    usual = Unreachable if status >= _SERVER_ERROR else Refused
+    usual: type[KubeError] = Unreachable if status >= _SERVER_ERROR else Refused
     return _ERRORS.get(status, usual)(message)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import websocket
 from kubernetes.client.configuration import Configuration
 
+from tandem.kube.cause import cause_of
 from tandem.kube.kinds import POD, Object
 from tandem.kube.objects import name_of, namespace_of
 from tandem.kube.port import KubeError, NotFound, Refused, Unreachable
@@ -40,7 +41,7 @@ class PodShell:
         except websocket.WebSocketBadStatusException as answer:
             raise _error(answer) from answer
         except (websocket.WebSocketException, OSError) as problem:
-            raise Unreachable(f"exec in {name_of(pod)}: {problem}") from problem
+            raise Unreachable(f"exec in {name_of(pod)}: {cause_of(problem)}") from problem
         try:
             return _ran(_messages(connection))
         finally:

@@ -29,6 +29,11 @@ class Refused(KubeError):
 class Unreachable(KubeError):
     """No answer, or the server cannot answer at the moment."""
 
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or message
+        """Why, without what was asked for."""
+
 
 class Kube(Protocol):
     """The API server. Any call may raise `Refused` or `Unreachable`."""

@@ -8,12 +8,16 @@ import yaml
 from kubernetes import config
 from kubernetes.client.configuration import Configuration
 
+from tandem.kube.cause import cause_of
 from tandem.kube.client import Client
 from tandem.kube.exec import PodShell
 from tandem.kube.port import Kube
 from tandem.kube.shell import Shell
 
 DEFAULT_NAMESPACE = "default"
+
+_MISSHAPEN = (OSError, ValueError, TypeError, LookupError, AttributeError)
+"""What comes of files that are missing, and of fields that are not what they should be."""
 
 
 class NoCluster(Exception):
@@ -28,6 +32,8 @@ class Access(NamedTuple):
     namespace: str
     context: str
     """What the kubeconfig calls it."""
+    address: str = ""
+    """Where its API server is."""
 
 
 def kubeconfig() -> str:
@@ -50,10 +56,12 @@ def connect_user(
     configuration = Configuration()
     try:
         config.load_kube_config(files, chosen["name"], configuration)  # type: ignore[no-untyped-call]
-    except (config.ConfigException, OSError, ValueError) as problem:
-        raise NoCluster(f"context {chosen['name']} of {files} cannot be used: {problem}") from None
+    except (config.ConfigException, *_MISSHAPEN) as problem:
+        why = cause_of(problem)
+        raise NoCluster(f"context {chosen['name']} of {files} cannot be used: {why}") from None
     meant = namespace or (chosen.get("context") or {}).get("namespace") or DEFAULT_NAMESPACE
-    return Access(Client(configuration), PodShell(configuration), meant, chosen["name"])
+    kube, shell = Client(configuration), PodShell(configuration)
+    return Access(kube, shell, meant, chosen["name"], configuration.host)
 
 
 def _context(files: str, name: str | None) -> dict[str, Any]:
@@ -63,11 +71,9 @@ def _context(files: str, name: str | None) -> dict[str, Any]:
         raise NoCluster(f"there is no kubeconfig ({files})")
     # Of several files the first one that says something counts.
     known: dict[str, dict[str, Any]] = {
-        each["name"]: each
-        for document in reversed(documents)
-        for each in document.get("contexts") or ()
+        each["name"]: each for document in reversed(documents) for each in document.contexts
     }
-    wanted = name or next(filter(None, (each.get("current-context") for each in documents)), None)
+    wanted = name or next(filter(None, (each.current for each in documents)), None)
     if wanted is None:
         raise NoCluster(f"{files} names no current context; name one with --context")
     if wanted not in known:
@@ -76,10 +82,38 @@ def _context(files: str, name: str | None) -> dict[str, Any]:
     return known[wanted]
 
 
-def _documents(files: str) -> list[dict[str, Any]]:
+class _Document(NamedTuple):
+    """What a file of the kubeconfig says of contexts."""
+
+    contexts: list[dict[str, Any]]
+    current: str | None
+
+
+def _documents(files: str) -> list[_Document]:
     paths = [Path(file).expanduser() for file in files.split(os.pathsep) if file]
+    return [_document(path) for path in paths if path.exists()]
+
+
+def _document(path: Path) -> _Document:
     try:
-        found = [yaml.safe_load(path.read_text()) for path in paths if path.exists()]
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as problem:
+        line = f"line {problem.problem_mark.line + 1}: " if problem.problem_mark else ""
+        raise NoCluster(f"{path} is no YAML: {line}{problem.problem}") from None
     except (OSError, ValueError, yaml.YAMLError) as problem:
-        raise NoCluster(f"{files} cannot be read: {problem}") from None
-    return [document for document in found if isinstance(document, dict)]
+        raise NoCluster(f"{path} cannot be read: {cause_of(problem)}") from None
+    # An empty file says nothing, as to kubectl.
+    document = {} if found is None else found
+    if not isinstance(document, dict):
+        raise NoCluster(f"{path} is no kubeconfig")
+    contexts, current = document.get("contexts") or [], document.get("current-context")
+    named = isinstance(contexts, list) and all(map(_is_context, contexts))
+    if not named or not isinstance(current, str | None):
+        raise NoCluster(f"{path} is no kubeconfig")
+    return _Document(contexts, current)
+
+
+def _is_context(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return False
+    return isinstance(entry.get("context") or {}, dict)
