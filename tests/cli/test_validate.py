@@ -1,3 +1,4 @@
+import io
 import json
 from pathlib import Path
 
@@ -112,6 +113,47 @@ def test_a_file_that_cannot_be_read(
         file.write_bytes(content)
     assert main(["validate", str(file)]) == 2
     assert str(file) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0]], ids=["first", "last"])
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_unreadable_file_hides_nothing_of_the_others(
+    directory: Path, order: list[int], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = directory / "wrong.yaml"
+    wrong.write_text(PIPELINE)
+    right = write(directory, PIPELINE.replace("NAME", "one"))
+    files = [str(directory / "missing.yaml"), str(wrong), right]
+    assert main(["validate", *(files[each] for each in order), "-o", output]) == 2
+    said = capsys.readouterr()
+    if output == "text":
+        assert files[0] in said.err
+        assert "metadata.name" in said.out
+        return
+    found = {each["file"]: each for each in json.loads(said.out)}
+    assert list(found) == [files[each] for each in order if each < 2]
+    assert (found[files[0]]["fault"], found[files[0]]["line"]) == ("Unreadable", None)
+    assert found[files[1]]["path"] == "metadata.name"
+    assert found[files[0]].keys() == found[files[1]].keys()
+
+
+def test_of_files_that_cannot_be_read_nothing_good_is_said(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(directory / "missing.yaml")]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(PIPELINE.replace("NAME", "one").encode(), 0), (PIPELINE.encode(), 1), (b"\xff\xfe", 2)],
+)
+def test_a_dash_is_the_standard_input(
+    directory: Path, text: bytes, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["validate", "-"]) == code
 
 
 def test_a_name_stands_once_in_a_file(directory: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tandem.cli.validate import INVALID, UNREADABLE, check_text
+from tandem.cli.validate import INVALID, UNREADABLE, Unread, check_text, read_text
 from tandem.local.check import CheckFailed, Findings, check_command
 from tandem.local.commands import assign_spare, member_command
 from tandem.local.directory import Directory, DirectoryRefused
@@ -35,8 +35,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="run a pipeline on this machine",
         description="Runs a pipeline with processes instead of pods, until it is completed or "
         "stopped; started again with the same directory it goes on where it was. Exit code 0: "
-        "completed, time over or stopped; 1: the manifest or the directory cannot be used; 2: the "
-        "file cannot be read; 3: the query is refused or failed; 130: members had to be killed.",
+        "completed, time over or stopped; 1: the manifest or the directory cannot be used, or the "
+        "query could not be checked; 2: the file or the command line cannot be read; 3: the query "
+        "or a sink was refused, or the pipeline halted for a reason that only its user can mend; "
+        "130: members had to be killed, or it was interrupted before any was started.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML with one StreamPipeline")
     parser.add_argument("--dir", metavar="DIR", help="where its state is kept (.tandem/NAME)")
@@ -80,11 +82,9 @@ def execute(
 
 def load(file: Path) -> Pipeline | int:
     """The one pipeline of a file that can be run here, or the exit code of what was printed."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        print(f"tandem run: cannot read {file}: {reason}", file=sys.stderr)
+    text = read_text(file)
+    if isinstance(text, Unread):
+        print(f"tandem run: cannot read {file}: {text.reason}", file=sys.stderr)
         return UNREADABLE
     findings, count = check_text(str(file), text, unsupported_here)
     if findings:
@@ -145,6 +145,10 @@ def _fail(text: str) -> int:
 
 def _duration(text: str) -> Duration:
     try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {error}") from None
+        duration = parse_duration(text)
+    except ValueError:
+        duration = Duration(0)
+    if not duration.milliseconds:
+        wanted = "a duration above 0, such as 500ms, 10s or 1m30s"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return duration

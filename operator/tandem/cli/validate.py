@@ -18,6 +18,8 @@ from tandem.support import unsupported
 
 VALID, INVALID, UNREADABLE = 0, 1, 2
 
+_STANDARD_INPUT = "-"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -53,37 +55,75 @@ class Finding:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that cannot be read, and why."""
+
+    file: str
+    reason: str
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs, with the fields of a finding."""
+        return {
+            "file": self.file,
+            "line": None,
+            "column": None,
+            "path": path_text(()),
+            "value": None,
+            "fault": "Unreadable",
+            "expected": f"a file that can be read ({self.reason})",
+        }
+
+
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `validate`."""
     parser = subparsers.add_parser(
         "validate",
         help="check manifests before starting them",
         description="Prints every problem with its line, field, value and what would be right. "
-        "Exit code 0: all is well; 1: there are problems; 2: a file cannot be read.",
+        "Exit code 0: all is well; 1: there are problems; 2: a file cannot be read, whatever is "
+        "found in the others.",
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="YAML with StreamPipelines")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="YAML with StreamPipelines; - is the standard input",
+    )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files and print what was found."""
-    findings: list[Finding] = []
+    found: list[Finding | Unread] = []
     checked = 0
     for name in args.files:
-        try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            print(f"tandem validate: cannot read {name}: {reason}", file=sys.stderr)
-            return UNREADABLE
-        found, count = check_text(name, text)
-        findings += found
+        text = read_text(Path(name), standard_input=name == _STANDARD_INPUT)
+        if isinstance(text, Unread):
+            found.append(text)
+            continue
+        findings, count = check_text(name, text)
+        found += findings
         checked += count
     if args.output == "json":
-        print(json.dumps([finding.as_json() for finding in findings], indent=2))
+        print(json.dumps([each.as_json() for each in found], indent=2))
     else:
-        _print(findings, checked)
-    return INVALID if findings else VALID
+        _print(found, checked)
+    if any(isinstance(each, Unread) for each in found):
+        return UNREADABLE
+    return INVALID if found else VALID
+
+
+def read_text(file: Path, *, standard_input: bool = False) -> str | Unread:
+    """The text of a file, or of the standard input in its place."""
+    try:
+        if standard_input:
+            return sys.stdin.buffer.read().decode("utf-8")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        return Unread(str(file), error.strerror or str(error))
+    except UnicodeDecodeError:
+        return Unread(str(file), "it is not UTF-8 text")
 
 
 def check_text(
@@ -134,11 +174,16 @@ def _repeated_name(pipeline: Pipeline, names: set[tuple[str, str]]) -> list[Prob
     return [Problem(("metadata", "name"), pipeline.metadata.name, Fault.DUPLICATE, wanted)]
 
 
-def _print(findings: list[Finding], checked: int) -> None:
+def _print(found: list[Finding | Unread], checked: int) -> None:
     console = Console(soft_wrap=True, highlight=False)
-    for finding in findings:
-        console.print(finding.as_text())
-    if findings:
-        console.print(f"{len(findings)} problem{'' if len(findings) == 1 else 's'}")
-    else:
+    problems = 0
+    for each in found:
+        if isinstance(each, Unread):
+            print(f"tandem validate: cannot read {each.file}: {each.reason}", file=sys.stderr)
+        else:
+            console.print(each.as_text())
+            problems += 1
+    if problems:
+        console.print(f"{problems} problem{'' if problems == 1 else 's'}")
+    elif checked or not found:
         console.print(f"{checked} pipeline{'' if checked == 1 else 's'}, no problem")
