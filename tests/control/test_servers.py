@@ -16,6 +16,7 @@ from tandem.kube.kinds import (
     REPLICA_SET,
     SERVICE,
     SERVICE_ACCOUNT,
+    STREAM_PIPELINE,
     Kind,
     Object,
 )
@@ -135,6 +136,16 @@ def test_what_cannot_be_removed_now_is_told() -> None:
     assert world.cluster.list(DEPLOYMENT, KEY.namespace)
     world.new_operator()
     world.until(lambda: not world.of_kind("split"))
+
+
+def test_objects_do_not_wait_for_a_status_that_is_not_taken() -> None:
+    world = World()
+    world.loop = world.another(Strict(world, "status", STREAM_PIPELINE))
+    with pytest.raises(Refused):
+        world.step()
+    assert world.cluster.list(REPLICA_SET, KEY.namespace, {PAIR_LABEL: "pair-0"})
+    world.new_operator()
+    world.until_paired()
 
 
 def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:

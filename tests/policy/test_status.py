@@ -15,6 +15,7 @@ from tests.policy.builders import (
 )
 
 from tandem.model.exit_codes import COMPLETED
+from tandem.model.pipeline import parse_status, status_document
 from tandem.model.states import (
     ConditionStatus,
     ConditionType,
@@ -25,8 +26,8 @@ from tandem.model.states import (
     Role,
     SinkClass,
 )
-from tandem.model.status import SinkStatus, Status
-from tandem.policy.conditions import Background
+from tandem.model.status import MOST_MESSAGE, SinkStatus, Status
+from tandem.policy.conditions import MOST_TROUBLES, Background
 from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, remembered
@@ -114,6 +115,29 @@ def test_what_a_replica_is_doing(fields: dict[str, Any], state: MemberState) -> 
     assert member.state is state
     running = fields.get("life", Life.UP) in {Life.STARTING, Life.UP}
     assert (member.pid is not None) is running
+
+
+def test_messages_are_bounded_however_much_there_is_to_say() -> None:
+    note = "Unschedulable: " + "no node has room, " * 20
+    pairs = [f"pair-{number}" for number in range(256)]
+    waiting = [
+        replica(f"{pair}-{twin}", pair, life=Life.STARTING, says=None, note=note)
+        for pair in pairs
+        for twin in "ab"
+    ]
+    vulnerable = tuple(f"{pair} of a split with quite a long name" for pair in pairs * 10)
+    snapshot = look(split(), *waiting, merge(), lead=replace(BOTH_SEATS, vulnerable=vulnerable))
+    halted = replace(BACKGROUND, halted=Complaint("SinkFailed", "x" * 2 * MOST_MESSAGE))
+    for status in (seen(snapshot), seen(snapshot, background=halted)):
+        assert parse_status(status_document(status)) == status
+    ready, vulnerability = (
+        next(each.message for each in seen(snapshot).conditions if each.type is kind)
+        for kind in (ConditionType.READY, ConditionType.VULNERABLE)
+    )
+    assert ready.startswith("pair-0-a: Unschedulable: ")
+    assert ready.endswith(f"; and {len(waiting) - MOST_TROUBLES} more")
+    assert len(vulnerability) == MOST_MESSAGE
+    assert vulnerability.endswith("…")
 
 
 def test_numbers_that_nobody_tells_stay_as_they_were() -> None:

@@ -31,7 +31,7 @@ from tandem.control.moments import Moment
 from tandem.control.nodes import Node
 from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at_pods
 from tandem.control.publish import Publisher, Troubles
-from tandem.kube.port import Kube, KubeError
+from tandem.kube.port import Kube, KubeError, Refused, Unreachable
 from tandem.manifests.order import Images, Order
 from tandem.manifests.records import spec_digest
 from tandem.manifests.workloads import replica_mark
@@ -196,9 +196,11 @@ class Loop:
         outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
         scene = self._record(state, scene, outcome)
         self._act(state, scene, sight, outcome)
-        self._publish(state, scene, sight, outcome)
+        unpublished = self._publish(state, scene, sight, outcome)
         refused = may_begin_anew(state.publisher.status.phase, sight.snapshot)
         self._apply(state, scene, refused=refused)
+        if unpublished is not None:
+            raise unpublished
         return TURN
 
     def _rest(self, state: State, scene: Scene) -> float:
@@ -331,7 +333,10 @@ class Loop:
 
     # --- publish ------------------------------------------------------------------------------
 
-    def _publish(self, state: State, scene: Scene, sight: Sight, outcome: Outcome) -> None:
+    def _publish(
+        self, state: State, scene: Scene, sight: Sight, outcome: Outcome
+    ) -> KubeError | None:
+        """Bring the status up to date; why the server did not take it. Objects wait for none."""
         troubles = Troubles(
             halted=_halted(outcome.decisions),
             refused=scene.refused,
@@ -341,7 +346,11 @@ class Loop:
         resource, memory = scene.listing.resource, outcome.memory
         if memory.completed and state.completed_at is None:
             state.completed_at = scene.moment.now
-        state.publisher.publish(resource, sight.snapshot, memory, troubles, scene.moment)
+        try:
+            state.publisher.publish(resource, sight.snapshot, memory, troubles, scene.moment)
+        except (Refused, Unreachable) as problem:
+            return problem
+        return None
 
     # --- apply --------------------------------------------------------------------------------
 

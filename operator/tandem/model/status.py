@@ -18,6 +18,8 @@ from tandem.model.states import (
 
 _NAME = Text("a name", longest=253)
 _COUNT = Whole(0)
+MOST_MESSAGE = 32_768
+"""Messages of conditions are no longer than this: the API server refuses those that are."""
 
 
 @document
@@ -30,7 +32,9 @@ class Condition:
         Text("one CamelCase word", r"[A-Za-z][A-Za-z0-9]*", longest=1024), doc="Why, for programs."
     )
     message: str = setting(
-        Text("a sentence or nothing", r"(?s).*", longest=32_768), default="", doc="Why, for people."
+        Text("a sentence or nothing", r"(?s).*", longest=MOST_MESSAGE),
+        default="",
+        doc="Why, for people.",
     )
     last_transition_time: str = setting(
         Text("a time in UTC, ISO 8601", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", 40),

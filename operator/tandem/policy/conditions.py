@@ -1,15 +1,18 @@
 """The conditions of a pipeline: what holds, why, and since when."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem.model.states import ConditionStatus, ConditionType, MemberKind, PairState
-from tandem.model.status import Condition
+from tandem.model.status import MOST_MESSAGE, Condition
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import ended_how, next_start
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+
+MOST_TROUBLES = 20
+"""More are counted and not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,13 @@ def _dated(said: Statement, before: Condition | None, at: str) -> Condition:
         type=said.type,
         status=status,
         reason=said.reason,
-        message=said.message,
+        message=_cut(said.message),
         last_transition_time=before.last_transition_time if before is not None and same else at,
     )
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MOST_MESSAGE else f"{message[: MOST_MESSAGE - 1]}…"
 
 
 _STATUS = {
@@ -94,8 +101,13 @@ def _ready(
         kind,
         missing is None,
         trouble.reason if trouble is not None else missing or "Running",
-        "; ".join(_troubles(snapshot, memory, background)),
+        _listed(tuple(_troubles(snapshot, memory, background))),
     )
+
+
+def _listed(troubles: Sequence[str]) -> str:
+    more = len(troubles) - MOST_TROUBLES
+    return "; ".join(troubles[:MOST_TROUBLES]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _missing(snapshot: Snapshot, states: Mapping[str, PairState]) -> str | None:
