@@ -2,18 +2,24 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
-from tests.control.world import KEY, World
+from tests.control.world import KEY, World, resource
 from tests.kube.cluster import Cluster
 
 from tandem.control.apply import MOST_OF_A_KIND
+from tandem.control.judging import judge
+from tandem.intent import first_intent, with_primaries
 from tandem.kube.kinds import (
+    CONFIG_MAP,
     DEPLOYMENT,
     EVENT,
+    LEASE,
     NODE,
     POD,
     REPLICA_SET,
+    SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
     STREAM_PIPELINE,
@@ -22,8 +28,13 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import Refused, Unreachable
+from tandem.model.documents import settings_of
+from tandem.model.kinds import Whole
 from tandem.model.names import PAIR_LABEL
-from tandem.model.states import ConditionType
+from tandem.model.pipeline import Pipeline
+from tandem.model.pods import Pairs
+from tandem.model.states import ConditionStatus, ConditionType, Phase
+from tandem_runtime.wire.codec import encode
 
 READY = ConditionType.READY
 
@@ -136,6 +147,34 @@ def test_what_cannot_be_removed_now_is_told() -> None:
     assert world.cluster.list(DEPLOYMENT, KEY.namespace)
     world.new_operator()
     world.until(lambda: not world.of_kind("split"))
+
+
+@pytest.mark.parametrize("kind", [SECRET, LEASE, CONFIG_MAP], ids=lambda kind: kind.name)
+def test_a_pipeline_that_may_not_begin_says_why_and_can_be_mended(kind: Kind) -> None:
+    world = World()
+    world.loop = world.another(Strict(world, "create", kind))
+    assert world.step() == 30.0
+    ready = world.condition(READY)
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "NotApplied")
+    assert f"create {kind.name} is forbidden" in ready.message
+    # In this phase the definition lets every field change.
+    assert world.phase() is Phase.REFUSED
+    assert world.reasons() == ["Refused"]
+    world.edit(pairs={"count": 2})
+    world.new_operator()
+    world.until_paired(2)
+
+
+def test_what_is_written_down_of_the_most_pairs_fits_into_a_config_map() -> None:
+    (count,) = (each.kind for each in settings_of(Pairs) if each.name == "count")
+    assert isinstance(count, Whole)
+    pipeline = judge(resource(pairs={"count": count.most}))
+    assert isinstance(pipeline, Pipeline)
+    volume = f"{UUID(int=1)}.99"
+    begun = first_intent(pipeline)
+    full = with_primaries(begun, dict.fromkeys(begun.generations[0].names(), volume))
+    # A quarter is left for the partitions of streams, of which there may be many.
+    assert len(encode(full)) < 2**20 * 3 / 4
 
 
 def test_objects_do_not_wait_for_a_status_that_is_not_taken() -> None:

@@ -166,6 +166,8 @@ def _rules(kind: object) -> Iterator[dict[str, str]]:
             yield {"rule": f"self.matches(r'^{kind.pattern}$')", "message": wanted}
         case SqlText() | SchemaText():
             yield {"rule": f"self.matches(r'^{Text().pattern}$')", "message": wanted}
+        case Whole() if kind.why:
+            yield {"rule": f"self <= {kind.most}", "message": wanted}
         case Span():
             yield {"rule": _span_rule(kind), "message": wanted}
         case Size():

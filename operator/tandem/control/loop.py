@@ -264,6 +264,8 @@ class Loop:
             )
         except InTheWay as problem:
             return Complaint(TAKEN, str(problem))
+        except Refused as problem:
+            return Complaint("NotApplied", str(problem))
         self._listing = replace(listing, recorded=recorded)
         return recorded
 

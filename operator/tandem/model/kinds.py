@@ -81,13 +81,18 @@ class Text(Kind[str]):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Kind[int]):
-    """A whole number within bounds, both included."""
+    """A whole number within bounds, both included; `why` explains the upper one."""
 
     least: int
     most: int = 2**63 - 1
+    why: str = ""
 
     @property
     def expected(self) -> str:
+        return f"{self._range} ({self.why})" if self.why else self._range
+
+    @property
+    def _range(self) -> str:
         if self.most == 2**63 - 1:
             return f"a whole number of {self.least:,} or more"
         if self.most == self.least + 1:

@@ -107,7 +107,12 @@ class Splits:
 class Pairs:
     """The pairs of Spark drivers that own the keys."""
 
-    count: int = setting(Whole(1, 1024), default=2, doc="Number of pairs.")
+    count: int = setting(
+        # Every pair's part of the intent names all pairs, so it grows with their square.
+        Whole(1, 256, "what is written down of more does not fit into a ConfigMap"),
+        default=2,
+        doc="Number of pairs.",
+    )
     replicas: int = setting(
         Whole(1, 2),
         default=2,
