@@ -110,10 +110,11 @@ def lane_report(
     live: bool = True,
     ask: tuple[int, str | None] | None = None,
     over_bound: bool = False,
+    stuck: bool = False,
 ) -> LaneReport:
     known = dict(notes or {})
     last = max(known, default=0) if through is None else through
-    return LaneReport(lane, last, tuple(known.items()), live, ask, over_bound)
+    return LaneReport(lane, last, tuple(known.items()), live, ask, over_bound, stuck)
 
 
 def split_report(

@@ -189,7 +189,12 @@ def test_rows_that_the_source_has_forgotten_are_lost() -> None:  # DataLost
 # --- idle ---------------------------------------------------------------------------------
 
 
-def idle_at(found: OwnLane, now: int, timeout: int | None = 600) -> str:
+def idle_at(found: OwnLane, now: int, timeout: int | None = 600, *, answered: bool = True) -> str:
+    """The state after a tick, before which the source said that it has nothing."""
+    if answered:
+        found.pulls(now)
+        position = found.readings["p"].position
+        found.rows_came(rows(position, position, size=0), now)
     found.grow_idle({"p": timeout}, now)
     return found.readings["p"].state
 
@@ -197,10 +202,26 @@ def idle_at(found: OwnLane, now: int, timeout: int | None = 600) -> str:
 def test_a_partition_is_idle_when_its_source_gave_nothing_for_long() -> None:
     found = lane()
     assert idle_at(found, 100) == ACTIVE
-    found.pulls(100)
     assert idle_at(found, 699) == ACTIVE
     assert idle_at(found, 700) == IDLE
     assert found.changed == {"p"}
+
+
+def test_a_source_that_takes_long_to_answer_is_not_idle() -> None:
+    found = lane()
+    found.pulls(0)
+    for now in range(100, 5000, 100):
+        assert idle_at(found, now, answered=False) == ACTIVE
+
+
+def test_a_source_that_a_full_lane_did_not_ask_is_not_idle() -> None:
+    found = lane(settings=S._replace(max_lane_bytes=10))
+    assert idle_at(found, 0) == ACTIVE
+    found.rows_size = 10
+    for now in range(100, 5000, 100):
+        assert idle_at(found, now) == ACTIVE
+    found.rows_size = 0
+    assert idle_at(found, 5000) == IDLE
 
 
 def test_without_a_timeout_never() -> None:
@@ -216,18 +237,12 @@ def test_rows_wake_a_partition_and_start_its_silence_anew() -> None:
     found = lane()
     found.pulls(0)
     assert idle_at(found, 700) == IDLE
+    found.pulls(800)
     found.rows_came(rows(0, 1), 800)
     assert found.readings["p"].state == ACTIVE
     assert idle_at(found, 1400) == ACTIVE
-    found.pulls(1400)
     assert idle_at(found, 1999) == ACTIVE
     assert idle_at(found, 2000) == IDLE
-
-
-def test_empty_answers_do_not_break_the_silence() -> None:
-    found = fed(lane(), rows(0, 0, size=0))
-    found.pulls(300)
-    assert idle_at(found, 600) == IDLE
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count() -> None:
@@ -251,7 +266,7 @@ def test_time_in_which_a_source_could_not_be_read_does_not_count() -> None:
     found.rows_came(rows(0, 0)._replace(unreadable=True), 300)
     for now in range(400, 3 * S.silence, 100):
         found.pulls(now)
-        assert idle_at(found, now) == ACTIVE
+        assert idle_at(found, now, answered=False) == ACTIVE
     assert (found.rows, found.changed, found.lost) == ([], set(), set())
     again = 3 * S.silence
     fed(found, rows(0, 0, size=0), now=again)
@@ -265,6 +280,7 @@ def test_an_idle_partition_that_cannot_be_read_holds_the_watermark_again() -> No
     found.pulls(0)
     assert idle_at(found, 700) == IDLE
     sealed(found, 1000)
+    found.pulls(1100)
     found.rows_came(rows(0, 0)._replace(unreadable=True), 1100)
     assert sealed(found, 1100 + S.interval // 2 - 1) == []
     sealed(found, 1100 + S.interval // 2)
@@ -310,7 +326,7 @@ def test_a_suspended_lane_calls_nothing_idle_and_counts_silence_anew() -> None:
     found.pulls(0)
     found.suspended = True
     for now in (300, 700, 900):
-        assert idle_at(found, now) == ACTIVE
+        assert idle_at(found, now, answered=False) == ACTIVE
     found.suspended = False
     assert idle_at(found, 1499) == ACTIVE
     assert idle_at(found, 1500) == IDLE
@@ -429,6 +445,15 @@ def test_chunks_are_acknowledged_in_order() -> None:  # [1]
 # --- the second copy ------------------------------------------------------------------------
 
 
+LATE = 100 * S.interval
+
+
+def copied(found: OwnLane, now: int) -> list[int]:
+    """The chunks that are sent now."""
+    numbers = [message.number for _, message in sent(CopyChunk, found.copy_again(V, now))]
+    return [number for number in numbers if number]
+
+
 def filled(count: int, buddy: str | None = "b") -> OwnLane:
     found = lane(buddy)
     for number in range(count):
@@ -438,25 +463,43 @@ def filled(count: int, buddy: str | None = "b") -> OwnLane:
 
 def test_what_the_buddy_has_not_is_sent_again_a_few_at_a_time() -> None:  # [11] [12]
     found = filled(COPIES_AT_ONCE + 2)
-    numbers = [message.number for _, message in sent(CopyChunk, found.copy_again(V))]
-    assert numbers == list(range(1, COPIES_AT_ONCE + 1))
+    assert copied(found, LATE) == list(range(1, COPIES_AT_ONCE + 1))
     ack(found, COPIES_AT_ONCE + 1)
-    numbers = [message.number for _, message in sent(CopyChunk, found.copy_again(V))]
-    assert numbers == [COPIES_AT_ONCE + 2]
+    assert copied(found, LATE + 1) == []
+    assert copied(found, LATE + 1 + S.copy_silence // 2) == [COPIES_AT_ONCE + 2]
+
+
+def test_what_is_on_its_way_is_not_sent_again_too_soon() -> None:  # [12]
+    found = lane("b")
+    assert copied(found, 400) == []
+    sealed(fed(found, rows(0, 1)), S.interval)
+    again = 400 + S.copy_silence // 2
+    assert copied(found, again - 1) == []
+    assert copied(found, again) == [1]
+    assert copied(found, again + 1) == []
+
+
+def test_a_fill_goes_on_with_every_acknowledgement() -> None:  # (c)
+    found = filled(3 * COPIES_AT_ONCE, None)
+    found.log.fill("b", LATE)
+    assert copied(found, LATE) == list(range(1, COPIES_AT_ONCE + 1))
+    sealed(fed(found, rows(99, 100)), LATE)
+    ack(found, 2)
+    assert copied(found, LATE) == [COPIES_AT_ONCE + 1, COPIES_AT_ONCE + 2]
 
 
 def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:
     found = filled(1)
     ack(found, 1)
-    assert only(CopyChunk, found.copy_again(V)) == CopyChunk(A1, (0, 0), V, 0, 0)
-    assert filled(1, None).copy_again(V) == []
+    assert only(CopyChunk, found.copy_again(V, LATE)) == CopyChunk(A1, (0, 0), V, 0, 0)
+    assert filled(1, None).copy_again(V, LATE) == []
 
 
 def test_a_new_buddy_is_filled_from_what_is_kept() -> None:  # (c)
     found = filled(3, None)
     found.trim(1)
     found.log.fill("c", 0)
-    copies = sent(CopyChunk, found.copy_again(V))
+    copies = sent(CopyChunk, found.copy_again(V, LATE))
     assert [(to, m.number, m.base, m.fence) for to, m in copies] == [
         ("c", 2, 1, (0, 1)),
         ("c", 3, 1, (0, 1)),

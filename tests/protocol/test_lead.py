@@ -29,7 +29,7 @@ from tests.protocol.builders import (
 )
 
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import ENDED, Mark, Settings, Span
+from tandem_runtime.protocol.data import ENDED, RELEASED, Mark, Settings, Span
 from tandem_runtime.protocol.effects import Effect, Happened, Send, Write
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.lead import COPIES_AT_ONCE, Lead
@@ -72,6 +72,7 @@ class Leading:
         stored = HeaderLog(self.volume, settings.entries_before_snapshot)
         carry_out(self.volume, stored.reset((1, 0), 0, book or book_of()))
         self.lead = Lead("a", 2, stored, settings, set(), now=0)
+        self.lead.cut_at = 0
         self.do(self.lead.begin())
         if paired:
             self.pair()
@@ -223,7 +224,7 @@ def test_a_trim_point_and_a_header_go_together() -> None:  # [5]
     leading = running(header(1))
     lead = leading.lead
     lead.hear.delivered = {0: 1}
-    chunk = note(1, p=Mark(1, 1, ENDED))
+    chunk = note(1, p=Mark(1, 1, RELEASED))
     leading.do(lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0))
     assert lead.book.epoch == 2
     leading.do(lead.hear_replica(peer("x0"), replica_report(1), 0))
@@ -262,6 +263,24 @@ def test_the_interval_counts_from_the_last_header() -> None:
     assert lead.book.epoch == 1
     leading.do(lead.tick(1000))
     assert (lead.book.epoch, lead.cut_at) == (2, 1000)
+
+
+def test_a_new_lead_lets_nothing_wait_for_a_whole_interval_again() -> None:
+    stored = HeaderLog({}, 24)
+    assert Lead("a", 2, stored, S, set(), now=700).cut_at == 700 - S.interval
+
+
+def test_headers_that_did_not_wait_do_not_delay_the_next_one() -> None:
+    leading = running()
+    lead = leading.lead
+    for number in range(1, 5):
+        chunk = note(1, p=Mark(number, 1, RELEASED))
+        report = split_report(lane_report(A1, {number: chunk}), sequence=number)
+        leading.do(lead.hear_split(peer("a"), report, 10 * number))
+        for volume in ("x0", "x1"):
+            done = replica_report(number, sequence=number)
+            leading.do(lead.hear_replica(peer(volume), done, 10 * number))
+    assert (lead.book.epoch, lead.cut_at) == (4, 40)
 
 
 @pytest.mark.parametrize(("late", "beat"), [(700, 500), (750, 500), (751, 501), (2000, 1750)])
@@ -468,7 +487,7 @@ def test_calls_are_told_to_every_seated_replica() -> None:  # [5]
     lead.hear.delivered = {0: 2}
     lead.hear_replica(peer("x0"), replica_report(2), 0)
     lead.hear_replica(peer("x1"), replica_report(1), 0)
-    full = split_report(lane_report(A1, over_bound=True))
+    full = split_report(lane_report(A1, over_bound=True, stuck=True))
     effects = lead.hear_split(peer("a"), full, 1)
     assert {to: view.calls for to, view in sent(ReplicaView, effects)} == {"x0": 1, "x1": 1}
     seat = lead.book.seats["x"][1]

@@ -178,6 +178,14 @@ def test_a_header_takes_at_most_so_many_bytes() -> None:  # [12]
     assert dict(found.marks)["p"].position == 2
 
 
+def test_a_full_epoch_does_not_wait_for_the_interval() -> None:
+    settings = S._replace(max_epoch_bytes=20)
+    two, three = ({A1: {n: rows(n) for n in range(1, most)}} for most in (3, 4))
+    assert headers(running_book(), heard(two), 0, settings=settings) == []
+    (found,) = headers(running_book(), heard(three), 0, settings=settings)
+    assert found.spans == (Span(A1, 1, 2),)
+
+
 def test_what_just_fits_is_taken_and_no_more() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=20)
     notes = {A1: {n: rows(n) for n in (1, 2, 3)}, B1: {1: note(0)}}
@@ -295,8 +303,7 @@ def test_the_end_of_time_is_followed_by_the_final_header() -> None:
     (end,) = headers(book, heard({A1: {1: rows(1, ENDED)}}))
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
     book.apply(end)
-    assert headers(book, heard(), DUE - 1) == []
-    (final,) = headers(book, heard())
+    (final,) = headers(book, heard(), 0)
     assert (final.spans, final.final) == ((), True)
 
 

@@ -35,12 +35,14 @@ from tandem_runtime.protocol.lead_lanes import (
     openings,
     ownerships,
     releases,
+    rows_at_risk,
     settlements,
 )
 from tandem_runtime.protocol.messages import SealedCopy, SplitReport
 from tandem_runtime.protocol.records import (
     BuddyChanged,
     DataLost,
+    Entry,
     GenerationKnown,
     LaneClosed,
     LaneClosing,
@@ -405,3 +407,25 @@ def test_only_the_present_owner_may_say_it() -> None:
     assert list(lost_partitions(book, hearsay(splits={"a": losing(A2)}), 0)) == []
     assert list(lost_partitions(book, hearsay(splits={"a": losing(A1, is_live=False)}), 0)) == []
     assert list(lost_partitions(Book(), hearsay(splits={"a": losing(A1)}), 0)) == []
+
+
+# --- what would be lost with one more split ---------------------------------------------------
+
+
+def closed(last: int = 3, *more: Entry) -> Book:
+    return running_book(LaneClosing(A1), LaneClosed(A1, last, ((last, note(1)),)), *more)
+
+
+def test_a_closed_lane_is_at_risk_while_one_of_its_copies_leaves_or_is_gone() -> None:  # [8]
+    here = {"a": split_report(), "b": split_report()}
+    assert not rows_at_risk(closed(), hearsay(splits=here))
+    leaving = {**here, "a": split_report(leaving=True)}
+    assert rows_at_risk(closed(), hearsay(splits=leaving))
+    assert rows_at_risk(closed(), hearsay(splits=here, gone={"b"}))
+
+
+def test_what_is_forgotten_open_or_lost_anyway_is_not_at_risk() -> None:
+    gone = hearsay(gone={"b"})
+    assert not rows_at_risk(closed(0), gone)
+    assert not rows_at_risk(running_book(), gone)
+    assert not rows_at_risk(closed(3, DataLost("lane a/1", "")), gone)

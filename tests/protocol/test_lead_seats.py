@@ -54,7 +54,9 @@ from tandem_runtime.protocol.records import (
 )
 
 LATE = S.silence
-FULL = {"a": split_report(lane_report(A1, over_bound=True))}
+FULL = {"a": split_report(lane_report(A1, over_bound=True, stuck=True))}
+CROWDED = {"a": split_report(lane_report(A1, over_bound=True))}
+"""Lanes that are full without anything forgotten: for long, and for a while."""
 
 
 def replica(hear: Hearsay, volume: str, at: int, committed: int = 0) -> None:
@@ -411,6 +413,15 @@ def test_never_while_the_twin_is_lapsed_empty_or_unverified(change: Entry) -> No
 
 def test_an_empty_seat_does_not_lapse() -> None:
     assert not may_lapse(three(Vacated("x", 1, "x1", "")), lagging(), "x", 1)
+
+
+def test_under_backlog_a_twin_that_is_a_little_behind_is_waited_for() -> None:
+    hear = lagging(x0=3, x1=2)
+    hear.splits = hearsay(splits=CROWDED).splits
+    hear.lanes = hearsay(splits=CROWDED).lanes
+    assert a_lane_is_full(hear)
+    assert list(calls_to_lapse(three(), hear, 0)) == []
+    assert list(calls_to_lapse(three(), hear, LATE)) == [LapseCalled("x", 1, "x1")]
 
 
 def test_nobody_lapses_where_a_sink_holds_the_trim_point() -> None:

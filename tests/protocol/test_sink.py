@@ -36,6 +36,29 @@ def test_nothing_is_delivered_before_the_position_is_known() -> None:  # [2]
     assert sink.asked_at == 7
 
 
+def test_a_sink_that_takes_long_is_asked_ever_less_often() -> None:  # [12]
+    sink, asked, now = SinkTracker("sink"), [0], 0
+    sink.read(0, 0)
+    while len(asked) < 5:
+        now += 1
+        if sink.overdue(10, now):
+            sink.read(0, now)
+            asked.append(now)
+    assert asked == [0, 20, 60, 140, 300]
+    sink.told(3, sink.op)
+    sink.deliver(4, ANSWERS, 400)
+    assert not sink.overdue(10, 409)
+    assert sink.overdue(10, 410)
+
+
+def test_an_answer_that_took_longer_than_silence_counts() -> None:
+    sink = SinkTracker("sink")
+    sink.read(0, 0)
+    assert not sink.overdue(1500, 2000)
+    sink.told(3, 1)
+    assert len(sink.deliver(4, ANSWERS, 2000)) == 1
+
+
 def test_one_delivery_is_under_way_at_a_time() -> None:  # [2]
     sink = at(3)
     assert sink.deliver(4, ANSWERS, 1) != []

@@ -82,6 +82,7 @@ VIEW = SplitView(
     leaving=(),
     streams=(("p", None),),
     completed=False,
+    at_risk=False,
 )
 
 
@@ -265,9 +266,10 @@ def test_a_full_chunk_is_sealed_at_once() -> None:
     assert len(of(Ship, effects)) == 1
 
 
-def test_what_the_buddy_lacks_is_sent_again_with_each_tick() -> None:  # [11]
+def test_what_the_buddy_lacks_is_sent_again() -> None:  # [11]
     split = sealed(1, "b")
-    assert [m.number for _, m in sent(CopyChunk, split.tick(S.interval + 1))] == [1]
+    late = S.interval + S.copy_silence // 2
+    assert [m.number for _, m in sent(CopyChunk, split.tick(late))] == [1]
 
 
 # --- the second copy ------------------------------------------------------------------------
@@ -419,12 +421,27 @@ def test_partitions_of_another_lane_are_not_read() -> None:
     assert of(Pull, split.view(lane_view(), owned=(*OWNED, theirs), version=(1, 2))) == []
 
 
+def empty_answer() -> SourceRows:
+    return SourceRows("p", 0, 0, size=0, event_time=0, ended=False, forgotten=False)
+
+
+def test_until_the_lead_says_otherwise_rows_may_be_at_risk() -> None:
+    split = opened()
+    assert SplitMachine(split.machine.me, 1, {}, S, 0).at_risk
+    assert not split.machine.at_risk
+    split.view(lane_view(), at_risk=True, version=(1, 9))
+    assert split.machine.at_risk
+
+
 def test_idle_timeouts_come_with_the_view() -> None:
     split = opened(None)
     split.view(lane_view(buddy=None), owned=OWNED, streams=(("p", 300),))
-    split.tick(299)
     assert split.machine.lane is not None
+    split.machine.lane.rows_came(empty_answer(), 299)
+    split.tick(299)
     assert not split.machine.lane.changed
+    split.machine.lane.pulls(300)
+    split.machine.lane.rows_came(empty_answer(), 300)
     split.tick(300)
     assert split.machine.lane.readings["p"].state == "idle"
 

@@ -165,6 +165,7 @@ class Copies:
                 live=False,
                 ask=None,
                 over_bound=False,
+                stuck=False,
             )
             for lane, kept in self.lanes.items()
             if lane.split == self.me

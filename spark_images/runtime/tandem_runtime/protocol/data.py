@@ -195,3 +195,8 @@ class Settings(NamedTuple):
         Several times in every silence, however long epochs are.
         """
         return max(10, min(self.interval, self.copy_silence // 2) // 2)
+
+    @property
+    def retry(self) -> int:
+        """How long an answer may take before it is asked for again: as long as a short epoch."""
+        return min(max(self.interval, 200), self.silence // 3)

@@ -21,11 +21,14 @@ from tandem_runtime.protocol.data import (
     Settings,
 )
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
-from tandem_runtime.protocol.log import OwnedLog
+from tandem_runtime.protocol.log import Fence, OwnedLog
 from tandem_runtime.protocol.messages import CopyChunk, LaneReport, Owned, SourceRows, Version
 
 COPIES_AT_ONCE = 4
 """Chunks sent again to a buddy in one go."""
+
+SEALED_WITHIN = 5000
+"""Milliseconds that rows wait at most until they are in a chunk."""
 
 NOTES_AT_ONCE = 16
 """Notes of chunks told to the lead in one report."""
@@ -49,11 +52,43 @@ class Reading(NamedTuple):
     """Rows and files put aside since the beginning, by all owners."""
     readable: bool = True
     """The last answer was one; while the source cannot be read its silence says nothing."""
+    empty_at: int | None = None
+    """When the source last said that it has no rows; only that word shows that none came."""
 
     def asked(self, now: int) -> Reading:
         """With a question under way."""
         since = now if self.waiting_since is None and self.readable else self.waiting_since
         return self._replace(pulled_at=now, waiting_since=since)
+
+
+class OnItsWay:
+    """What the follower was sent and has not acknowledged: chunks are large."""
+
+    __slots__ = ("acked", "fence", "moved_at", "through")
+
+    def __init__(self, now: int) -> None:
+        self.fence: Fence = (0, 0)
+        self.acked = 0
+        self.through = 0
+        """The last chunk that was sent."""
+        self.moved_at = now
+        """When an acknowledgement last brought something, or everything was sent anew."""
+
+    def note(self, number: int) -> None:
+        """A chunk was sent. One that is ahead of its turn is not taken, so it does not count."""
+        if number == self.through + 1:
+            self.through = number
+
+    def first_to_send(self, log: OwnedLog, patience: int, now: int) -> int:
+        """The lowest chunk worth sending now: of those before it an answer may still come."""
+        if log.fence != self.fence or log.acked != self.acked or log.acked >= self.through:
+            if log.fence != self.fence:
+                self.through = log.acked
+            self.fence, self.acked, self.moved_at = log.fence, log.acked, now
+        elif now - self.moved_at >= patience:
+            self.moved_at = now
+            return log.acked + 1
+        return max(log.acked, self.through) + 1
 
 
 class OwnLane:
@@ -77,6 +112,7 @@ class OwnLane:
         """Partitions whose mark the next chunk has to carry."""
         self.rows_since = now
         self.full_since: int | None = None
+        self.sent = OnItsWay(now)
         self.looked_at = now
         """When partitions were last looked at for being idle."""
         self.lost: set[str] = set()
@@ -160,9 +196,11 @@ class OwnLane:
                 event_time=max(reading.event_time, message.event_time),
                 state=ENDED if message.ended else ACTIVE,
                 waiting_since=None,
+                empty_at=None,
                 rows=reading.rows + message.rows,
             )
         elif not message.rejected:
+            self.readings[message.partition] = reading._replace(empty_at=now)
             return
         self._note_change(message.partition, now)
         if message.end != message.position:
@@ -172,7 +210,7 @@ class OwnLane:
     def _cannot_know(self, partition: str, reading: Reading, now: int) -> None:
         """Silence counts anew once the source can be read: rows may come that nobody sees."""
         self.readings[partition] = reading._replace(
-            state=ACTIVE, waiting_since=None, readable=False
+            state=ACTIVE, waiting_since=None, empty_at=None, readable=False
         )
         if reading.state == IDLE:
             self._note_change(partition, now)
@@ -186,9 +224,9 @@ class OwnLane:
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
         """Say of partitions that they are idle, where the stream has a timeout for that.
 
-        Only the source's silence counts: not the time in which a full, ending or suspended lane
-        did not ask or the source could not be read, and not the time in which this process did not
-        run and rows may have come.
+        Only the source's word that it has nothing counts: not the time in which a full, ending or
+        suspended lane did not ask, the source could not be read or took long to answer, and not the
+        time in which this process did not run and rows may have come.
         """
         unasked = self.ending or self.suspended
         away = unasked or now - self.looked_at >= self.settings.silence
@@ -201,7 +239,9 @@ class OwnLane:
                 continue
             if away:
                 self.readings[partition] = reading._replace(waiting_since=now)
-            elif now - reading.waiting_since >= timeout:
+            elif reading.empty_at is not None and (
+                reading.empty_at - reading.waiting_since >= timeout
+            ):
                 self.readings[partition] = reading._replace(state=IDLE)
                 self.changed.add(partition)
 
@@ -234,13 +274,17 @@ class OwnLane:
         effects: list[Effect] = [Write(("chunk", self.lane, number), chunk)]
         if self.log.follower is not None:
             effects.append(self._copy(number, version))
+            self.sent.note(number)
         return effects + self.acknowledge()
 
     def _due(self, now: int) -> bool:
-        """Half an interval is long enough: a cut then finds what came before it sealed."""
+        """Half an interval is long enough: a cut then finds what came before it sealed.
+
+        However long epochs are, rows are safe soon, and sources can forget them.
+        """
         return (
             self.ending
-            or now - self.rows_since >= self.settings.interval // 2
+            or now - self.rows_since >= min(self.settings.interval // 2, SEALED_WITHIN)
             or self.rows_size >= self.settings.max_chunk_bytes
             or any(self.readings[p].state in (ENDED, RELEASED) for p in self.changed)
         )
@@ -250,11 +294,15 @@ class OwnLane:
         message = CopyChunk(self.lane, self.log.fence, version, self.log.base, number)
         return Ship(follower, message, (("chunk", self.lane, number),))
 
-    def copy_again(self, version: Version) -> list[Effect]:
-        """Send the follower what it has not acknowledged, or a sign of life."""
+    def copy_again(self, version: Version, now: int) -> list[Effect]:
+        """Send the follower what it lacks, or a sign of life; what is on its way not too soon."""
         if self.log.follower is None:
             return []
-        missing = [self._copy(n, version) for n in self.log.next_to_copy(COPIES_AT_ONCE)]
+        lacking = self.log.next_to_copy(COPIES_AT_ONCE)
+        first = self.sent.first_to_send(self.log, self.settings.copy_silence // 2, now)
+        missing = [self._copy(n, version) for n in lacking if n >= first]
+        for number in lacking:
+            self.sent.note(number)
         alive = CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
         return missing or [Send(self.log.follower, alive)]
 
@@ -277,6 +325,7 @@ class OwnLane:
             self.size -= self.notes.pop(number).size
             effects.append(Erase(("chunk", self.lane, number)))
         if effects:
+            self.full_since = None
             self.log.base = through
             self.log.acked = max(self.log.acked, through)
             effects.insert(0, Write(("lane", self.lane), through))
@@ -300,14 +349,15 @@ class OwnLane:
             notes=notes,
             live=not self.ended,
             ask=self.log.asking,
-            over_bound=self._over_bound(now),
+            over_bound=self._full_for(2 * self.settings.interval, now),
+            stuck=self._full_for(self.settings.patience, now),
         )
 
-    def _over_bound(self, now: int) -> bool:
-        """Full, and for longer than an epoch takes: somebody does not keep up."""
+    def _full_for(self, time: int, now: int) -> bool:
+        """Full for so long without having been trimmed: somebody does not keep up."""
         if self._has_room():
             self.full_since = None
             return False
         if self.full_since is None:
             self.full_since = now
-        return now - self.full_since >= 2 * self.settings.interval
+        return now - self.full_since >= time

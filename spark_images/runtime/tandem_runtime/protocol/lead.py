@@ -100,7 +100,8 @@ class Lead:
         self.hear = Hearsay(now, settings.silence, gone)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""
-        self.cut_at = now
+        # Nobody knows how long ago the last cut was: what waits need not wait longer.
+        self.cut_at = now - settings.interval
 
     @property
     def version(self) -> Version:
@@ -208,9 +209,10 @@ class Lead:
             effects.extend(self.stored.add(number, entry))
             self.pending.append((number, entry))
             if isinstance(entry, Header):
-                # Keep the beat: a cut that came late does not delay all later ones.
+                # Keep the beat: a cut that came late does not delay all later ones, and one that
+                # came before its time does not either.
                 interval = self.settings.interval
-                self.cut_at = max(self.cut_at + interval, now - interval // 2)
+                self.cut_at = min(now, max(self.cut_at + interval, now - interval // 2))
         effects.extend(self._copy(number) for number, _ in self.pending if self.log.follower)
         return effects
 

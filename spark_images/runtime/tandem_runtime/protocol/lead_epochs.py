@@ -31,12 +31,12 @@ def cut(book: Book, hear: Hearsay, settings: Settings, since_cut: int) -> Iterat
     generation = generation_to_name(book, hear, settings)
     if generation == 0 or not keeping_up(book, hear, settings, generation):
         return
-    spans, marks, urgent = _take_in(book, hear, settings)
+    spans, marks, urgent, full = _take_in(book, hear, settings)
     changed = generation != book.generation and book.epoch > 0
     ended = _all_ended(hear.intent.streams, marks)
     over = ended and _at_the_end(book)
     due = since_cut >= settings.interval
-    if not (urgent or changed or (due and (spans or book.raised or ended))):
+    if not (urgent or full or changed or ended or (due and (spans or book.raised))):
         return
     yield Header(
         epoch=book.epoch + 1,
@@ -59,21 +59,22 @@ def keeping_up(book: Book, hear: Hearsay, settings: Settings, generation: int) -
 
 def _take_in(
     book: Book, hear: Hearsay, settings: Settings
-) -> tuple[tuple[Span, ...], dict[str, Mark], bool]:
+) -> tuple[tuple[Span, ...], dict[str, Mark], bool, bool]:
     """The chunks of the next epoch in lane order, where they leave the partitions, and urgency.
 
-    Urgent is what others wait for: the rest of a closed lane, a partition let go or ended. Every
-    bound admits one chunk when the epoch is empty.
+    Urgent is what others wait for: the rest of a closed lane, a partition let go or ended. An epoch
+    is full when more waits than it has room for. Every bound admits one chunk when it is empty.
     """
     marks = dict(book.marks)
     room = settings.max_epoch_bytes
     spans: list[Span] = []
-    urgent = False
+    urgent = full = False
     for lane, state in book.lanes.items():
         number = state.reach
         while (note := _note(book, hear, lane, number + 1)) is not None:
             empty = not spans and number == state.reach
-            if note.size > room and not empty:
+            if (note.size > room or room <= 0) and not empty:
+                full = True
                 break
             number += 1
             room -= note.size
@@ -83,9 +84,7 @@ def _take_in(
         if number > state.reach:
             spans.append(Span(lane, state.reach + 1, number))
             urgent = urgent or state.state == CLOSED
-        if room <= 0:
-            break
-    return tuple(spans), marks, urgent
+    return tuple(spans), marks, urgent, full
 
 
 def _note(book: Book, hear: Hearsay, lane: LaneId, number: int) -> Note | None:

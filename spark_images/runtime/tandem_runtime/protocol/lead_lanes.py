@@ -106,7 +106,7 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     Replicas of other generations that would need them let go.
     """
     for lane, state in book.lanes.items():
-        name = f"lane {lane.split}/{lane.number}"
+        name = _named(lane)
         if state.state != CLOSED or name in book.lost or not _nobody_has(hear, lane, state):
             continue
         epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
@@ -126,6 +126,27 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
                     yield Lapsed(pair, number, seat.volume)
                 else:
                     yield Vacated(pair, number, seat.volume, "lapsed")
+
+
+def _named(lane: LaneId) -> str:
+    """What a lane is called where its rows are lost."""
+    return f"lane {lane.split}/{lane.number}"
+
+
+def rows_at_risk(book: Book, hear: Hearsay) -> bool:
+    """Does a closed lane that is still needed have fewer than two copies on splits that stay?
+
+    An open one gets another buddy; nobody copies a closed one again.
+    """
+    leaving = {split for split, heard in hear.splits.items() if heard.report.leaving}
+    return any(
+        state.state == CLOSED
+        and state.trimmed < state.last
+        and _named(lane) not in book.lost
+        and any(split is None or split in hear.gone or split in leaving for split in copies)
+        for lane, state in book.lanes.items()
+        for copies in ((lane.split, state.buddy),)
+    )
 
 
 def _nobody_has(hear: Hearsay, lane: LaneId, state: Lane) -> bool:

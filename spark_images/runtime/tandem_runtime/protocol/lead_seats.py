@@ -168,10 +168,13 @@ def calls_to_lapse(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     shadows = [found for found in behind if is_shadow(book, found[0])]
     for pair, number, seat in shadows:
         yield Vacated(pair, number, seat.volume, "lapsed")
-    for pair, number, seat in () if shadows else behind:
-        if not seat.called and may_lapse(book, hear, pair, number):
-            yield LapseCalled(pair, number, seat.volume)
-    if not behind:
+    called = [
+        LapseCalled(pair, number, seat.volume)
+        for pair, number, seat in behind
+        if not seat.called and not shadows and _may_go(book, hear, pair, number, now)
+    ]
+    yield from called
+    if not shadows and not called:
         yield from _others_to_call(book, hear, now)
 
 
@@ -211,7 +214,7 @@ def answered_calls(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
 
 def _still_needed(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool:
     return (
-        (a_lane_is_full(hear) and may_lapse(book, hear, pair, number))
+        (a_lane_is_full(hear) and _may_go(book, hear, pair, number, now))
         or _replaceable(book, hear, pair, number, now)
         or _differs(book, hear, pair, number)
     )
@@ -283,6 +286,18 @@ def _seats_that_hold(book: Book, hear: Hearsay) -> list[tuple[str, int, Seat]]:
     if lowest >= min(book.epoch, delivered_through(book, hear)):
         return []
     return [found for found in standing if committed(found[2], hear) == lowest]
+
+
+def _may_go(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool:
+    """Is a holder behind, and no longer to be waited for?
+
+    Under backlog lanes are full all the time, and of two twins one is always behind. It comes soon,
+    unless it is silent, or nothing could be forgotten for long.
+    """
+    seat = book.seats[pair][number]
+    if seat is None or not may_lapse(book, hear, pair, number):
+        return False
+    return hear.silent(seat.volume, now) or any(lane.stuck for lane in hear.lanes.values())
 
 
 def may_lapse(book: Book, hear: Hearsay, pair: str, number: int) -> bool:

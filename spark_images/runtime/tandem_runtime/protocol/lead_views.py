@@ -6,7 +6,7 @@ from tandem_runtime.protocol import messages
 from tandem_runtime.protocol.book import Book, Seat
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Generation, Header, LaneId, Mark
 from tandem_runtime.protocol.hearsay import Hearsay, delivered_through
-from tandem_runtime.protocol.lead_lanes import releases
+from tandem_runtime.protocol.lead_lanes import releases, rows_at_risk
 from tandem_runtime.protocol.lead_seats import build_epoch, build_sources
 from tandem_runtime.protocol.messages import (
     LaneView,
@@ -54,6 +54,7 @@ def split_view(
         leaving=tuple(v for v, heard in hear.splits.items() if heard.report.leaving),
         streams=tuple((p, s.idle_timeout) for s in streams for p in s.partitions),
         completed=book.completed,
+        at_risk=rows_at_risk(book, hear),
     )
 
 

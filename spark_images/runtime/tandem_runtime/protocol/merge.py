@@ -90,8 +90,7 @@ class MergeMachine:
             return effects
         for sink in self.sinks.values():
             unknown = sink.position is None and sink.asked_at is None
-            overdue = sink.asked_at is not None and now - sink.asked_at >= self.settings.silence
-            if unknown or overdue:
+            if unknown or sink.overdue(self.settings.silence, now):
                 effects += sink.read(self.recorded, now)
         return effects + self._ask(now) + self._deliver(now)
 
@@ -221,7 +220,7 @@ class MergeMachine:
         if not offering:
             return None
         asked = self.asked.get(slot)
-        if asked is not None and now - asked[1] < self.settings.interval // 2:
+        if asked is not None and now - asked[1] < self.settings.retry // 2:
             return None
         last = offering.index(asked[0]) if asked is not None and asked[0] in offering else -1
         volume = offering[(last + 1) % len(offering)]

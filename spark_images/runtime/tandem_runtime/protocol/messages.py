@@ -109,6 +109,8 @@ class LaneReport(NamedTuple):
     ask: tuple[int, str | None] | None
     """The buddy wanted, with the number of that change."""
     over_bound: bool
+    stuck: bool
+    """Full without having been trimmed: for longer than an epoch takes, and for much longer."""
 
 
 class SealedCopy(NamedTuple):
@@ -169,6 +171,8 @@ class SplitView(NamedTuple):
     streams: tuple[tuple[str, int | None], ...]
     """Source partitions with their stream's idle timeout."""
     completed: bool
+    at_risk: bool
+    """Rows that are still needed would be lost with one more split."""
 
 
 class ReplicaReport(NamedTuple):

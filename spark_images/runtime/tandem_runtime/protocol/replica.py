@@ -105,7 +105,7 @@ class ReplicaMachine:
         if self.verified:
             effects += self._work(now)
             effects += self._offer()
-        elif now - self.joining.asked_at >= self.settings.interval:
+        elif now - self.joining.asked_at >= self.settings.retry:
             effects += self.joining.ask(now)
         return effects
 
@@ -258,7 +258,7 @@ class ReplicaMachine:
         missing = [span for span in header.spans if span not in self.rows]
         if not missing:
             return self._run(header)
-        if self.asked_for == header.epoch and now - self.asked_at < self.settings.interval:
+        if self.asked_for == header.epoch and now - self.asked_at < self.settings.retry:
             return []
         self.asked_for = header.epoch
         self.asked_at = now

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from tandem_runtime.protocol.effects import Deliver, Effect, ReadPosition
 
+MOST_DOUBLINGS = 6
+"""So often the time between two questions to a silent sink is doubled."""
+
 
 def may_deliver(position: int, epoch: int) -> bool:
     """Is this epoch the next one of a sink that stands at `position`?"""
@@ -24,7 +27,7 @@ def may_replace(stored_epoch: int, epoch: int) -> bool:
 class SinkTracker:
     """What a merge knows of one of its sinks."""
 
-    __slots__ = ("asked_at", "floor", "name", "op", "position", "rewound")
+    __slots__ = ("asked_at", "floor", "name", "op", "position", "rewound", "unanswered")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,9 +40,17 @@ class SinkTracker:
         self.floor = 0
         """Where the sink was known to stand when that was sent."""
         self.rewound = False
+        self.unanswered = 0
+        """Questions since the sink last spoke."""
+
+    def overdue(self, silence: int, now: int) -> bool:
+        """Is it time to ask again? A sink that takes long is asked ever less often [12]."""
+        patience = silence << min(self.unanswered, MOST_DOUBLINGS)
+        return self.asked_at is not None and now - self.asked_at >= patience
 
     def read(self, recorded: int, now: int) -> list[Effect]:
         """Ask for the position; `recorded` is what the header log says is delivered."""
+        self.unanswered += 1
         return [ReadPosition(self.name, self._begin(recorded, now))]
 
     def told(self, position: int, op: int) -> bool:
@@ -48,6 +59,7 @@ class SinkTracker:
         Only the answer to the last question counts for that, and only below what was known when
         it was asked: a delivery of before may have landed and been told in between.
         """
+        self.unanswered = 0
         if op == self.op:
             self.asked_at = None
             if position < self.floor:

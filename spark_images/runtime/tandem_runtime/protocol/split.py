@@ -77,6 +77,8 @@ class SplitMachine:
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
         self.leaving = False
+        self.at_risk = True
+        """Whether rows would be lost with one more split; true until the lead says otherwise."""
         self.seen: Recent[int] = Recent()
         """Newest incarnation seen of each volume; older ones are zombies."""
 
@@ -128,7 +130,7 @@ class SplitMachine:
             if candidate is not None:
                 log.fill(candidate, now)
         lane.grow_idle(self.timeouts, now)
-        effects = lane.copy_again(self.version)
+        effects = lane.copy_again(self.version, now)
         effects += lane.seal(self.version, now)
         effects += lane.acknowledge()
         return effects + lane.pulls(now)
@@ -182,6 +184,7 @@ class SplitMachine:
         if view.version < max(self.version, self.floor):
             return []
         self.version = view.version
+        self.at_risk = view.at_risk
         self.neighbours.leaving = set(view.leaving)
         self.timeouts = dict(view.streams)
         self.reaches = {lane.lane: lane.reach for lane in view.lanes}

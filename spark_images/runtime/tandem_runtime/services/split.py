@@ -145,7 +145,10 @@ def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
             ReadRegister: registrar.ask,
         }
     )
-    process.serve(Watch(machine, intake).state, process.is_running)
+    # Roll-outs and drains go on to the next split when this one is ready.
+    process.serve(
+        Watch(machine, intake).state, lambda: process.is_running() and not machine.at_risk
+    )
     return process.run(node)
 
 
