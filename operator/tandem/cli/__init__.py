@@ -39,7 +39,8 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code (2: the command itself was wrong)."""
     parser = argparse.ArgumentParser(
-        prog="tandem", description="Streaming pipelines on Spark whose failures cost nothing."
+        prog="tandem",
+        description="Streaming pipelines on Spark in which a failure loses and doubles nothing.",
     )
     parser.add_argument("--version", action="version", version=f"tandem {version('tandem')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
