@@ -1,15 +1,23 @@
 """What is remembered when whoever decided is gone."""
 
-import pytest
-from tests.policy.builders import NOW, merge, replica
+from dataclasses import replace
 
-from tandem.model.states import PairState, Phase
+import pytest
+from tests.policy.builders import BOTH_SEATS, NOW, look, merge, replica
+
+from tandem.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
 from tandem.model.status import Counters, PairStatus, Status
-from tandem.policy.memory import Stage, remembered
+from tandem.policy.conditions import Background
+from tandem.policy.decide import decide
+from tandem.policy.decisions import Record
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, Stage, remembered
 from tandem.policy.reports import MergeReport
 from tandem.policy.snapshot import Snapshot
+from tandem.policy.status import status_of
 from tandem.policy.totals import add_up
 
+LIMITS = Limits()
 PRIMARIES = {"pair-0": "v-pair-0-a"}
 
 
@@ -57,6 +65,22 @@ def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None
     # Nobody knows who it was.
     gone = remembered(PRIMARIES, taken_over, (replica("pair-0-c"),))
     assert gone.pair("pair-0").untold is None
+
+
+def test_what_is_lost_stays_lost_while_no_lead_speaks() -> None:
+    lost = replace(BOTH_SEATS, lost=("pair-0", "payments/0"))
+    background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
+    before = decide(look(*TWINS, lead=lost), Memory(), LIMITS)
+    status = status_of(look(*TWINS, lead=lost), before.memory, background, Status())
+    after = decide(look(*TWINS, lead=None), remembered(PRIMARIES, status, TWINS), LIMITS)
+    again = status_of(look(*TWINS, lead=None), after.memory, background, status)
+    assert again.phase is Phase.HALTED
+    (told,) = (each for each in again.conditions if each.type is ConditionType.DATA_LOST)
+    assert (told.status, told.message) == (ConditionStatus.TRUE, "pair-0, payments/0")
+    # It was told of before.
+    spoken = decide(look(*TWINS, lead=lost), after.memory, LIMITS).decisions
+    assert EventReason.DATA_LOST not in {d.event for d in spoken if isinstance(d, Record)}
+    assert not remembered(PRIMARIES, shown(PairState.PAIRED), TWINS).lost
 
 
 def test_nothing_is_made_of_nothing() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tandem.model.states import ConditionStatus, ConditionType, MemberKind, PairState
 from tandem.model.status import MOST_MESSAGE, Condition
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
+from tandem.policy.memory import LOST_SEPARATOR, Memory
 from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import ended_how, next_start
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
@@ -194,5 +194,6 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
 
 def _data_lost(memory: Memory) -> Statement:
     if memory.lost:
-        return Statement(ConditionType.DATA_LOST, True, "DataLost", ", ".join(sorted(memory.lost)))
+        what = LOST_SEPARATOR.join(sorted(memory.lost))
+        return Statement(ConditionType.DATA_LOST, True, "DataLost", what)
     return Statement(ConditionType.DATA_LOST, False, "NothingLost")

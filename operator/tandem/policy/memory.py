@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tandem.model.states import EventReason, PairState, Phase
+from tandem.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
 from tandem.model.status import PairStatus, Status
 from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Member
@@ -22,6 +22,9 @@ class Stage(StrEnum):
     BROKEN = "broken"
     CATCHING_UP = "catching up"
 
+
+LOST_SEPARATOR = ", "
+"""Stands between the names of what is lost, in the status's message."""
 
 Standing = tuple[str, int]
 """A replica and its process: (name, run)."""
@@ -74,6 +77,7 @@ class Memory:
     waiting_since: float | None = None
     """When the epoch was cut that waited for delivery the longest when a lead last spoke."""
     lost: frozenset[str] = frozenset()
+    """What a lead has ever said is lost."""
     failing: frozenset[Failing] = frozenset()
     """Sources and sinks that did not work when they were last looked at."""
     happened: Mapping[str, tuple[Happening, ...]] = field(default_factory=dict)
@@ -95,7 +99,7 @@ def remembered(
     A recovery that was under way goes on; its next event may come a second time. Replicas among
     `members` that the status does not know yet took the place of others meanwhile, and a primary
     that it does not show took over: that is to be told and counted. What their counters show now is
-    in the status's already.
+    in the status's already, and what it says is lost stays lost whether a lead speaks or not.
     """
     shown = {pair.name: pair for pair in status.pairs}
     there = {member.volume: member for member in members if member.place.pair is not None}
@@ -108,9 +112,17 @@ def remembered(
         pairs[name] = replace(_pair(primary, pair, known), untold=untold)
     return Memory(
         pairs=pairs,
+        lost=_lost(status),
         totals=Totals(status.counters, counters_of(members)),
         completed=status.phase is Phase.COMPLETED,
     )
+
+
+def _lost(status: Status) -> frozenset[str]:
+    said = next((c for c in status.conditions if c.type is ConditionType.DATA_LOST), None)
+    if said is None or said.status is not ConditionStatus.TRUE:
+        return frozenset()
+    return frozenset(said.message.split(LOST_SEPARATOR))
 
 
 def _pair(primary: str, shown: PairStatus, there: set[str]) -> PairMemory:
