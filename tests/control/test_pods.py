@@ -9,7 +9,9 @@ import pytest
 from tandem.control.moments import Moment
 from tandem.control.pods import member_of, read_pod
 from tandem.kube.kinds import Object
+from tandem.model.pipeline import parse_status
 from tandem.model.states import MemberKind
+from tandem.model.status import Status
 from tandem.policy.recovery import UNEXPLAINED
 from tandem.policy.reports import MemberReport, ReplicaReport
 from tandem.policy.snapshot import Complaint, Life, Member
@@ -123,6 +125,28 @@ def test_why_one_refuses_is_kept_while_it_is_started_again() -> None:
     assert member(pod(terminated(1, json.dumps(why)))).complaint is None
     for nonsense in ("", "{", "[1]", '{"reason": "x"}'):
         assert member(pod(terminated(3, nonsense))).complaint == UNEXPLAINED
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("My_Error", "MyError"),
+        ("mod.sub-error 2", "ModSubError2"),
+        ("2nd Error", "ndError"),
+        ("Größe", "GrE"),
+        ("_", UNEXPLAINED.reason),
+        ("", UNEXPLAINED.reason),
+        ("X" * 2000, "X" * 1024),
+        ("DivideByZero", "DivideByZero"),
+    ],
+)
+def test_a_reason_becomes_one_word_that_a_status_may_hold(said: str, reason: str) -> None:
+    why = {"reason": said, "message": "it failed", "hint": ""}
+    found = member(pod(terminated(3, json.dumps(why)))).complaint
+    assert found == Complaint(reason, "it failed")
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": "2024-05-01T12:00:00Z"}
+    status = {"conditions": [condition | {"reason": reason}]}
+    assert isinstance(parse_status(status), Status)
 
 
 def test_an_answer_of_another_pod_at_the_same_address_is_none() -> None:

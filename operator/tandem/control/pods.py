@@ -1,8 +1,10 @@
 """What a pod's document says of the member that it is."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from string import digits
 from typing import Any
 
 from tandem.control.moments import Moment
@@ -22,6 +24,8 @@ _OVER = frozenset({"Failed", "Succeeded"})
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 _SIGNALS = 128
 """An exit code above it says which signal ended the process."""
+_LONGEST_WORD = 1024
+"""Longer reasons the API server refuses."""
 
 Run = tuple[str, int]
 """A process in a pod: the pod's uid, and how often its container was started again."""
@@ -169,9 +173,16 @@ def _complaint(terminated: Mapping[str, Any]) -> Complaint | None:
         return None
     try:
         said = json.loads(terminated["message"])
-        return Complaint(str(said["reason"]), str(said["message"]), str(said.get("hint", "")))
+        reason = _word(str(said["reason"])) or UNEXPLAINED.reason
+        return Complaint(reason, str(said["message"]), str(said.get("hint", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return UNEXPLAINED
+
+
+def _word(text: str) -> str:
+    """One CamelCase word, as reasons of conditions have to be; empty if no letter is there."""
+    parts = re.findall(r"[A-Za-z0-9]+", text)
+    return "".join(part[0].upper() + part[1:] for part in parts).lstrip(digits)[:_LONGEST_WORD]
 
 
 def template_of(document: Object) -> str | None:
