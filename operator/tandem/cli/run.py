@@ -1,6 +1,7 @@
 """`tandem run FILE`: a pipeline on this machine."""
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from tandem.manifest_file import Unparsable, load_manifests
 from tandem.model.exit_codes import REFUSED
 from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem.model.quantities import Duration, parse_duration
-from tandem.model.status import rejected_text
+from tandem.model.states import ConditionStatus, ConditionType
+from tandem.model.status import Condition, rejected_text
 from tandem.policy.limits import Limits
 from tandem.policy.snapshot import Complaint
 
@@ -57,7 +59,14 @@ def run(args: argparse.Namespace) -> int:
     pipeline = with_absolute_paths(loaded, Path.cwd(), base)
     directory = Directory(Path(args.dir) if args.dir else HOME / pipeline.metadata.name)
     seconds = args.time.seconds if args.time is not None else None
+    _print_what_can_be_printed()
     return execute(pipeline, base, directory, PROGRAMS, seconds)
+
+
+def _print_what_can_be_printed() -> None:
+    """Rows of console sinks may hold what the terminal's encoding does not."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def execute(
@@ -114,6 +123,9 @@ def _report(end: End | Refused, directory: Directory) -> int:
     counters = end.status.counters
     if end.complaint is not None:
         _print_complaint("halted", end.complaint)
+    lost = next((each for each in end.status.conditions if _says_lost(each)), None)
+    if lost is not None:
+        _print_complaint("halted", Complaint(str(lost.type), lost.message))
     what = {Ending.COMPLETED: "completed", Ending.HALTED: "halted"}.get(end.why, "stopped")
     facts = [
         f"{counters.rows_in:,} rows in",
@@ -122,9 +134,13 @@ def _report(end: End | Refused, directory: Directory) -> int:
         *rejected_text(counters, str(directory.dead_letters)),
     ]
     print(f"{what}: {', '.join(facts)}")
-    if end.why is Ending.HALTED:
+    if end.why is Ending.HALTED or lost is not None:
         return REFUSED
     return INTERRUPTED if end.forced else DONE
+
+
+def _says_lost(condition: Condition) -> bool:
+    return condition.type is ConditionType.DATA_LOST and condition.status is ConditionStatus.TRUE
 
 
 def _print_warnings(findings: Findings) -> None:
