@@ -9,7 +9,7 @@ from tests.policy.builders import look, merge, replica, split
 from tandem.local.console import ConsoleTail
 from tandem.local.picture import Event, Picture
 from tandem.local.rates import Rate
-from tandem.local.table import LINE_EVERY, Lines, LiveTable, display_for
+from tandem.local.table import LINE_EVERY, Lines, LiveTable, _print_rows, display_for
 from tandem.model.states import EventReason
 from tandem.model.status import Status
 from tandem.policy.conditions import Background
@@ -119,6 +119,15 @@ def test_a_console_sink_is_printed_in_order_once_and_cleared(tmp_path: Path) -> 
     (sink / f"{2:012d}.json").write_text("again\n")
     assert list(tail.new_rows()) == []
     assert sorted(path.name for path in sink.iterdir()) == [".000000000003.json", "_tandem"]
+
+
+def test_rows_are_printed_as_they_are(tmp_path: Path) -> None:
+    row = '{"a": ":key: fe80:1:a:b", "b": "[bold]\u2028\u0085"}'
+    (tmp_path / f"{1:012d}.json").write_text(f"{row}\n", encoding="utf-8")
+    tail = ConsoleTail(tmp_path)
+    shown = console(terminal=False)
+    _print_rows(shown, [tail])
+    assert text_of(shown) == f"{row}\n"
 
 
 def test_a_rate_is_of_the_last_seconds() -> None:

@@ -62,6 +62,13 @@ def condition(status: Status, kind: ConditionType) -> tuple[ConditionStatus, str
     return found.status, found.reason
 
 
+def test_rows_out_are_counted_once_however_many_merges_deliver_them() -> None:
+    said = (MergeReport(active=True, rows_out=rows, sinks=()) for rows in (70, 71))
+    merges = [merge(f"merge-{n}", n, says=says) for n, says in enumerate(said)]
+    status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS))
+    assert status.counters.rows_out == 71
+
+
 def test_a_pipeline_that_runs() -> None:
     sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, 9),)
     delivering = merge(says=MergeReport(active=True, rows_out=70, sinks=sinks))

@@ -20,7 +20,8 @@ class ConsoleTail:
         """The rows that are there and have not been printed, as lines of JSON."""
         for epoch, path in sorted(self._files()):
             if epoch > self._printed:
-                yield from path.read_text(encoding="utf-8").splitlines()
+                # Not `splitlines`: a row may hold other characters that end lines.
+                yield from path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
                 self._printed = epoch
             path.unlink(missing_ok=True)
 

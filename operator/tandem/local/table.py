@@ -148,7 +148,7 @@ def event_line(event: Event) -> str:
 def _print_rows(console: Console, tails: Iterable[ConsoleTail]) -> None:
     for tail in tails:
         for row in tail.new_rows():
-            console.print(row, soft_wrap=True, highlight=False, markup=False)
+            console.print(row, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def _is_whole(pair: PairStatus, snapshot: Snapshot) -> bool:
