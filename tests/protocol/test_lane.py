@@ -194,7 +194,7 @@ def idle_at(found: OwnLane, now: int, timeout: int | None = 600, *, answered: bo
     if answered:
         found.pulls(now)
         position = found.readings["p"].position
-        found.rows_came(rows(position, position, size=0), now)
+        found.rows_came(rows(size=0)._replace(position=position, end=position), now)
     found.grow_idle({"p": timeout}, now)
     return found.readings["p"].state
 
