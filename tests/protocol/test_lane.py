@@ -572,6 +572,16 @@ def test_a_lane_is_over_its_bound_once_it_was_full_for_two_intervals() -> None: 
     assert found.report(0, 2100 + 2 * S.interval).over_bound
 
 
+def test_a_lane_is_stuck_once_nothing_of_it_could_be_forgotten_for_long() -> None:  # [12]
+    found = filled(3, None)
+    found.settings = S._replace(max_lane_bytes=10)
+    assert not found.report(0, 100).stuck
+    found.trim(1)
+    assert not found.report(0, 100 + S.max_full).stuck
+    assert not found.report(0, 99 + 2 * S.max_full).stuck
+    assert found.report(0, 100 + 2 * S.max_full).stuck
+
+
 def ends(found: OwnLane) -> tuple[bool, bool]:
     return found.ended, found.report(0, 0).live
 

@@ -111,6 +111,7 @@ def _settings(rng: Random) -> Settings:
         max_undelivered=rng.choice((3, 4, 6, 8)),
         window=rng.choice((3, 4, 6, 8)),
         max_lane_bytes=lane,
+        max_full=1000,
         max_chunk_bytes=rng.choice((30, 50, 100)),
         entries_before_snapshot=rng.choice((6, 12, 24)),
         headers_per_view=rng.choice((2, 4, 8)),

@@ -177,6 +177,8 @@ class Settings(NamedTuple):
     """Epochs beyond the delivered one that a merge accepts."""
     max_lane_bytes: int = 256 * 2**20
     """Bytes a lane keeps before it stops reading and asks for a lapse."""
+    max_full: int = 30_000
+    """How long a full lane waits for a replica that is behind but not silent."""
     max_chunk_bytes: int = 8 * 2**20
     """Bytes after which a chunk is sealed before the interval is over."""
     synced_within: int = 1

@@ -350,7 +350,7 @@ class OwnLane:
             live=not self.ended,
             ask=self.log.asking,
             over_bound=self._full_for(2 * self.settings.interval, now),
-            stuck=self._full_for(self.settings.patience, now),
+            stuck=self._full_for(self.settings.max_full, now),
         )
 
     def _full_for(self, time: int, now: int) -> bool:
