@@ -16,7 +16,7 @@ from tests.kube.cluster import Cluster
 from tests.kube.server import Served, serving
 from tests.local.harness import wait_for
 
-from tandem.kube.kinds import LEASE, REPLICA_SET
+from tandem.kube.kinds import KINDS, LEASE, REPLICA_SET, STREAM_PIPELINE
 from tandem.kube.port import NotFound
 
 MOST_BYTES = 150 * 2**20
@@ -97,6 +97,23 @@ def holder(served: Served) -> str | None:
     except NotFound:
         return None
     return str(lease["spec"]["holderIdentity"])
+
+
+@pytest.mark.timeout(240)
+def test_an_operator_that_is_there_before_the_definition_waits_for_it(
+    served: Served, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = tuple(kind for kind in KINDS if kind is not STREAM_PIPELINE)
+    monkeypatch.setattr("tests.kube.server.KINDS", others)
+    operator = start("early")
+    wait_for(lambda: "no pipelines can be listed" in operator.log.read_text(), 50)
+    assert operator.leads()
+    assert operator.get("/healthz") == "ok\n"
+    monkeypatch.setattr("tests.kube.server.KINDS", KINDS)
+    served.api.create(resource())
+    wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace), 50)
+    assert operator.log.read_text().count("no pipelines can be listed") == 1
+    assert operator.stop() == 0
 
 
 @pytest.mark.timeout(240)

@@ -5,7 +5,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import kopf
@@ -14,6 +16,7 @@ from tandem.control.keys import Key
 from tandem.control.loop import Loop, Ports, Settings
 from tandem.control.members import Asked
 from tandem.control.nodes import Nodes
+from tandem.handlers.defined import wait_for_pipelines
 from tandem.handlers.http import serve
 from tandem.handlers.leading import EVERY
 from tandem.handlers.lease import Leadership
@@ -48,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leadership.keep(_lost)
     workers.start(asked.workers)
     try:
-        asyncio.run(_watch(workers, asked))
+        if _wait_until_defined(kube, asked.namespace):
+            asyncio.run(_watch(workers, asked))
     finally:
         workers.stop()
         leadership.release()
@@ -78,9 +82,23 @@ async def _watch(workers: Workers, asked: argparse.Namespace) -> None:
 
 def _wait_for(leadership: Leadership) -> bool:
     """Wait while another operator acts; false if a signal came meanwhile."""
-    signal.signal(signal.SIGTERM, lambda *_: leadership.stop())
-    try:
+    with _on_signal(leadership.stop):
         return leadership.acquire()
+
+
+def _wait_until_defined(kube: Kube, namespaces: Sequence[str]) -> bool:
+    """Wait until there can be pipelines; false if a signal came meanwhile."""
+    stopped = threading.Event()
+    with _on_signal(stopped.set):
+        return wait_for_pipelines(kube, namespaces, stopped)
+
+
+@contextmanager
+def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
+    """Within this, a signal to end calls `stop` instead."""
+    signal.signal(signal.SIGTERM, lambda *_: stop())
+    try:
+        yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -1,0 +1,45 @@
+"""Waiting for the resource's definition: kopf looks once which resources there are."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from threading import Event
+
+from tandem.kube.kinds import STREAM_PIPELINE
+from tandem.kube.port import Kube, KubeError
+
+EVERY = 2.0
+"""Seconds between two looks."""
+SETTLING = 5.0
+"""Seconds after which the server also tells of a resource that it has just learnt to serve."""
+
+_log = logging.getLogger(__name__)
+
+
+def wait_for_pipelines(kube: Kube, namespaces: Sequence[str], stopped: Event) -> bool:
+    """Wait until pipelines can be listed, in one of these namespaces; false if stopped before.
+
+    No namespaces stand for all. Why it waits is logged when that is new.
+    """
+    said = ""
+    while not stopped.is_set():
+        why = _hindrance(kube, namespaces or (None,))
+        if why is None:
+            return not said or not stopped.wait(SETTLING)
+        if why != said:
+            _log.warning("no pipelines can be listed, is their definition missing? %s", why)
+            said = why
+        stopped.wait(EVERY)
+    return False
+
+
+def _hindrance(kube: Kube, namespaces: Iterable[str | None]) -> str | None:
+    """Why pipelines can be listed nowhere; None if they can be somewhere, so are defined."""
+    why = None
+    for namespace in namespaces:
+        try:
+            kube.list(STREAM_PIPELINE, namespace)
+        except KubeError as problem:
+            why = str(problem)
+        else:
+            return None
+    return why
