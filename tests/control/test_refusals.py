@@ -182,11 +182,15 @@ def test_a_status_that_is_old_is_no_reason_to_begin_anew() -> None:
     for _ in range(10):
         world.pass_time()
     assert world.plane.epoch
+    began_with = world.resource()["spec"]["query"]
     world.edit(query={"sql": "SELECT user FROM payments"})
     world.new_operator()
     world.until(lambda: world.condition(READY).reason == "SpecChanged")
     assert {uid_of(pod) for pod in world.pods()} == old
     assert world.phase() is Phase.RUNNING
+    world.edit(query=began_with)
+    world.until(lambda: world.condition(READY).reason == "Running")
+    assert {uid_of(pod) for pod in world.pods()} == old
 
 
 def test_a_pod_that_does_not_end_is_what_beginning_anew_waits_for() -> None:

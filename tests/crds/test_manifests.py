@@ -134,6 +134,20 @@ def test_a_pipeline_that_was_refused_can_be_mended(path: str) -> None:
     assert refusals(replaced(path, CHANGES[path]), old=old) == []
 
 
+def with_condition(kind: str, reason: str) -> dict[str, Any]:
+    condition = {"type": kind, "status": "True", "reason": reason}
+    condition["lastTransitionTime"] = "2024-05-01T12:00:00Z"
+    return EVERYTHING | {"status": {"phase": "Running", "conditions": [condition]}}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_manifest_that_came_too_late_can_be_taken_back(path: str) -> None:
+    changed = replaced(path, CHANGES[path])
+    assert refusals(changed, old=with_condition("Ready", "SpecChanged")) == []
+    assert refusals(changed, old=with_condition("Ready", "Running"))
+    assert refusals(changed, old=with_condition("Paired", "SpecChanged"))
+
+
 def test_what_may_change_may() -> None:
     assert refusals(EVERYTHING, old=EVERYTHING) == []
     assert refusals(replaced(".spec.suspend", False), old=EVERYTHING) == []

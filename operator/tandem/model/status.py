@@ -127,7 +127,10 @@ class Status:
     )
     phase: Phase = setting(Choice(Phase), default=Phase.PENDING, doc="Where it stands as a whole.")
     conditions: tuple[Condition, ...] = setting(
-        ListOf(Document(Condition)), default=(), doc="Statements about it."
+        # Bounded because rules of the definition look at them.
+        ListOf(Document(Condition), most=16),
+        default=(),
+        doc="Statements about it.",
     )
     generation: int = setting(_COUNT, default=0, doc="Generation that the last header names.")
     epoch: EpochProgress = setting(
