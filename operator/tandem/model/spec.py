@@ -120,12 +120,12 @@ class GeneratorSource:
 
 @document
 class HttpSource:
-    """Rows pushed by clients to `/streams/<name>` of any split, as JSON lines or Arrow."""
+    """Not there yet: refused. Rows pushed to any split's `/streams/<name>`, JSON lines or Arrow."""
 
 
 @document
 class KafkaSource:
-    """Rows of a Kafka topic; its partitions are the source partitions."""
+    """Not there yet: refused. Rows of a Kafka topic; its partitions are the source partitions."""
 
     bootstrap_servers: str = setting(_BROKERS, doc="Brokers to begin with.")
     topic: str = setting(_TOPIC, doc="Topic to read.")
@@ -257,7 +257,7 @@ class ConsoleSink:
 
 @document
 class KafkaSink:
-    """Rows sent to a Kafka topic, each epoch in one transaction."""
+    """Not there yet: refused. Rows sent to a Kafka topic, each epoch in one transaction."""
 
     bootstrap_servers: str = setting(_BROKERS, doc="Brokers to begin with.")
     topic: str = setting(_TOPIC, doc="Topic to write.")
@@ -265,7 +265,7 @@ class KafkaSink:
 
 @document
 class HttpSink:
-    """Rows posted to a server, with pair and epoch as idempotency key."""
+    """Not there yet: refused. Rows posted to a server, with pair and epoch as idempotency key."""
 
     url: str = setting(
         Text("an http or https address", r"https?://\S+", longest=2048), doc="Where to post."

@@ -77,7 +77,7 @@ class ConditionType(Word):
     CATCHING_UP = "CatchingUp", "a replica is copying or replaying"
     REBALANCING = "Rebalancing", "a new generation is being built or taking over"
     VULNERABLE = "Vulnerable", "something exists in one copy only"
-    CO_LOCATED = "CoLocated", "twins, or a split and its buddy, share a node"
+    CO_LOCATED = "CoLocated", "twins, or all splits, share a node"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
 
 
@@ -90,7 +90,7 @@ class ConditionStatus(Word):
 
 
 class EventReason(Word):
-    """Why an event was written."""
+    """Why an event was written. On a cluster the operator writes more: operations.md."""
 
     TAKE_OVER = "TakeOver", "a replica is gone, its twin is primary now"
     CATCH_UP_STARTED = "CatchUpStarted", "a new replica copies its twin's state"
