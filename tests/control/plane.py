@@ -186,7 +186,8 @@ class Plane:
         if process.kind is MemberKind.SPARE and process.assigned is None:
             return ReplicaReport(state="spare")
         full = volume in self.holding
-        return ReplicaReport("running" if full else "joining", self.epoch, verified=full)
+        doing = "running" if full else "joining"
+        return ReplicaReport(doing, self.epoch, verified=full, pair=process.assigned)
 
     def _summary(self) -> LeadReport:
         pairs = tuple(

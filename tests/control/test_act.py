@@ -9,8 +9,9 @@ from tandem.control.act import Hands
 from tandem.control.moments import Moment
 from tandem.control.observe import Sight, list_pipeline, look_at_pods
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD
-from tandem.kube.objects import name_of, uid_of
-from tandem.policy.decisions import Decision, Kill, Move, Replace
+from tandem.kube.objects import labels_of, name_of, uid_of
+from tandem.model.names import PAIR_LABEL
+from tandem.policy.decisions import Adopt, Decision, Kill, Move, Replace
 
 
 class Seen:
@@ -148,3 +149,16 @@ def test_a_split_is_moved_only_while_the_lead_says_that_nothing_is_at_risk(seen:
     assert not seen.given_up(move)
     seen.world.plane.frozen.clear()
     assert seen.given_up(move)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_spare_counts_as_a_replica_only_once_it_is_not_ready_any_more(ready: bool) -> None:
+    seen = Seen()
+    cluster, name = seen.world.cluster, name_of(seen.pod)
+    pod = cluster.get(POD, KEY.namespace, name)
+    statuses = [{**pod["status"].get("containerStatuses", [{}])[0], "ready": ready}]
+    cluster.touch(pod, containerStatuses=statuses)
+    told = list(seen.hands.act([Adopt(name, "pair-7", "it was a spare")]))
+    assert bool(told) is not ready
+    labelled = labels_of(cluster.get(POD, KEY.namespace, name))[PAIR_LABEL]
+    assert labelled == ("pair-0" if ready else "pair-7")

@@ -23,7 +23,7 @@ from tandem.model.status import Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
-    Assign,
+    Adopt,
     AssignSpare,
     Decision,
     Halt,
@@ -174,10 +174,12 @@ def test_one_spare_is_given_to_one_replica() -> None:
     assert len(assigned) == 1
 
 
-def test_a_spare_in_a_replicas_place_is_told_its_pair_until_it_knows() -> None:
-    adopted = replica("pair-0-b", says=ReplicaReport(state="spare"))
-    assert decided(everybody(A, adopted), BROKEN) == [
-        Assign("pair-0-b", "pair-0", "it was a spare")
+def test_a_spare_that_has_joined_is_counted_among_the_pairs_pods() -> None:
+    lost = replica("pair-0-b", **NOBODY)
+    joined = on("n1", spare(says=ReplicaReport(state="joining", pair="pair-0")))
+    another = on("n1", spare("spare-1"))
+    assert decided(everybody(A, lost, joined, another), BROKEN) == [
+        Adopt("spare-0", "pair-0", "it was a spare")
     ]
 
 

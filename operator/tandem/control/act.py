@@ -23,7 +23,7 @@ from tandem.model.names import (
     ROLE_LABEL,
 )
 from tandem.model.states import MemberKind, Role
-from tandem.policy.decisions import Assign, AssignSpare, Decision, Kill, Move, Replace
+from tandem.policy.decisions import Adopt, AssignSpare, Decision, Kill, Move, Replace
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.pairs import look_at
@@ -34,7 +34,7 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 """Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
 _ASSIGNED_COST = "100"
 
-AboutPod = Kill | Replace | Move | AssignSpare | Assign
+AboutPod = Kill | Replace | Move | AssignSpare | Adopt
 """What is decided about one pod."""
 
 _log = logging.getLogger(__name__)
@@ -91,10 +91,14 @@ class Hands:
                     # Somebody else may be about to disrupt the twin.
                     self.kube.evict(pod.document)
                     yield Happening(Notice.POD_MOVED, f"{pod.name}: {reason}")
-            case AssignSpare(spare, name, _, reason):
-                yield from self._use_spare(spare, name, reason)
-            case Assign(name, pair, _):
-                yield from self._assign(self._confirmed(name), pair)
+            case AssignSpare(spare, name):
+                pair = self.sight.snapshot.named(name).place.pair or ""
+                yield from self._assign(self._confirmed(spare), pair)
+            case Adopt(name, pair, reason):
+                pod = self._confirmed(name)
+                # It was ready as a spare; until it is not, the budget would count it as a holder.
+                if not pod.ready:
+                    yield from self._adopt(pod, pair, reason)
 
     # --- confirming ---------------------------------------------------------------------------
 
@@ -144,9 +148,8 @@ class Hands:
         self.kube.delete(pod.document)
         yield Happening(notice, f"{pod.name}: {reason}")
 
-    def _use_spare(self, spare: str, name: str, reason: str) -> Iterator[Happening]:
+    def _adopt(self, pod: Pod, pair: str, reason: str) -> Iterator[Happening]:
         """Label a spare as a replica: the pair's ReplicaSet adopts it and needs no new one."""
-        pair = self.sight.snapshot.named(name).place.pair or ""
         labels = {
             KIND_LABEL: str(MemberKind.REPLICA),
             COMPONENT_LABEL: str(MemberKind.REPLICA),
@@ -154,10 +157,11 @@ class Hands:
             GENERATION_LABEL: str(self.generation),
             ROLE_LABEL: str(Role.SECONDARY),
         }
-        self.kube.mark(self._confirmed(spare).document, labels, {_COST: _ASSIGNED_COST})
-        yield Happening(Notice.SPARE_USED, f"{spare} joins {pair}: {reason}")
+        self.kube.mark(pod.document, labels, {_COST: _ASSIGNED_COST})
+        yield Happening(Notice.SPARE_USED, f"{pod.name} joins {pair}: {reason}")
 
     def _assign(self, pod: Pod, pair: str) -> Iterator[Happening]:
+        """Tell a spare which pair to join; told again, it is no other spare's turn."""
         try:
             self.members.assign(pod, self.token, pair)
         except OSError as problem:

@@ -44,6 +44,7 @@ class Pod:
     over: bool
     runs: int
     """How often its container was started again."""
+    ready: bool
 
     @property
     def name(self) -> str:
@@ -76,6 +77,7 @@ def read_pod(document: Object) -> Pod | None:
         going=is_going(document),
         over=status.get("phase") in _OVER,
         runs=int(_container(document).get("restartCount", 0)),
+        ready=_container(document).get("ready") is True,
     )
 
 

@@ -58,8 +58,8 @@ class AssignSpare:
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
-    """Tell a spare that has been given a replica's place which pair it belongs to."""
+class Adopt:
+    """Count a spare that was given a replica's place among the pair's pods."""
 
     name: str
     pair: str
@@ -122,7 +122,7 @@ Decision = (
     | Replace
     | Kill
     | AssignSpare
-    | Assign
+    | Adopt
     | Move
     | Promote
     | Record

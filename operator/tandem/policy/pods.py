@@ -9,7 +9,7 @@ to be moved.
 from collections.abc import Iterator
 
 from tandem.model.states import MemberKind
-from tandem.policy.decisions import Assign, AssignSpare, Decision, Halt, Kill, Move, Replace
+from tandem.policy.decisions import Adopt, AssignSpare, Decision, Halt, Kill, Move, Replace
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage
 from tandem.policy.pairs import look_at
@@ -37,6 +37,8 @@ def _mend(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decisi
         elif member.complaint is not None and not _well(member):
             if not twin_goes_on(member, snapshot, limits):
                 yield Halt(member.name, member.complaint)
+        elif pair := _joined(member):
+            yield Adopt(member.name, pair, "it was a spare")
         elif member.kind is MemberKind.REPLICA:
             yield from _mend_replica(member, snapshot, memory, spares, limits)
 
@@ -72,16 +74,22 @@ def _mend_replica(
     member: Member, snapshot: Snapshot, memory: Memory, spares: list[Member], limits: Limits
 ) -> Iterator[Decision]:
     pair = member.place.pair or ""
-    if member.life is Life.UP and member.replica is not None and member.replica.state == "spare":
-        yield Assign(member.name, pair, "it was a spare")
-    elif _hung(member, snapshot, limits):
+    if _hung(member, snapshot, limits):
         if may_give_up(member, snapshot, limits):
             yield Kill(member.name, f"silent for {limits.hung:g} s")
+    elif pair in map(_joined, snapshot.of_kind(MemberKind.SPARE)):
+        return
     elif memory.pair(pair).stage is not Stage.WHOLE and _has_nothing(member):
         spare = _spare_for(member, snapshot, spares, limits)
         if spare is not None:
             spares.remove(spare)
             yield AssignSpare(spare.name, member.name, member.volume or "", ended_how(member))
+
+
+def _joined(member: Member) -> str | None:
+    """The pair that a spare has joined while its labels still call it a spare."""
+    spare = member.kind is MemberKind.SPARE and member.replica is not None
+    return member.replica.pair if spare and member.replica is not None else None
 
 
 def _hung(member: Member, snapshot: Snapshot, limits: Limits) -> bool:

@@ -139,11 +139,12 @@ def twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
 
 
 def warm_spares(snapshot: Snapshot) -> list[Member]:
-    """Spares that answer and whose Spark is up."""
+    """Spares that answer, whose Spark is up, and that have joined no pair yet."""
     return [
         member
         for member in snapshot.of_kind(MemberKind.SPARE)
-        if member.life is Life.UP and member.silent_for(snapshot.now) == 0 and member.warm
+        if member.life is Life.UP and member.silent_for(snapshot.now) == 0
+        if member.replica is not None and member.warm and member.replica.pair is None
     ]
 
 

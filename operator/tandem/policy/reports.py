@@ -100,6 +100,8 @@ class ReplicaReport:
     committed: int = 0
     verified: bool = False
     late_dropped: int = 0
+    pair: str | None = None
+    """The pair that it belongs to; none for a spare that was given none yet."""
 
     @property
     def warm(self) -> bool:
@@ -203,6 +205,7 @@ def _part(document: Mapping[str, object]) -> SplitReport | ReplicaReport | Merge
             committed=_whole(replica, "committed"),
             verified=replica.get("verified") is True,
             late_dropped=_whole(replica, "late_dropped"),
+            pair=_text(replica, "pair") or None,
         )
     return None if merge is None else _merge(merge)
 
