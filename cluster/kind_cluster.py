@@ -70,7 +70,7 @@ class Cluster:
         }
 
     def up(self) -> None:
-        """Make the cluster and wait until it can be used; do nothing if it runs.
+        """Make the cluster and wait until it can be used; one that runs is only freshened up.
 
         Raises:
             StepFailed: something failed; what is there of the cluster stays, to be looked at.
@@ -79,6 +79,9 @@ class Cluster:
             built(program)
         if not self.runs():
             self._create()
+        else:
+            # Once an hour it writes all its rules anew, and on some kernels loses most of them by that.
+            self.kubectl("--namespace=kube-system", "rollout", "restart", "daemonset/kube-proxy")
         self._await()
 
     def down(self) -> None:

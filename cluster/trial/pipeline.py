@@ -96,8 +96,11 @@ class Pipeline:
     def other_splits(self) -> list[Pod]:
         """The splits that do not lead."""
         lead = self.lead()
-        splits = [pod for pod in self.pods() if pod.kind == MemberKind.SPLIT]
-        return [pod for pod in splits if pod.uid != lead.uid]
+        return [pod for pod in self.splits() if pod.uid != lead.uid]
+
+    def splits(self) -> list[Pod]:
+        """The splits, whoever leads."""
+        return [pod for pod in self.pods() if pod.kind == MemberKind.SPLIT]
 
     def merges(self) -> list[Pod]:
         """The merges, active or not."""
@@ -125,10 +128,15 @@ class Pipeline:
             self.until_whole()
         return not misplaced
 
+    def state_of(self, pod: Pod) -> Object:
+        """What a process says of itself, as it says it."""
+        said: Object = json.loads(self.space.execute(pod.name, "python", "-c", _ASK_STATE))
+        return said
+
     def report_of(self, pod: Pod) -> MemberReport:
         """What a process says of itself."""
-        said = self.space.execute(pod.name, "python", "-c", _ASK_STATE)
-        report = read_report(json.loads(said))
+        said = self.state_of(pod)
+        report = read_report(said)
         if report is None:
             raise InVain(f"{pod.name} says {said}")
         return report

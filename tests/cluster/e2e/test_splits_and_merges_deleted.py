@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 from bench.streaming.feeder import now
 from cluster.trial.pods import Pod
@@ -10,6 +14,8 @@ from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
 from tests.cluster.e2e.measuring import Note
 
+from tandem.kube.kinds import POD
+from tandem.kube.port import Conflict
 from tandem.model.states import EventReason
 
 GOES_ON_WITHIN = 15.0
@@ -39,6 +45,52 @@ def test_delivery_goes_on_without_the_other_split_and_without_the_active_merge(
         active = flow.active_merge()
         note(f"active merge deleted: gap {goes_on_without(flow, active):.2f} s")
         assert flow.active_merge().uid != active.uid
+
+
+@pytest.mark.timeout(900, func_only=True)
+def test_while_rows_have_one_copy_no_other_split_is_evicted(space: Space) -> None:
+    with flowing(space) as flow:
+        with blocked(flow.output):
+            # Nothing is forgotten while nothing is delivered, so it cannot leave in good order.
+            reader = until(lambda: keeps_rows(flow), 60, "rows wait in a lane")
+            (other,) = (pod for pod in flow.splits() if pod.uid != reader.uid)
+            space.kubectl("delete", "pod", reader.name, "--wait=false")
+            until(lambda: is_gone(flow, reader), 120, "the split that read is gone")
+            assert len(flow.splits()) == 2
+            assert not evicts(flow, other)
+        until(lambda: evicts(flow, other), 120, "the other split may go")
+        until(lambda: is_gone(flow, other), 120, "it is gone")
+        flow.until_whole()
+
+
+@contextmanager
+def blocked(sink: Path) -> Iterator[None]:
+    """Nobody but root may write into a file sink until the end of the block."""
+    mode = sink.stat().st_mode
+    sink.chmod(0o555)
+    try:
+        yield
+    finally:
+        sink.chmod(mode)
+
+
+def keeps_rows(flow: Flow) -> Pod | None:
+    """The split that has rows which are still needed, and no other has."""
+    keeping = [pod for pod in flow.splits() if flow.state_of(pod)["split"]["lane_bytes"]]
+    return keeping[0] if len(keeping) == 1 else None
+
+
+def is_gone(flow: Flow, pod: Pod) -> bool:
+    return pod.uid not in {each.uid for each in flow.pods()}
+
+
+def evicts(flow: Flow, pod: Pod) -> bool:
+    """Ask for a pod's eviction; whether the budget allows it."""
+    try:
+        flow.space.api.evict(flow.space.api.get(POD, flow.space.name, pod.name))
+    except Conflict:
+        return False
+    return True
 
 
 def goes_on_without(flow: Flow, pod: Pod) -> float:
