@@ -80,7 +80,7 @@ class Cluster:
         if not self.runs():
             self._create()
         else:
-            # Once an hour it writes all its rules anew, and on some kernels loses most of them by that.
+            # Once an hour it writes its rules anew, and on some kernels loses most of them by that.
             self.kubectl("--namespace=kube-system", "rollout", "restart", "daemonset/kube-proxy")
         self._await()
 
