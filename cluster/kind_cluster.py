@@ -80,8 +80,7 @@ class Cluster:
         if not self.runs():
             self._create()
         else:
-            # Once an hour it writes its rules anew, and on some kernels loses most of them by that.
-            self.kubectl("--namespace=kube-system", "rollout", "restart", "daemonset/kube-proxy")
+            self._freshen_up()
         self._await()
 
     def down(self) -> None:
@@ -105,8 +104,21 @@ class Cluster:
         Raises:
             StepFailed: there is no cluster.
         """
-        nodes = ask([built(KIND_COMMAND), "get", "nodes", "--name", NAME], env=self.env).split()
-        return sorted(node for node in nodes if "control-plane" not in node)
+        return sorted(node for node in self._nodes() if "control-plane" not in node)
+
+    def _nodes(self) -> list[str]:
+        return ask([built(KIND_COMMAND), "get", "nodes", "--name", NAME], env=self.env).split()
+
+    def _freshen_up(self) -> None:
+        """Have kube-proxy write its rules from nothing.
+
+        Once an hour it writes them anew over those that are there, and on some kernels (seen with
+        6.18) most of them are lost by that: pods then reach no service, nor the API server.
+        """
+        declared = "table ip kube-proxy\ndelete table ip kube-proxy\n"
+        for node in self._nodes():
+            self.engine.ask("exec", "--interactive", node, "nft", "-f", "-", text=declared)
+        self.kubectl("--namespace=kube-system", "rollout", "restart", "daemonset/kube-proxy")
 
     def kubectl(self, *arguments: object, text: str | None = None) -> str:
         """Run kubectl on the cluster and give what it prints.
