@@ -20,6 +20,9 @@ from tandem_runtime.spark.launch import JAVA_OPTIONS, start_driver
 
 _KEPT = 3
 
+# It would find Spark ended while the archive is written, and complain with a stack trace.
+_NO_MAINTENANCE = ("spark.sql.streaming.stateStore.maintenanceInterval", "1h")
+
 # What most queries load: event time, a stateful aggregate, a join.
 _TYPICAL = {
     "apiVersion": "tandem.dev/v1alpha1",
@@ -65,7 +68,7 @@ def make_archive() -> Path:
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         fresh = Path(scratch, "fresh.jsa")
-        spark = Spark(conf=((JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={fresh}"),))
+        spark = Spark(conf=((JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={fresh}"), _NO_MAINTENANCE))
         driver = start_driver(spark, Path(scratch, "spark"))
         engine = Engine(_pipeline(), Path(scratch, "inbox"), _Deaf(), session=driver.session)
         engine.boot()
