@@ -86,8 +86,8 @@ class OnItsWay:
                 self.through = log.acked
             self.fence, self.acked, self.moved_at = log.fence, log.acked, now
         elif now - self.moved_at >= patience:
-            self.moved_at = now
-            return log.acked + 1
+            # All of it may be lost: it goes again, a few at a time, as acknowledgements come.
+            self.through, self.moved_at = log.acked, now
         return max(log.acked, self.through) + 1
 
 
