@@ -127,7 +127,7 @@ def _container(role: Role) -> Manifest:
 
 
 def _readiness(role: Role) -> Manifest:
-    """A warm spare that is labelled as a replica must not count as one that holds the state."""
+    """A spare that joins a pair is labelled as its replica once it is not ready any more: soon."""
     if role.kind is MemberKind.SPARE:
         return _probe("/readyz", period=1, failures=1)
     return _probe("/readyz", period=2, failures=3)

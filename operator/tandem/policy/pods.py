@@ -88,8 +88,9 @@ def _mend_replica(
 
 def _joined(member: Member) -> str | None:
     """The pair that a spare has joined while its labels still call it a spare."""
-    spare = member.kind is MemberKind.SPARE and member.replica is not None
-    return member.replica.pair if spare and member.replica is not None else None
+    if member.kind is not MemberKind.SPARE or member.replica is None:
+        return None
+    return member.replica.pair
 
 
 def _hung(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
