@@ -17,7 +17,7 @@ from pyarrow import flight
 from tandem_runtime.protocol.data import LaneId, Peer
 from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
 from tandem_runtime.wire.codec import encode
-from tandem_runtime.wire.flight import QUEUED, UNANSWERED_MS, Parcel, Post, Server, call
+from tandem_runtime.wire.flight import QUEUED, UNANSWERED_MS, Parcel, Post, Server, call, location
 from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
@@ -300,6 +300,11 @@ def test_a_stream_without_the_token_is_refused(
             while True:
                 writer.write_metadata(pa.py_buffer(encode((-1, TakeLead(1)))))
     assert station.received.empty()
+
+
+def test_colons_of_an_address_are_not_taken_for_that_of_its_port() -> None:
+    assert location("10.1.2.3", 7070) == "grpc://10.1.2.3:7070"
+    assert location("fd00::7", 7070) == "grpc://[fd00::7]:7070"
 
 
 def test_an_action_without_the_token_is_refused(station: Station) -> None:

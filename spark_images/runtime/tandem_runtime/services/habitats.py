@@ -33,7 +33,9 @@ from tandem_runtime.volume.volume import Volume
 LAST_WORDS_SECONDS = 1.5
 """How long a process of a completed pipeline can still be asked for its state on one machine."""
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - a pod is reached from outside; what counts wants the token
+# A pod is reached from outside; what counts wants the token.
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+EVERYWHERE_IPV6 = "::"
 
 MOST_LAST_WORDS = 4096
 """Bytes that Kubernetes passes on of what a container leaves behind."""
@@ -96,11 +98,10 @@ class OnLaptop:
 class InPod(Generic[S_co]):
     """A container that is started again whenever it ends, by and by ever later."""
 
-    doors = Doors(EVERYWHERE, FLIGHT_PORT, HTTP_PORT)
-
     def __init__(self, pod: ThisPod, look: Callable[[ThisPod, str], S_co]) -> None:
         """`look` gives the surroundings of the process on a volume."""
         self.name = pod.name
+        self.doors = Doors(everywhere(pod.host), FLIGHT_PORT, HTTP_PORT)
         self.volume = Volume(current_volume(pod.home, pod.uid))
         self._pod = pod
         self._look = look
@@ -134,6 +135,11 @@ class InPod(Generic[S_co]):
         if refusal.exists() and self._pod.termination_log.exists():
             words = last_words(json.loads(refusal.read_text()))
             self._pod.termination_log.write_text(words, encoding="utf-8")
+
+
+def everywhere(host: str) -> str:
+    """All addresses of a pod, of the kind that its own one is."""
+    return EVERYWHERE_IPV6 if ":" in host else EVERYWHERE
 
 
 def last_words(refusal: dict[str, Any]) -> str:

@@ -108,7 +108,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         """Port 0 lets the system choose one."""
         host, port = address
-        super().__init__(f"grpc://{host}:{port}", middleware={"token": _TokenCheck(token)})
+        super().__init__(location(host, port), middleware={"token": _TokenCheck(token)})
         self._volume = volume
         self._incoming = incoming
         self._receive = receive
@@ -317,7 +317,12 @@ class _Line:
 
 
 def _client(host: str, port: int) -> Any:
-    return flight.connect(f"grpc://{host}:{port}", generic_options=_CHANNEL)
+    return flight.connect(location(host, port), generic_options=_CHANNEL)
+
+
+def location(host: str, port: int) -> str:
+    """An address as Flight wants it; one of IPv6 has colons of its own."""
+    return f"grpc://[{host}]:{port}" if ":" in host else f"grpc://{host}:{port}"
 
 
 def call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,6 +35,11 @@ def verdict(well: bool, trouble: str) -> Page:
     return Page(200, TEXT, b"ok\n") if well else Page(503, TEXT, f"{trouble}\n".encode())
 
 
+def family_of(host: str) -> socket.AddressFamily:
+    """The kind of an address; a name counts as one of IPv4."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 def serve(address: tuple[str, int], page: Callable[[str, str], Page]) -> ThreadingHTTPServer:
     """Answer what `page` makes of a path and the given authorization, "" if there is none.
 
@@ -56,7 +62,10 @@ def serve(address: tuple[str, int], page: Callable[[str, str], Page]) -> Threadi
         def log_message(self, *_: object) -> None:
             """Requests are not worth a line."""
 
-    server = ThreadingHTTPServer(address, Answers)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        address_family = family_of(address[0])
+        daemon_threads = True
+
+    server = Server(address, Answers)
     threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
     return server
