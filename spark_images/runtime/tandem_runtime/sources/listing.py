@@ -11,7 +11,8 @@ under its name by a rename once it is complete.
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,20 +47,25 @@ class Listing(NamedTuple):
 NOTHING = Listing([], {}, [], {})
 
 
-def list_files(directory: Path, partition: int, partitions: int) -> Listing:
+def list_files(
+    directory: Path, partition: int, partitions: int, known: Mapping[str, int]
+) -> Listing:
     """Look into a directory for the files of a partition.
+
+    Files in `known` count as not changed since: reading names is quick, asking for each file's
+    change is not.
 
     Raises:
         OSError: the directory is not there or cannot be read.
     """
     listing = Listing([], {}, [], {})
-    for name, changed in _walk(directory, "", listing.directories):
+    for name, entry in _walk(directory, "", listing.directories):
         printable = name.encode(errors="backslashreplace").decode()
         if partition_of(printable, partitions) != partition:
             continue
         if printable != name:
             listing.unusable.append(printable)
-        else:
+        elif (changed := known.get(name) or _changed(entry)) is not None:
             listing.names.append(name)
             listing.changed[name] = changed
     listing.names.sort()
@@ -87,22 +93,30 @@ def counts(name: str) -> bool:
 
 def partition_of(name: str, partitions: int) -> int:
     """The partition to which a file belongs, the same for ever."""
-    return xxhash.xxh64_intdigest(name.encode()) % partitions
+    return xxhash.xxh64_intdigest(name.encode()) % partitions if partitions > 1 else 0
 
 
-def _walk(directory: Path, prefix: str, directories: dict[Path, int]) -> Iterator[tuple[str, int]]:
-    """Names of files, and when each was changed or moved last."""
+def _walk(
+    directory: Path, prefix: str, directories: dict[Path, int]
+) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+    """All files that count, by their names."""
     directories[directory] = directory.stat().st_mtime_ns
     with os.scandir(directory) as entries:
         for entry in entries:
             if not counts(entry.name):
                 continue
             name = prefix + entry.name
-            try:
+            with suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
                     yield from _walk(Path(entry.path), f"{name}/", directories)
                 elif entry.is_file():
-                    itself = entry.stat(follow_symlinks=False).st_ctime_ns
-                    yield name, max(itself, entry.stat().st_ctime_ns)
-            except FileNotFoundError:
-                continue
+                    yield name, entry
+
+
+def _changed(entry: "os.DirEntry[str]") -> int | None:
+    """When a file, or the link to it, was changed or moved last; None if it is gone."""
+    try:
+        itself = entry.stat(follow_symlinks=False).st_ctime_ns
+        return max(itself, entry.stat().st_ctime_ns)
+    except FileNotFoundError:
+        return None

@@ -15,7 +15,7 @@ A file that vanishes before it could be opened is rejected as a whole and the ne
 that vanishes while it is read is still read to its end, unless the process ends first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -165,9 +165,9 @@ class Walk:
             return
         self._size = self._reader.size_and_change()[0]
 
-    def _look(self) -> Listing:
+    def _look(self, known: Mapping[str, int]) -> Listing:
         files = self._files
-        return list_files(files.directory, files.partition, files.partitions)
+        return list_files(files.directory, files.partition, files.partitions, known)
 
 
 def _parts_of(position: Position) -> tuple[str | None, int, int]:
