@@ -11,7 +11,7 @@ under its name by a rename once it is complete.
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -52,20 +52,24 @@ def list_files(
 ) -> Listing:
     """Look into a directory for the files of a partition.
 
-    Files in `known` count as not changed since: reading names is quick, asking for each file's
+    Files in `known` are taken as they were: reading names is quick, asking for each file's kind and
     change is not.
 
     Raises:
         OSError: the directory is not there or cannot be read.
     """
     listing = Listing([], {}, [], {})
-    for name, entry in _walk(directory, "", listing.directories):
+    for name, entry in _walk(directory, "", listing.directories, known):
+        if name in known:
+            listing.names.append(name)
+            listing.changed[name] = known[name]
+            continue
         printable = name.encode(errors="backslashreplace").decode()
         if partition_of(printable, partitions) != partition:
             continue
         if printable != name:
             listing.unusable.append(printable)
-        elif (changed := known.get(name) or _changed(entry)) is not None:
+        elif (changed := _changed(entry)) is not None:
             listing.names.append(name)
             listing.changed[name] = changed
     listing.names.sort()
@@ -97,18 +101,21 @@ def partition_of(name: str, partitions: int) -> int:
 
 
 def _walk(
-    directory: Path, prefix: str, directories: dict[Path, int]
+    directory: Path, prefix: str, directories: dict[Path, int], known: Container[str]
 ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """All files that count, by their names."""
+    """All files that count, by their names; those that are known are not looked at."""
     directories[directory] = directory.stat().st_mtime_ns
     with os.scandir(directory) as entries:
         for entry in entries:
+            name = prefix + entry.name
+            if name in known:
+                yield name, entry
+                continue
             if not counts(entry.name):
                 continue
-            name = prefix + entry.name
             with suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
-                    yield from _walk(Path(entry.path), f"{name}/", directories)
+                    yield from _walk(Path(entry.path), f"{name}/", directories, known)
                 elif entry.is_file():
                     yield name, entry
 
