@@ -85,7 +85,7 @@ def test_of_files_that_are_known_only_the_names_are_read_while_new_ones_come(
     clock = FakeClock()
     look = Looked(tmp_path, clock)
     watch = Watch(look, clock, 0, bounded=False)
-    found = []
+    found: list[str | None] = []
     for number in range(100):
         clock.wait(0.25)
         (tmp_path / f"c{number:02}.json").touch()

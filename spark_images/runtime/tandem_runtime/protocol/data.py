@@ -191,12 +191,14 @@ class Settings(NamedTuple):
     """How long a rebuilt header log waits for holders that never answer, rule (i)."""
 
     @property
-    def beat(self) -> int:
-        """How often machines are told the time, and so how often peers hear of each other.
+    def heard_every(self) -> int:
+        """How often peers hear of each other: several times in every silence."""
+        return self.copy_silence // 4
 
-        Several times in every silence, however long epochs are.
-        """
-        return max(10, min(self.interval, self.copy_silence // 2) // 2)
+    @property
+    def beat(self) -> int:
+        """How often machines are told the time: twice in an epoch, and in time to be heard."""
+        return max(10, min(self.interval // 2, self.heard_every))
 
     @property
     def retry(self) -> int:

@@ -23,6 +23,7 @@ from tandem_runtime.protocol.data import (
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
 from tandem_runtime.protocol.log import Fence, OwnedLog
 from tandem_runtime.protocol.messages import CopyChunk, LaneReport, Owned, SourceRows, Version
+from tandem_runtime.protocol.words import Words
 
 COPIES_AT_ONCE = 4
 """Chunks sent again to a buddy in one go."""
@@ -113,6 +114,7 @@ class OwnLane:
         self.rows_since = now
         self.full_since: int | None = None
         self.sent = OnItsWay(now)
+        self.words = Words(settings)
         self.looked_at = now
         """When partitions were last looked at for being idle."""
         self.lost: set[str] = set()
@@ -303,8 +305,10 @@ class OwnLane:
         missing = [self._copy(n, version) for n in lacking if n >= first]
         for number in lacking:
             self.sent.note(number)
-        alive = CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
-        return missing or [Send(self.log.follower, alive)]
+        alive = Send(
+            self.log.follower, CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
+        )
+        return missing or ([alive] if self.words.worth(alive, now) else [])
 
     def acknowledge(self) -> list[Effect]:
         """Tell the sources what is safe now: on every volume required."""

@@ -49,6 +49,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.words import Words
 
 _RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
     lead_generations.intent_changes,
@@ -98,6 +99,7 @@ class Lead:
         self.book = stored.fold()
         self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
         self.hear = Hearsay(now, settings.silence, gone)
+        self.words = Words(settings)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""
         # Nobody knows how long ago the last cut was: what waits need not wait longer.
@@ -174,7 +176,7 @@ class Lead:
     def tick(self, now: int) -> list[Effect]:
         """Time passed: go on, and send again what the buddy has not acknowledged."""
         self.hear.forget_gone()
-        return [*self._copy_again(), *self.advance(now)]
+        return [*self._copy_again(now), *self.advance(now)]
 
     # --- deciding -----------------------------------------------------------------------------
 
@@ -284,14 +286,14 @@ class Lead:
         """Start to make another split a buddy (c). Only a lead that is alone does."""
         self.log.fill(follower, now)
         self.log.acked = -1
-        return self._copy_again()
+        return self._copy_again(now)
 
     def _copy(self, number: int) -> Effect:
         entry = self.stored.entries[number]
         message = CopyEntry(self.log.fence, number, entry, self.stored.published)
         return Send(self.log.follower or "", message)
 
-    def _copy_again(self) -> list[Effect]:
+    def _copy_again(self, now: int) -> list[Effect]:
         """What the follower has not acknowledged, or a sign of life."""
         log = self.log
         if log.follower is None:
@@ -299,7 +301,8 @@ class Lead:
         if log.bond is Bond.FILLING and log.acked < max(self.stored.copy.base, 0):
             return [Send(log.follower, FillLog(log.fence, log.end, self.book.copy()))]
         missing = [self._copy(number) for number in log.next_to_copy(COPIES_AT_ONCE)]
-        return missing or [Send(log.follower, CopyEntry(log.fence, 0, None, self.stored.published))]
+        alive = Send(log.follower, CopyEntry(log.fence, 0, None, self.stored.published))
+        return missing or ([alive] if self.words.worth(alive, now) else [])
 
 
 def _events(entry: Entry, generation: int) -> Iterator[Effect]:

@@ -26,6 +26,7 @@ from tandem_runtime.protocol.messages import (
 )
 from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.sink import SinkTracker
+from tandem_runtime.protocol.words import Words
 
 Slot = tuple[str, int]
 """A pair and an epoch."""
@@ -56,6 +57,7 @@ class MergeMachine:
         self.slot = slot
         self.settings = settings
         self.contact = Contact(settings.silence, now)
+        self.words = Words(settings)
         self.sinks = {name: SinkTracker(name) for name in sinks}
         self.active = False
         self.delivered = 0
@@ -99,14 +101,16 @@ class MergeMachine:
         if not lead:
             return []
         report = MergeReport(
-            sequence=self.contact.next_sequence(),
+            sequence=0,
             slot=self.slot,
             delivered=self.delivered,
             have=self._last_header(),
             differing=tuple((p, e, v) for v, (p, e) in self.differing.items()),
             leaving=self.leaves_at is not None,
         )
-        return [Send(lead, report)]
+        if not self.words.worth((lead, report), now):
+            return []
+        return [Send(lead, report._replace(sequence=self.contact.next_sequence()))]
 
     def _last_header(self) -> int:
         """Headers are known without a gap through this epoch."""

@@ -45,6 +45,7 @@ from tandem_runtime.protocol.messages import (
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
+from tandem_runtime.protocol.words import Words
 
 
 class ReplicaMachine:
@@ -66,6 +67,7 @@ class ReplicaMachine:
         self.keys = keys
         self.settings = settings
         self.contact = Contact(settings.silence, now)
+        self.words = Words(settings)
         self.checkpoints = sorted(_stored(volume, "checkpoint"))
         self.headers = cast("dict[int, Header]", _stored(volume, "header"))
         self.generations = cast("dict[int, Generation]", _stored(volume, "generation"))
@@ -114,7 +116,7 @@ class ReplicaMachine:
         if not lead:
             return []
         report = ReplicaReport(
-            sequence=self.contact.next_sequence(),
+            sequence=0,
             pair=self.pair,
             committed=self.committed,
             verified=self.verified,
@@ -122,7 +124,9 @@ class ReplicaMachine:
             have=self._last_header(),
             calls=self.calls,
         )
-        return [Send(lead, report)]
+        if not self.words.worth((lead, report), now):
+            return []
+        return [Send(lead, report._replace(sequence=self.contact.next_sequence()))]
 
     def _last_header(self) -> int:
         """Headers are known without a gap through this epoch."""

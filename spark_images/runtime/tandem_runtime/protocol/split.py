@@ -45,6 +45,7 @@ from tandem_runtime.protocol.neighbours import Neighbours
 from tandem_runtime.protocol.recent import Recent
 from tandem_runtime.protocol.succession import Succession
 from tandem_runtime.protocol.summary import Summary, summarise
+from tandem_runtime.protocol.words import Words
 
 
 class SplitMachine:
@@ -76,6 +77,7 @@ class SplitMachine:
         """How far headers cover the lanes kept here."""
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
+        self.words = Words(settings)
         self.leaving = False
         self.at_risk = True
         """Whether rows would be lost with one more split; true until the lead says otherwise."""
@@ -144,9 +146,8 @@ class SplitMachine:
         lanes = self.copies.past_lanes(self.reaches)
         if self.lane is not None:
             lanes = (self.lane.report(self.reaches.get(self.lane.lane, 0), now), *lanes)
-        self.sequence += 1
         report = SplitReport(
-            sequence=self.sequence,
+            sequence=0,
             lanes=lanes,
             opening=self.opening,
             sealed=self.copies.sealed(self.reaches),
@@ -154,7 +155,9 @@ class SplitMachine:
             leaving=self.leaving,
             lost=tuple(sorted(self.lane.lost)) if self.lane is not None else (),
         )
-        effects.append(Send(lead, report))
+        if self.words.worth((lead, report), now):
+            self.sequence += 1
+            effects.append(Send(lead, report._replace(sequence=self.sequence)))
         return effects
 
     def _ask_for_lane(self) -> list[Effect]:
