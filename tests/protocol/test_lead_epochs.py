@@ -303,7 +303,7 @@ def test_the_end_of_time_is_followed_by_the_final_header() -> None:
     (end,) = headers(book, heard({A1: {1: rows(1, ENDED)}}))
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
     book.apply(end)
-    (final,) = headers(book, heard(), 0)
+    (final,) = headers(book, heard(committed=1), 0)
     assert (final.spans, final.final) == ((), True)
 
 
@@ -316,7 +316,7 @@ def test_an_ended_pipeline_without_rows_still_comes_to_its_end() -> None:
 
 def test_rows_that_come_after_all_are_not_in_a_final_header() -> None:  # [1]
     book = all_ended(LaneOpened(B1, "a"))
-    (found,) = headers(book, heard({B1: {1: note()}}))
+    (found,) = headers(book, heard({B1: {1: note()}}, committed=1))
     assert (found.final, found.spans) == (False, (Span(B1, 1, 1),))
 
 

@@ -169,8 +169,12 @@ class Settings(NamedTuple):
     """The same for a second copy that entries wait for: doing without it costs only a new fill."""
     max_epoch_bytes: int = 32 * 2**20
     """Most bytes one header may take in, but at least one chunk."""
-    max_uncommitted: int = 4
-    """K: epochs that the faster replica of a pair may be behind the last header."""
+    max_uncommitted: int = 2
+    """K: epochs that the faster replica of a pair may be behind the last header.
+
+    One runs, one is ready when it is done. Rows that would wait in further ones are better off in
+    the lane: the next epoch takes them all at once.
+    """
     max_undelivered: int = 8
     """Epochs a replica may run ahead of delivery: the bound of its outbox."""
     window: int = 8
