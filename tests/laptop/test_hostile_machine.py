@@ -64,23 +64,32 @@ def test_a_full_disk_is_told_of_and_survived(tmp_path: Path) -> None:
         inside = Path(f"/proc/{run.supervisor.pid}/root{state}")
         run.directory = Directory(inside)
         run.until(lambda: output.last() >= 3, 120, "some epochs are delivered")
-        fill(inside / "ballast")
-        run.until(lambda: "No space left on device" in run.said.read_text(), 60, "it is told")
-        run.until(lambda: time.time() - output.deliveries()[-1].at > 3, 60, "delivery stops")
-        (inside / "ballast").unlink()
+        ballast = inside / "ballast"
+        run.until(lambda: fills(ballast) and is_told(run.said), 60, "it is told")
+        run.until(lambda: fills(ballast) and stands_still(output), 60, "delivery stops")
+        ballast.unlink()
         assert run.supervisor.wait(120) == 0
     counts_per_key(Books({"payments": payments()}, output.table()))
 
 
-def fill(path: Path) -> None:
-    """Take all room that is left."""
-    with path.open("wb", buffering=0) as file:
+def is_told(said: Path) -> bool:
+    return "No space left on device" in said.read_text()
+
+
+def stands_still(output: Output) -> bool:
+    return time.time() - output.deliveries()[-1].at > 3
+
+
+def fills(path: Path) -> bool:
+    """Take all room that is left, also what was given free since; true, so that it goes on."""
+    with path.open("ab", buffering=0) as file:
         for size in (2**20, 2**12, 1):
             try:
                 while True:
                     file.write(bytes(size))
             except OSError:
                 continue
+    return True
 
 
 def test_without_java_it_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
