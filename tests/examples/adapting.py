@@ -32,8 +32,8 @@ def adapted(name: str, share: float, pairs: int, home: Path) -> tuple[Document, 
     manifest: Document = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
     spec = manifest["spec"]
     spec["pairs"] = {"count": pairs, "replicas": 1}
-    # Several epochs on a slow machine too: rows wait while Spark starts.
-    spec["epoch"] = {"interval": "500ms", "maxBytes": "256Ki"}
+    # Many epochs on a slow machine too, where rows wait: what is late has missed two of them.
+    spec["epoch"] = {"interval": "500ms", "maxBytes": "64Ki"}
     for sink in spec["sinks"]:
         sink["files"]["path"] = "out"
     for stream in spec["streams"]:
