@@ -43,9 +43,9 @@ $(SET_UP): pyproject.toml requirements.lock
 	@$(INSTALL) 2>/dev/null || { \
 	  echo '  fetching what is missing'; \
 	  mkdir -p $(WHEELS); fresh=$$(mktemp -d $(WHEELS)/.fresh-XXXXXX); trap 'rm -rf "$$fresh"' EXIT; \
-	  $(BIN)/python -m pip wheel --progress-bar off --find-links $(WHEELS) --wheel-dir "$$fresh" \
-	    --constraint requirements.lock '$(EVERYTHING)' $(BUILT_WITH) \
-	    | sed -un 's/^ *\(Downloading\|Building wheel\) /  \1 /p' | cut -c 1-100; \
+	  $(BIN)/python -m pip wheel --use-pep517 --progress-bar off --find-links $(WHEELS) \
+	    --wheel-dir "$$fresh" --constraint requirements.lock '$(EVERYTHING)' $(BUILT_WITH) \
+	    | sed -un 's/^ *\(Downloading\|Building wheel\|error:\) /  \1 /p' | cut -c 1-100; \
 	  rm "$$fresh"/tandem-*.whl; mv "$$fresh"/*.whl $(WHEELS); \
 	  echo '  installing'; $(INSTALL); }
 	@touch $@
