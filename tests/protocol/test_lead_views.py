@@ -8,6 +8,7 @@ from tests.protocol.builders import (
     C1,
     G1,
     G2,
+    S,
     book_of,
     header,
     hearsay,
@@ -44,6 +45,7 @@ from tandem_runtime.protocol.records import (
     GenerationKnown,
     LaneClosed,
     LaneOpened,
+    LapseCalled,
     Lapsed,
     MergeChosen,
     PairsRetired,
@@ -63,7 +65,8 @@ def to_split(book: Book, split: str, report: SplitReport, hear: Hearsay | None =
 def to_replica(
     book: Book, volume: str, report: ReplicaReport, hear: Hearsay | None = None, limit: int = 8
 ) -> ReplicaView:
-    return replica_view(book, hear or hearsay(), V, volume, report, limit)
+    settings = S._replace(headers_per_view=limit)
+    return replica_view(book, hear or hearsay(), V, volume, report, settings)
 
 
 # --- splits ---------------------------------------------------------------------------------------
@@ -227,6 +230,32 @@ def test_a_new_pair_is_built_from_its_parents_at_the_epoch_delivered() -> None:
     behind = hearsay(delivered=1, replicas={"x0": replica_report(0)})
     view = to_replica(book, "n", joiner_report("y"), behind)
     assert (view.source, view.source_epoch) == ((), None)
+
+
+def test_a_full_member_far_behind_hears_of_its_twin() -> None:
+    book = running_book(*(header(epoch) for epoch in range(1, 10)))
+    told = {
+        ahead: to_replica(
+            book,
+            "x0",
+            replica_report(1),
+            hearsay(replicas={"x0": replica_report(1), "x1": replica_report(1 + ahead)}),
+        ).source
+        for ahead in (0, S.skips_beyond, S.skips_beyond + 1)
+    }
+    assert told == {0: (), S.skips_beyond: (), S.skips_beyond + 1: (("x1",),)}
+
+
+def test_a_twin_that_is_silent_wrong_or_called_is_nobody_to_copy_from() -> None:
+    reports = {"x0": replica_report(1), "x1": replica_report(9)}
+    epochs = [header(epoch) for epoch in range(1, 10)]
+    silent = hearsay(now=S.silence, replicas=reports)
+    silent.replicas["x1"] = silent.replicas["x1"]._replace(at=0)
+    assert to_replica(running_book(*epochs), "x0", reports["x0"], silent).source == ()
+    wrong = hearsay(replicas=reports, merges={"m": merge_report(differing=(("x", 8, "x1"),))})
+    assert to_replica(running_book(*epochs), "x0", reports["x0"], wrong).source == ()
+    called = running_book(*epochs, LapseCalled("x", 1, "x1"))
+    assert to_replica(called, "x0", reports["x0"], hearsay(replicas=reports)).source == ()
 
 
 # --- merges ---------------------------------------------------------------------------------------

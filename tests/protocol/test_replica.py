@@ -59,6 +59,7 @@ from tandem_runtime.protocol.messages import (
     Offers,
     ReplicaReport,
     ReplicaView,
+    SparkUp,
     Splits,
     StateCopied,
     Terminate,
@@ -275,11 +276,12 @@ def test_a_twin_s_older_state_comes_along() -> None:
     message = copied()._replace(older=(1, 2))
     payload = (*copied().payload, "state 1", "state 2")  # type: ignore[misc]
     replica.tell(message._replace(payload=payload), sender="x1")
+    replica.tell(Installed(3))
     assert (replica.volume["checkpoint", 1], replica.volume["checkpoint", 2]) == (
         "state 1",
         "state 2",
     )
-    assert replica.machine.checkpoints == [1, 2]
+    assert replica.machine.checkpoints == [1, 2, 3]
 
 
 def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
@@ -311,12 +313,118 @@ def test_state_from_parents_brings_no_outbox() -> None:
     assert replica.volume["header", 3] == header(3)
 
 
-def test_newer_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
+def test_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
     replica = Replica({("checkpoint", e): f"state {e}" for e in (1, 3, 4)})
     assert not replica.machine.verified
     effects = replica.tell(Installed(3))
-    assert of(Erase, effects) == [Erase(("checkpoint", 4))]
-    assert replica.machine.checkpoints == [1, 3]
+    assert of(Erase, effects) == [Erase(("checkpoint", 1)), Erase(("checkpoint", 4))]
+    assert replica.machine.checkpoints == [3]
+
+
+# --- skipping ahead -------------------------------------------------------------------------
+
+
+TWIN = (("x1",),)
+
+
+def behind(epoch: int = 1) -> Replica:
+    """A full member that starts again, and its twin is far ahead."""
+    replica = full(epoch)
+    replica.machine.booting = True
+    replica.view(header(epoch + 1, Span(A1, 1, 1)), source=TWIN)
+    return replica
+
+
+def skipped(replica: Replica, epoch: int = 7) -> list[Effect]:
+    """The twin's state comes and takes the place of the own one."""
+    replica.tell(copied(epoch, outbox=(epoch - 1, epoch)), sender="x1")
+    carry_out(replica.volume, [Write(("checkpoint", epoch), f"state {epoch}")])
+    return replica.tell(Installed(epoch))
+
+
+def test_nothing_is_asked_for_or_run_before_spark_is_up() -> None:
+    replica = behind()
+    assert of(Send, replica.tick(5000))[1:] == []
+    assert of(Run, replica.view(header(2), header(3), source=())) == []
+
+
+def test_a_replica_that_starts_far_behind_asks_its_twin_instead_of_computing() -> None:
+    replica = behind()
+    effects = replica.tell(SparkUp())
+    assert sent(CopyState, effects) == [("x1", CopyState("x", None, None))]
+    assert sent(Fetch, effects) == []
+    assert sent(Fetch, replica.tick(S.retry)) == []
+
+
+def test_one_whose_twin_is_close_computes_what_it_missed() -> None:
+    replica = behind()
+    replica.view(source=())
+    effects = replica.tell(SparkUp())
+    assert sent(CopyState, effects) == []
+    assert len(sent(Fetch, effects)) == 1
+
+
+def test_the_twin_s_state_takes_the_place_of_the_own_one() -> None:
+    replica = behind()
+    replica.tell(SparkUp())
+    replica.view(*(header(e) for e in range(3, 9)), source=TWIN)
+    effects = skipped(replica)
+    assert (replica.machine.committed, replica.machine.checkpoints) == (7, [7])
+    assert ("checkpoint", 1) not in replica.volume
+    assert report(effects).committed == 7
+    assert [run.header.epoch for run in of(Run, effects)] == [8]
+    assert of(Happened, effects) == [Happened("SkippedAhead", "x0", "from epoch 1 to 7")]
+    effects = replica.view(source=(), now=1) + replica.tick(2)
+    offers = sent(Offers, effects)[-1][1].offers
+    assert [epoch for epoch, _, _ in offers] == [6, 7]  # [8]
+
+
+def test_a_crash_on_the_way_leaves_the_own_state() -> None:  # [8]
+    replica = behind()
+    replica.tell(SparkUp())
+    volume = dict(replica.volume)
+    effects = replica.machine.handle(0, peer("x1"), copied(7))
+    for crashed in crashes(volume, effects):
+        again = Replica(crashed)
+        assert (again.machine.verified, again.machine.committed) == (True, 1)
+        assert sent(Offers, again.view() + again.tick(1)) == []
+
+
+def test_a_twin_that_is_gone_or_silent_is_not_waited_for() -> None:
+    replica = behind()
+    replica.tell(SparkUp())
+    assert len(sent(Fetch, replica.view(source=()))) == 1
+    assert replica.tell(copied(7), sender="x1") == []
+    assert replica.machine.committed == 1
+
+
+def test_a_copy_that_never_comes_is_given_up() -> None:
+    replica = behind()
+    replica.tell(SparkUp())
+    assert sent(Fetch, replica.tick(S.skip_patience - 1)) == []
+    assert len(sent(Fetch, replica.tick(S.skip_patience))) == 1
+    assert replica.tell(copied(7), now=S.skip_patience, sender="x1") == []
+
+
+def test_a_copy_that_is_no_newer_is_not_taken() -> None:
+    replica = behind(7)
+    replica.tell(SparkUp())
+    assert replica.tell(copied(7), sender="x1") == []
+
+
+@pytest.mark.parametrize("before", [ran, lambda _: joined_for_good()])
+def test_who_is_at_work_or_has_just_copied_skips_nothing(
+    before: Callable[[int], Replica],
+) -> None:
+    replica = before(3)
+    assert sent(CopyState, replica.view(source=TWIN) + replica.tick(S.retry)) == []
+
+
+def joined_for_good() -> Replica:
+    replica, _ = joined()
+    carry_out(replica.volume, [Write(("checkpoint", 3), "state 3")])
+    replica.tell(Installed(3))
+    return replica
 
 
 def test_a_joiner_asks_again_after_an_interval() -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import signal
+import threading
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +29,7 @@ from tandem_runtime.spark.checkpoint import committed_epochs
 from tandem_runtime.spark.failure import EngineError, EngineFailure
 from tandem_runtime.spark.java import NoJava
 from tandem_runtime.volume.volume import Volume
-from tandem_runtime.wire.frames import Assembly, message_frame, part_frame, tree_parts
+from tandem_runtime.wire.frames import Assembly, Tree, message_frame, part_frame, tree_parts
 
 LIMIT = 30.0
 JOINER = "pair-0-b.1"
@@ -56,6 +58,7 @@ class NoSpark:
     def boot(self, *, check: bool, warm_up: bool) -> None:
         if self.boot_fails is not None:
             raise self.boot_fails
+        self.warmed_up = warm_up
 
     def open(self, checkpoint: Path) -> None:
         if self.open_fails is not None:
@@ -226,6 +229,79 @@ def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) ->
     assert list(checkpoint_of(replica.volume).iterdir()) == []
     replica.receives()
     assert (replica.machine.verified, replica.machine.committed) == (True, 0)
+
+
+def test_a_copy_takes_the_place_of_the_own_state(replica: Replica) -> None:
+    checkpoint = checkpoint_of(replica.volume)
+    commit(checkpoint, 2, 3)
+    (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
+    replica.does(Install(9, ((tree,),)))
+    assert committed_epochs(checkpoint) == [8, 9]
+    assert [path.name for path in checkpoint.parent.glob("spark*")] == ["spark"]  # [12]
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_crash_while_a_copy_takes_its_place_leaves_one_of_both(
+    volume: Volume, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:  # [8]
+    commit(checkpoint_of(volume), 2, 3)
+    replica = Replica(volume)
+    (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
+    move = tree.move
+
+    def crash(target: Path) -> None:
+        if moved:
+            move(target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tree, "move", crash)
+    with pytest.raises(KeyboardInterrupt):
+        replica.does(Install(9, ((tree,),)))
+    Replica(volume)
+    left = [8, 9] if moved else [2, 3]
+    assert committed_epochs(checkpoint_of(volume)) == left
+    assert [path.name for path in volume.directory.glob("spark*")] == ["spark"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "joins", "warmed_up"),
+    [(False, False, True), (True, False, False), (True, True, True)],
+)
+def test_spark_is_warmed_up_unless_old_epochs_wait_for_this_one_alone(
+    volume: Volume, begun: bool, joins: bool, warmed_up: bool
+) -> None:
+    if begun:
+        commit(checkpoint_of(volume), 2, 3)
+    driver = Driver(Around().pipeline, volume, cast("Any", Sent()), joins=joins)
+    assert driver.booted.wait(LIMIT)
+    engine = cast("Any", driver._engine)
+    assert engine.warmed_up is warmed_up
+
+
+def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
+    replica = Replica(volume)
+    assert replica.driver.booted.wait(LIMIT)
+    machine = ReplicaMachine(volume.id, 1, "pair-0", "", {}, SETTINGS, 0, booting=True)
+    node = Node(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
+    replica.driver.serve(node)
+    node.stop()
+    node.run()
+    assert not machine.booting
+
+
+def test_the_machine_hears_when_spark_comes_up(
+    volume: Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr(NoSpark, "boot", lambda *_, **__: goes_on.wait(LIMIT))
+    replica = Replica(volume)
+    replica.machine.booting = True
+    goes_on.set()
+    deadline = time.monotonic() + LIMIT
+    while replica.machine.booting and time.monotonic() < deadline:
+        replica.node.stop()
+        replica.node.run()
+    assert not replica.machine.booting
 
 
 QUERYS = EngineFailure("UNRESOLVED_COLUMN", "no such column", "mend it", is_users=True)

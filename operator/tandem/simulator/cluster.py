@@ -13,7 +13,7 @@ from tandem.simulator.process import MERGE, REPLICA, SPLIT, Disk, Pod, Process
 from tandem.simulator.trace import DETAIL, FAULT, TURN
 from tandem_runtime.protocol.data import Member
 from tandem_runtime.protocol.merge import MergeMachine
-from tandem_runtime.protocol.messages import Splits, VolumeGone
+from tandem_runtime.protocol.messages import SparkUp, Splits, VolumeGone
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.protocol.split import SplitMachine
 
@@ -134,7 +134,7 @@ class Cluster:
             process.machine = SplitMachine(me, number, pod.disk, settings, now)
         elif pod.kind == REPLICA:
             process.machine = ReplicaMachine(
-                pod.volume, number, pod.group, pod.keys, pod.disk, settings, now
+                pod.volume, number, pod.group, pod.keys, pod.disk, settings, now, booting=True
             )
         else:
             slots = self.world.configuration.slots
@@ -152,7 +152,14 @@ class Cluster:
             for volume in self.gone:
                 world.tell(process, None, VolumeGone(volume))
             self.operator.welcome(process)
+        elif process.kind == REPLICA:
+            world.after(self._boots(), world.tell, process, None, SparkUp())
         world.after(world.rng.randint(1, 150), self._tell_splits, process)
+
+    def _boots(self) -> int:
+        """How long Spark takes to come up: not at all, or for some epochs."""
+        rng = self.world.rng
+        return rng.choice((0, rng.randint(1, 300), rng.randint(300, 3000)))
 
     # --- telling ------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ CASES: dict[str, str] = {
     "replicas displaced": "Displaced",
     "catch-ups": "catch-ups",
     "resumed from own volume": "Resumed",
+    "skipped ahead": "SkippedAhead",
     "twins differing found": "TwinsDiffer",
     "DataLost said, beyond": "DataLost said, beyond",
     "splits that left": "exit: left",

@@ -187,6 +187,11 @@ class Settings(NamedTuple):
     """Bytes after which a chunk is sealed before the interval is over."""
     synced_within: int = 1
     """A replica this close to the last header is synced."""
+    skips_beyond: int = 4
+    """A replica that starts again this far behind its twin computes what it missed, one that is
+    further behind copies its twin's state."""
+    skip_patience: int = 10_000
+    """How long it waits for that copy before it computes after all."""
     headers_per_view: int = 8
     """Most headers passed to a reader at once."""
     entries_before_snapshot: int = 24

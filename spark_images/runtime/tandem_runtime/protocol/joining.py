@@ -7,9 +7,9 @@ copied at one epoch, each reduced to the keys of the new pair.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
-from tandem_runtime.protocol.data import Generation, Header
+from tandem_runtime.protocol.data import Generation, Header, Settings
 from tandem_runtime.protocol.effects import Effect, Install, Key, Send, Ship
 from tandem_runtime.protocol.messages import CopyRefused, CopyState, StateCopied
 
@@ -85,6 +85,53 @@ class Joining:
     def from_twin(self) -> bool:
         """Is it a twin that is copied, so that its results come along?"""
         return self.epoch is None
+
+    def older(self) -> list[tuple[int, object]]:
+        """State of epochs before the copied one, as far as a twin still had it."""
+        return [
+            pair
+            for part in self.parts.values()
+            for pair in zip(part.older, _values(part)[1 + len(part.outbox) :], strict=True)
+        ]
+
+
+def _values(message: StateCopied) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", message.payload)
+
+
+class Skip:
+    """Whether a replica that starts again copies what it missed instead of computing it.
+
+    Only before its first epoch, once, and never for longer than its patience: meanwhile it keeps
+    its own state, which counts until the copy has taken its place.
+    """
+
+    __slots__ = ("_allowed", "_since", "begun", "twin")
+
+    def __init__(self, now: int, *, allowed: bool) -> None:
+        self.twin: Groups = ()
+        """The twin, while it is far ahead and speaks."""
+        self.begun = False
+        self._allowed = allowed
+        self._since = now
+
+    def begins(self, now: int) -> bool:
+        """Is the copy to be asked for now?"""
+        if not self._allowed or self.begun or not self.twin:
+            return False
+        self.begun = True
+        self._since = now
+        return True
+
+    def waits(self, now: int, settings: Settings) -> bool:
+        """Is the copy still worth waiting for?"""
+        if self.begun and (not self.twin or now - self._since >= settings.skip_patience):
+            self.over()
+        return self.begun
+
+    def over(self) -> None:
+        """It was copied, or is computed after all."""
+        self.begun = self._allowed = False
 
 
 class Kept(NamedTuple):

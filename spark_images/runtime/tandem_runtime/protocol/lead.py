@@ -270,8 +270,7 @@ class Lead:
 
     def _to_replica(self, volume: str) -> Effect:
         report = self.hear.replicas[volume].report
-        limit = self.settings.headers_per_view
-        view = replica_view(self.book, self.hear, self.version, volume, report, limit)
+        view = replica_view(self.book, self.hear, self.version, volume, report, self.settings)
         return Send(volume, view)
 
     def _to_merge(self, volume: str) -> Effect:

@@ -64,10 +64,10 @@ def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool
     """
     if not seat.verified and not seat.lapsed:
         return hear.silent(seat.volume, now)
-    return seat.lapsed and _carries(twin)
+    return seat.lapsed and carries(twin)
 
 
-def _carries(twin: Seat | None) -> bool:
+def carries(twin: Seat | None) -> bool:
     """Can a pair go on by this seat alone?"""
     return twin is not None and twin.verified and not twin.lapsed and not twin.called
 
@@ -179,12 +179,12 @@ def calls_to_lapse(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
 
 
 def _others_to_call(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
-    struck = _struck(hear)
+    differing = struck(hear)
     waiting = _pairs_with_joiners(book, hear, now)
-    if not struck and not waiting:
+    if not differing and not waiting:
         return
     for pair, seats in book.seats.items():
-        if pair not in waiting and not _any_of(seats, struck):
+        if pair not in waiting and not _any_of(seats, differing):
             continue
         for number, seat in enumerate(seats):
             if seat is None or not seat.verified or seat.lapsed or seat.called:
@@ -223,7 +223,7 @@ def _still_needed(book: Book, hear: Hearsay, pair: str, number: int, now: int) -
 def _replaceable(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool:
     """Is a holder silent and not ahead, and does a joiner wait for a seat?"""
     seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
-    if seat is None or twin is None or not _carries(twin) or not hear.silent(seat.volume, now):
+    if seat is None or twin is None or not carries(twin) or not hear.silent(seat.volume, now):
         return False
     behind = committed(seat, hear) <= committed(twin, hear)
     return behind and pair in _pairs_with_joiners(book, hear, now)
@@ -244,13 +244,14 @@ def _pairs_with_joiners(book: Book, hear: Hearsay, now: int) -> set[str]:
 def _differs(book: Book, hear: Hearsay, pair: str, number: int) -> bool:
     """Did a holder give another answer than its twin, which counts?"""
     seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
-    struck = _struck(hear)
-    if seat is None or twin is None or seat.volume not in struck:
+    differing = struck(hear)
+    if seat is None or twin is None or seat.volume not in differing:
         return False
-    return _carries(twin) and twin.volume not in struck
+    return carries(twin) and twin.volume not in differing
 
 
-def _struck(hear: Hearsay) -> set[str]:
+def struck(hear: Hearsay) -> set[str]:
+    """Volumes that gave another answer than was delivered."""
     return {volume for heard in hear.merges.values() for _, _, volume in heard.report.differing}
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from tandem_runtime.protocol import messages
 from tandem_runtime.protocol.book import Book, Seat
-from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Generation, Header, LaneId, Mark
-from tandem_runtime.protocol.hearsay import Hearsay, delivered_through
+from tandem_runtime.protocol.data import (
+    BEGINNING_OF_TIME,
+    Generation,
+    Header,
+    LaneId,
+    Mark,
+    Settings,
+)
+from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through
 from tandem_runtime.protocol.lead_lanes import releases, rows_at_risk
-from tandem_runtime.protocol.lead_seats import build_epoch, build_sources
+from tandem_runtime.protocol.lead_seats import build_epoch, build_sources, carries, struck
 from tandem_runtime.protocol.messages import (
     LaneView,
     MergeReport,
@@ -59,7 +66,12 @@ def split_view(
 
 
 def replica_view(
-    book: Book, hear: Hearsay, version: Version, volume: str, report: ReplicaReport, limit: int
+    book: Book,
+    hear: Hearsay,
+    version: Version,
+    volume: str,
+    report: ReplicaReport,
+    settings: Settings,
 ) -> ReplicaView:
     """The lead's word to a replica: its standing, where to copy from, the next headers."""
     found = book.seat_of(volume)
@@ -67,9 +79,11 @@ def replica_view(
     headers: tuple[Header, ...] = ()
     source: tuple[tuple[str, ...], ...] = ()
     epoch: int | None = None
+    limit = settings.headers_per_view
     if found and standing == messages.SEATED:
         if found[2].verified or report.verified:
             headers = _headers_after(book, report.have, limit)
+            source = _far_ahead(book, hear, found[0], found[1], settings.skips_beyond)
         else:
             source, epoch = _source(book, hear, found[0], found[1])
     return ReplicaView(
@@ -114,6 +128,22 @@ def _source(
     groups = build_sources(book, pair)
     epoch = build_epoch(book, hear, pair) if groups else None
     return ((), None) if epoch is None else (groups, epoch)
+
+
+def _far_ahead(
+    book: Book, hear: Hearsay, pair: str, number: int, limit: int
+) -> tuple[tuple[str, ...], ...]:
+    """The twin of a full member, if it is far ahead, speaks, and gave no wrong answer.
+
+    A view answers a report, so how long ago the twin spoke is told by how long before that it did.
+    """
+    seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
+    if seat is None or twin is None or not carries(twin) or twin.volume in struck(hear):
+        return ()
+    if committed(twin, hear) - committed(seat, hear) <= limit:
+        return ()
+    silent = hear.last_word(seat.volume) - hear.last_word(twin.volume) >= hear.silence
+    return () if silent else ((twin.volume,),)
 
 
 def merge_view(

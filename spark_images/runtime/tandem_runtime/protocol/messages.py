@@ -196,7 +196,10 @@ class ReplicaView(NamedTuple):
     version: Version
     standing: str
     source: tuple[tuple[str, ...], ...]
-    """Where to copy state from: one group of volumes for each pair to copy from."""
+    """Where to copy state from: one group of volumes for each pair to copy from.
+
+    For a replica with state: its twin, if that is so far ahead that copying is quicker.
+    """
     source_epoch: int | None
     """The epoch to copy at; None for the survivor's last committed one."""
     headers: tuple[Header, ...]
@@ -366,6 +369,10 @@ class BatchCommitted(NamedTuple):
     """Spark has committed an epoch: `("checkpoint", epoch)` is on the volume."""
 
     epoch: int
+
+
+class SparkUp(NamedTuple):
+    """Spark can be given epochs from now on."""
 
 
 class Installed(NamedTuple):

@@ -25,7 +25,7 @@ from tandem_runtime.protocol.effects import (
     Ship,
     Write,
 )
-from tandem_runtime.protocol.joining import Joining, Kept, shipped_state
+from tandem_runtime.protocol.joining import Joining, Kept, Skip, shipped_state
 from tandem_runtime.protocol.messages import (
     Answer,
     BatchCommitted,
@@ -39,6 +39,7 @@ from tandem_runtime.protocol.messages import (
     Offers,
     ReplicaReport,
     ReplicaView,
+    SparkUp,
     Splits,
     StateCopied,
     Terminate,
@@ -60,7 +61,10 @@ class ReplicaMachine:
         volume: Mapping[Key, object],
         settings: Settings,
         now: int,
+        *,
+        booting: bool = False,
     ) -> None:
+        """Start on a volume; while `booting` nothing is run, until `SparkUp`."""
         self.me = volume_id
         self.incarnation = incarnation
         self.pair = pair
@@ -81,6 +85,8 @@ class ReplicaMachine:
         self.calls = 0
         """Calls the lead told of: others may give up what the state here makes dispensable."""
         self.joining = Joining(pair, keys, now)
+        self.skip = Skip(now, allowed=self.verified)
+        self.booting = booting
         self.tries: dict[Span, int] = {}
         """How often rows of the next epoch were asked for: each time the other copy is tried."""
         self.running: int | None = None
@@ -104,12 +110,17 @@ class ReplicaMachine:
             self.resumed = False
             effects.append(Happened("Resumed", self.me, f"at epoch {self.committed}"))
         effects += self._report(now)
+        if self.joins and now - self.joining.asked_at >= self.settings.retry:
+            effects += self.joining.ask(now)
         if self.verified:
             effects += self._work(now)
             effects += self._offer()
-        elif now - self.joining.asked_at >= self.settings.retry:
-            effects += self.joining.ask(now)
         return effects
+
+    @property
+    def joins(self) -> bool:
+        """Is state being copied: the first one, or that of a twin far ahead?"""
+        return not self.verified or self.skip.begun
 
     def _report(self, now: int) -> list[Effect]:
         lead = self.contact.target(now)
@@ -153,6 +164,7 @@ class ReplicaMachine:
             return effects
         if not self.verified:
             return effects + self.joining.told(view.source, view.source_epoch, now)
+        self.skip.twin = view.source
         return effects + self._work(now)
 
     def _take_headers(self, view: ReplicaView) -> list[Effect]:
@@ -199,22 +211,13 @@ class ReplicaMachine:
 
     def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
         """State came; with the last missing part everything is there to be installed."""
-        if self.verified:
+        if not self.joins or (self.verified and message.epoch <= self.committed):
             return []
         install = self.joining.came(sender.volume, message)
         if not install:
             return []
         effects = self._keep_outbox(message) if self.joining.from_twin else []
-        return [*effects, *self._keep_older(message), *self._keep_header(message), *install]
-
-    def _keep_older(self, message: StateCopied) -> list[Effect]:
-        """State of epochs before the last one, as far as the twin still had it."""
-        values = cast("tuple[object, ...]", message.payload)[1 + len(message.outbox) :]
-        self.checkpoints = sorted({*self.checkpoints, *message.older})
-        return [
-            Write(("checkpoint", epoch), value)
-            for epoch, value in zip(message.older, values, strict=True)
-        ]
+        return [*effects, *self._keep_header(message), *install]
 
     def _keep_header(self, message: StateCopied) -> list[Effect]:
         """The header of the epoch that the state is of: rule (i) may need it."""
@@ -238,13 +241,26 @@ class ReplicaMachine:
         return effects
 
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
-        """The copy is verified: a full, late member from now on."""
-        stale = [Erase(("checkpoint", e)) for e in self.checkpoints if e > message.epoch]
-        self.committed = message.epoch
-        self.checkpoints = [*(e for e in self.checkpoints if e < message.epoch), message.epoch]
+        """The copy is verified: a full, late member from now on.
+
+        It has taken the place of whatever state was here before.
+        """
+        effects: list[Effect] = [Write(("checkpoint", e), v) for e, v in self.joining.older()]
+        copied = sorted({message.epoch, *(epoch for epoch, _ in self.joining.older())})
+        effects += [Erase(("checkpoint", e)) for e in self.checkpoints if e not in copied]
+        if self.verified:
+            came = f"from epoch {self.committed} to {message.epoch}"
+            effects.append(Happened("SkippedAhead", self.me, came))
+        self.committed, self.checkpoints = message.epoch, copied
+        self.rows, self.tries = {}, {}
         self.verified = True
+        self.skip.over()
         self.joining = Joining(self.pair, self.keys, now)
-        return [*stale, Write(("verified",), True), *self._report(now)]
+        return [*effects, Write(("verified",), True), *self._report(now), *self._work(now)]
+
+    def _spark_up(self, now: int, _: None, __: SparkUp) -> list[Effect]:
+        self.booting = False
+        return self._work(now) if self.verified else []
 
     def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
         """A joiner wants state."""
@@ -253,9 +269,17 @@ class ReplicaMachine:
     # --- epochs -------------------------------------------------------------------------------
 
     def _work(self, now: int) -> list[Effect]:
-        """Start the next epoch, or ask for those of its rows that have not come."""
-        if self.running is not None or self.stopping:
+        """Go on, by a copy of the twin's state if that is far ahead."""
+        if self.running is not None or self.stopping or self.booting:
             return []
+        if self.skip.begins(now):
+            return self.joining.told(self.skip.twin, None, now)
+        if self.joining.installing is not None or self.skip.waits(now, self.settings):
+            return []
+        return self._next_epoch(now)
+
+    def _next_epoch(self, now: int) -> list[Effect]:
+        """Start it, or ask for those of its rows that have not come."""
         header = self.headers.get(self.committed + 1)
         if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
             return []
@@ -288,6 +312,7 @@ class ReplicaMachine:
     def _run(self, header: Header) -> list[Effect]:
         """All rows are here: lanes in fixed order, chunks in order, rows in chunk order [4]."""
         self.running = header.epoch
+        self.skip.over()
         rows = tuple(self.rows[span] for span in header.spans)
         self.rows = {}
         self.tries = {}
@@ -384,6 +409,7 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     Fetched: ReplicaMachine._fetched,
     BatchResult: ReplicaMachine._result,
     BatchCommitted: ReplicaMachine._batch_committed,
+    SparkUp: ReplicaMachine._spark_up,
     Installed: ReplicaMachine._installed,
     CopyState: ReplicaMachine._copy_request,
     StateCopied: ReplicaMachine._state_copied,

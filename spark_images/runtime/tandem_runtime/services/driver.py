@@ -22,7 +22,13 @@ import pyarrow as pa
 from tandem.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Header
 from tandem_runtime.protocol.effects import Erase, Finish, Install, Key, Run, Ship, Write
-from tandem_runtime.protocol.messages import BatchCommitted, BatchResult, Installed, StateCopied
+from tandem_runtime.protocol.messages import (
+    BatchCommitted,
+    BatchResult,
+    Installed,
+    SparkUp,
+    StateCopied,
+)
 from tandem_runtime.services.giving_way import on_half_the_cores
 from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
 from tandem_runtime.services.node import Failure, Node
@@ -30,6 +36,8 @@ from tandem_runtime.spark.checkpoint import (
     IncompleteCheckpoint,
     committed_epochs,
     link_tree,
+    replace_tree,
+    restore,
     verify,
 )
 from tandem_runtime.spark.engine import Engine
@@ -75,13 +83,26 @@ class Driver:
         post: Post,
         *,
         check: bool = False,
+        joins: bool = False,
         yields: bool = False,
     ) -> None:
-        """Start Spark; `check` the query first; leave half of the cores to others meanwhile."""
+        """Start Spark.
+
+        Args:
+            pipeline: what is run.
+            volume: holds the checkpoint, and what is received and sent.
+            post: sends copies of the state.
+            check: refuse a query that twins cannot run, unless it ran here before.
+            joins: somebody else runs the query meanwhile, so being quick later counts more than
+                beginning early.
+            yields: leave half of the cores to others while Spark starts.
+        """
+        restore(checkpoint_of(volume))
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
         self._volume = volume
         self._post = post
         self._check = check
+        self._joins = joins
         self._yields = yields
         self._node: Node | None = None
         self.failure: Failure | None = None
@@ -104,6 +125,8 @@ class Driver:
         self._node = node
         if self.failure is not None:
             node.fail(self.failure)
+        if self.booted.is_set():
+            node.tell(SparkUp())
         write, erase, ship = node.hand(Write), node.hand(Erase), node.hand(Ship)
         node.lend(
             {
@@ -124,9 +147,10 @@ class Driver:
         try:
             fresh = not committed_epochs(checkpoint_of(self._volume))
             with on_half_the_cores() if self._yields else contextlib.nullcontext():
-                self._engine.boot(check=self._check and fresh, warm_up=fresh)
+                self._engine.boot(check=self._check and fresh, warm_up=fresh or self._joins)
             self.booted.set()
             self.settled.set()
+            self._tell(SparkUp())
             while True:
                 self._work.get()()
         except EngineError as error:
@@ -191,17 +215,15 @@ class Driver:
 
     def _install(self, effect: Install) -> None:
         """Make a twin's tree, or nothing at all, the own checkpoint; Spark need not be up yet."""
-        target = checkpoint_of(self._volume)
-        shutil.rmtree(target, ignore_errors=True)
-        if not effect.parts:
-            target.mkdir()
-        else:
+        move: Callable[[Path], None] = Path.mkdir
+        if effect.parts:
             (part,) = effect.parts
             tree = cast("tuple[Tree, ...]", part)[0]
             (tree.path / EMPTY).unlink()
             if not self._is_whole(tree.path, effect.epoch):
                 return
-            tree.move(target)
+            move = tree.move
+        replace_tree(checkpoint_of(self._volume), move)
         self._tell(Installed(effect.epoch))
 
     def _is_whole(self, tree: Path, epoch: int) -> bool:

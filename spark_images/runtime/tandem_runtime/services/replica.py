@@ -50,7 +50,7 @@ class Watch:
     def _doing(self) -> str:
         if not self._driver.booted.is_set():
             return "booting"
-        if not self._machine.verified:
+        if self._machine.joins:
             return "joining"
         known = max(self._machine.headers, default=0)
         return "running" if known - self._machine.committed <= 1 else "replaying"
@@ -82,6 +82,7 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         process.volume,
         process.post,
         check=arguments.in_cluster and not joins,
+        joins=joins,
         yields=arguments.in_cluster and joins,
     )
     try:
@@ -103,6 +104,7 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         found,
         process.settings,
         milliseconds(),
+        booting=True,
     )
     node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
     driver.serve(node)

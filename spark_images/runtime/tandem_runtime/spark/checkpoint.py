@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tandem_runtime.spark.offsets import committed_batches
@@ -92,6 +92,31 @@ def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
         else:
             return
     raise IncompleteCheckpoint(f"epochs {oldest} to {newest}: {reason}") from reason
+
+
+def replace_tree(checkpoint: Path, move: Callable[[Path], None]) -> None:
+    """Let another tree take a checkpoint's place; `move` puts it there.
+
+    Whenever the process ends, one of the two is left whole; `restore` finds it.
+    """
+    former = _former(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+    if checkpoint.exists():
+        checkpoint.replace(former)
+    move(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def restore(checkpoint: Path) -> None:
+    """Undo a replacement that was not completed when a process ended."""
+    former = _former(checkpoint)
+    if former.exists() and not checkpoint.exists():
+        former.replace(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _former(checkpoint: Path) -> Path:
+    return checkpoint.with_name(f"{checkpoint.name}.former")
 
 
 def verify(tree: Path, epoch: int) -> None:
