@@ -37,6 +37,10 @@ _FLAGS = (
     # thread cost it less than they would a long-running server.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
+    # Spark copies its map of the state in every batch. A copy that finds no room among the
+    # survivors would fill the old generation, and collecting that stops everything for long.
+    "-XX:NewRatio=1",
+    "-XX:SurvivorRatio=3",
     "-XX:-UsePerfData",
     # A driver that is short of memory ends; half alive it would neither work nor be replaced.
     "-XX:+ExitOnOutOfMemoryError",

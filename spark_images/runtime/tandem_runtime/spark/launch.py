@@ -122,6 +122,8 @@ def settings(spark: Spark) -> dict[str, str]:
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.pollingDelay": "1ms",
         "spark.sql.streaming.minBatchesToRetain": "100",
+        # A batch never runs again here, except after a restart, which reads its state from files.
+        "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
         "spark.sql.streaming.stopTimeout": "10s",
         # A copy of the state replays the changes since the last snapshot.
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
