@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.protocol.builders import (
     A1,
     B1,
+    C1,
     G1,
     MEMBERS,
     PROPERTY,
@@ -25,6 +26,7 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_runtime.protocol.book import OPEN
 from tandem_runtime.protocol.data import NOBODY, Place
 from tandem_runtime.protocol.effects import Effect, Happened, ReadRegister, Swap, Write
 from tandem_runtime.protocol.header_log import SNAPSHOT, VOID, HeaderLog
@@ -40,7 +42,7 @@ from tandem_runtime.protocol.messages import (
 )
 from tandem_runtime.protocol.muster import Present
 from tandem_runtime.protocol.neighbours import Neighbours
-from tandem_runtime.protocol.records import Entry, GenerationKnown, LaneOpened
+from tandem_runtime.protocol.records import Entry, GenerationKnown, LaneClosing, LaneOpened
 from tandem_runtime.protocol.register import swap
 from tandem_runtime.protocol.succession import Succession
 
@@ -515,6 +517,27 @@ def test_silence_alone_makes_a_buddy_try() -> None:  # (f)
     assert buddy.leads
 
 
+def test_whoever_was_missed_is_not_missed_once_more_by_the_new_lead() -> None:  # (f)
+    _, buddy = bonded(GenerationKnown(G1, 1), LaneOpened(A1, "b"), LaneOpened(B1, "a"))
+    buddy.tick(4 + SILENCE)
+    assert buddy.leads
+    lead = buddy.succession.lead
+    assert lead is not None
+    closing = [entry for _, entry in lead.pending if isinstance(entry, LaneClosing)]
+    closing += [LaneClosing(lane) for lane, state in lead.book.lanes.items() if state.state != OPEN]
+    assert closing == [LaneClosing(A1)]
+
+
+def test_a_lead_that_hands_over_was_not_missed() -> None:  # (f)
+    _, buddy = bonded(GenerationKnown(G1, 1), LaneOpened(A1, "b"))
+    buddy.do(buddy.succession.take_lead(peer("a"), TakeLead(1), 5), 5)
+    lead = buddy.succession.lead
+    assert lead is not None
+    assert not lead.hear.silent("a", 3 + SILENCE)
+    assert lead.hear.silent("a", 4 + SILENCE)
+    assert not lead.hear.silent("b", 4 + SILENCE)
+
+
 def test_a_sign_of_life_keeps_a_buddy_waiting() -> None:  # (f)
     _, buddy = bonded()
     alive = CopyEntry(buddy.succession.log.copy.fence, 0, None, 0)
@@ -610,7 +633,8 @@ def test_a_buddy_restarted_on_its_volume_keeps_its_place() -> None:  # (h)
 @given(st.integers(0, 3), st.integers(0, 2))
 def test_a_crash_anywhere_in_a_take_over_loses_no_entry(entries: int, more: int) -> None:
     """(a) (h): every prefix of the effects leaves a log that holds what was held."""
-    lead, buddy = bonded(*(LaneOpened(A1._replace(number=n + 1), None) for n in range(entries)))
+    # Lanes of others than the former lead, about which a new one decides nothing at once.
+    lead, buddy = bonded(*(LaneOpened(C1._replace(number=n + 1), None) for n in range(entries)))
     assert lead.succession.lead is not None
     for number in range(more):
         effects = lead.succession.lead._write([LaneOpened(B1._replace(number=number + 1), "a")], 5)

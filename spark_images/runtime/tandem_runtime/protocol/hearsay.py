@@ -7,7 +7,8 @@ incarnation the report with the higher number; the rest is a zombie's or came la
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from tandem_runtime.protocol.book import Book, Seat
@@ -29,6 +30,7 @@ class Hearsay:
     """Reports, by volume, and what follows from them."""
 
     __slots__ = (
+        "before",
         "delivered",
         "gone",
         "intent",
@@ -41,8 +43,16 @@ class Hearsay:
         "splits",
     )
 
-    def __init__(self, now: int, silence: int, gone: Container[str]) -> None:
+    def __init__(
+        self,
+        now: int,
+        silence: int,
+        gone: Container[str],
+        before: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self.since = now
+        self.before = before
+        """When volumes last spoke that were listened to before this term."""
         self.silence = silence
         self.gone = gone
         self.splits: dict[str, Heard[SplitReport]] = {}
@@ -61,9 +71,9 @@ class Hearsay:
         return now - self.last_word(volume) >= self.silence
 
     def last_word(self, volume: str) -> int:
-        """When a volume last spoke; the beginning of this term if it never did."""
+        """When a volume last spoke; the beginning of this term if nobody listened before."""
         heard = self.replicas.get(volume) or self.splits.get(volume) or self.merges.get(volume)
-        return heard.at if heard else self.since
+        return heard.at if heard else self.before.get(volume, self.since)
 
     def hear_lanes(self, before: Heard[SplitReport] | None, report: SplitReport) -> None:
         """Take in what an owner says of its lanes; of those it no longer names it says nothing."""

@@ -7,7 +7,8 @@ points and headers, so a trim point counts every seat that stands in the log bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from tandem_runtime.protocol import lead_epochs, lead_generations, lead_lanes, lead_seats
 from tandem_runtime.protocol.book import Book
@@ -91,14 +92,16 @@ class Lead:
         settings: Settings,
         gone: Container[str],
         now: int,
+        before: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        """Lead from now on; `before` tells who was heard last before, and when."""
         self.me = me
         self.term = term
         self.settings = settings
         self.stored = stored
         self.book = stored.fold()
         self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
-        self.hear = Hearsay(now, settings.silence, gone)
+        self.hear = Hearsay(now, settings.silence, gone, before)
         self.words = Words(settings)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""

@@ -63,6 +63,8 @@ class Succession:
         self.promised = 0
         """Lower terms than this are refused (a)."""
         self.heard_lead = now
+        self.former: str | None = None
+        """Who led when this member last tried to."""
         self.leaving = False
 
     @property
@@ -107,6 +109,7 @@ class Succession:
     def _swap_in(self, place: Place, now: int) -> list[Effect]:
         """Refuse lower terms, then ask the register: lead:=self, buddy:=none, term+1 (a)."""
         self.promised = place.term + 1
+        self.former = place.lead
         effects: list[Effect] = []
         if place.buddy == self.me:
             # The log here is the one to go on with, whatever was tried on older knowledge.
@@ -166,7 +169,9 @@ class Succession:
         return self._lead(place, now)
 
     def _lead(self, place: Place, now: int) -> list[Effect]:
-        self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now)
+        # Whoever was missed need not be missed once more before its lane is closed.
+        before = {self.former: self.heard_lead} if self.former not in (None, self.me) else {}
+        self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
         self.lead.log.view = place.version
         effects = self.lead.begin()
         if self.intent is not None:
