@@ -141,6 +141,15 @@ class Kept(NamedTuple):
     digest: int
 
 
+def copied_results(message: StateCopied) -> list[tuple[int, Kept, object]]:
+    """The results in a twin's outbox: epoch, what an offer says, bytes."""
+    values = _values(message)[1 : 1 + len(message.outbox)]
+    return [
+        (epoch, Kept(size, digest), value)
+        for (epoch, size, digest), value in zip(message.outbox, values, strict=True)
+    ]
+
+
 class Holder(Protocol):
     """What a replica must know of itself to be copied from."""
 

@@ -25,7 +25,7 @@ from tandem_runtime.protocol.effects import (
     Ship,
     Write,
 )
-from tandem_runtime.protocol.joining import Joining, Kept, Skip, shipped_state
+from tandem_runtime.protocol.joining import Joining, Kept, Skip, copied_results, shipped_state
 from tandem_runtime.protocol.messages import (
     Answer,
     BatchCommitted,
@@ -233,11 +233,8 @@ class ReplicaMachine:
     def _keep_outbox(self, message: StateCopied) -> list[Effect]:
         """A twin's results come with its state: once it dies nobody else has them [8]."""
         effects: list[Effect] = []
-        values = cast("tuple[object, ...]", message.payload)[1 : 1 + len(message.outbox)]
-        for (epoch, size, digest), value in zip(message.outbox, values, strict=True):
-            self.outbox[epoch] = Kept(size, digest)
-            effects.append(Write(("outbox", epoch), value))
-            effects.append(Write(("kept", epoch), self.outbox[epoch]))
+        for epoch, kept, value in copied_results(message):
+            effects += self._keep(epoch, kept, value)
         return effects
 
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
@@ -326,17 +323,15 @@ class ReplicaMachine:
         effects: list[Effect] = []
         listed = self.pair in self.generations[header.generation].names()
         if listed and message.epoch > self.delivered:
-            effects += self._keep_result(message)
+            # Only a pair that the header's generation lists answers; others run muted.
+            kept = Kept(message.size, message.digest)
+            effects += self._keep(message.epoch, kept, message.payload)
         return [*effects, Finish(message.epoch)]
 
-    def _keep_result(self, message: BatchResult) -> list[Effect]:
-        """Only a pair that the header's generation lists answers; others run muted."""
-        kept = Kept(message.size, message.digest)
-        self.outbox[message.epoch] = kept
-        return [
-            Write(("outbox", message.epoch), message.payload),
-            Write(("kept", message.epoch), kept),
-        ]
+    def _keep(self, epoch: int, kept: Kept, value: object) -> list[Effect]:
+        """Put a result into the outbox."""
+        self.outbox[epoch] = kept
+        return [Write(("outbox", epoch), value), Write(("kept", epoch), kept)]
 
     def _batch_committed(self, now: int, _: None, message: BatchCommitted) -> list[Effect]:
         """Spark has committed: acknowledge, offer, go on."""
