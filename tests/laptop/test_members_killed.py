@@ -1,5 +1,6 @@
-"""Splits and merges die; delivery goes on by itself, and nothing is lost, doubled or disordered."""
+"""Members die; delivery goes on by itself, and nothing is lost, doubled or disordered."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tests.soak.campaign import who_is
 from tests.soak.pipeline import Rows, manifest
 from tests.soak.plan import Target
 from tests.soak.verdict import judge
+
+from tandem_runtime.protocol.data import Settings
 
 TARGETS = (Target.LEAD, Target.FOLLOWER, Target.ACTIVE)
 BEYOND = 8
@@ -33,18 +36,36 @@ def test_delivery_goes_on_whoever_dies_and_whether_or_not_somebody_looks(tmp_pat
     assert verdict.rows > 0
 
 
-def kill_and_see(run: Run, output: Output, target: Target, stopped: bool = False) -> None:
-    """Kill a member, see epochs delivered without it, then see it come back."""
+@pytest.mark.timeout(300)
+def test_a_driver_that_starts_again_takes_from_its_twin_what_it_has_missed(tmp_path: Path) -> None:
+    rows, output = Rows(tmp_path, seed=8), Output(tmp_path / "out")
+    with Run(tmp_path, manifest(pairs=1)) as run:
+        with rows.flowing(run):
+            run.until(run.whole, 120, "everybody runs")
+            killed = kill_and_see(run, output, Target.PRIMARY)
+        run.completes(120)
+    verdict = judge(rows.expected(), output.table())
+    assert verdict.good, verdict
+    skips = re.findall(
+        r"SkippedAhead \S+ from epoch (\d+) to (\d+)",
+        run.directory.log_of(killed).read_text(),
+    )
+    assert [int(to) - int(since) > Settings().skips_beyond for since, to in skips] == [True]
+
+
+def kill_and_see(run: Run, output: Output, target: Target, stopped: bool = False) -> str:
+    """Kill a member, see epochs delivered without it, then see it come back; its name."""
     who = who_is(run, target)
     assert who is not None
     before = output.last()
-    _, pid = run.signal(who, signal.SIGKILL)
+    name, pid = run.signal(who, signal.SIGKILL)
     run.until(lambda: output.last() >= before + BEYOND, 60, f"delivery goes on without {who}")
     since = [each for each in output.deliveries() if each.epoch >= before]
     print(f"{target} killed, stopped={stopped}: gap of {longest_gap(since):.2f} s")  # noqa: T201
     if stopped:
         run.supervisor.send_signal(signal.SIGCONT)
-    run.until(lambda: is_back(run, who, pid), 60, f"{who} is back")
+    run.until(lambda: is_back(run, name, pid), 180, f"{who} is back")
+    return name
 
 
 def is_back(run: Run, who: str, dead: int) -> bool:
