@@ -1,7 +1,9 @@
+import ctypes
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +94,19 @@ def test_a_volume_of_another_boot_is_trusted_only_if_left_in_good_order(tmp_path
     volume.release()
     (volume.directory / "boot").write_text("another")
     volume_at(tmp_path).release()
+    (volume.directory / "boot").write_text("another")
+    with pytest.raises(VolumeDistrusted):
+        volume_at(tmp_path)
+
+
+def test_a_disk_that_does_not_take_everything_leaves_no_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = volume_at(tmp_path)
+    broken = SimpleNamespace(syncfs=lambda _: -1)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: broken)
+    volume.leave_clean()
+    volume.release()
     (volume.directory / "boot").write_text("another")
     with pytest.raises(VolumeDistrusted):
         volume_at(tmp_path)
