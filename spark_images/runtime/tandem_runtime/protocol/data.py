@@ -187,7 +187,7 @@ class Settings(NamedTuple):
     """Bytes after which a chunk is sealed before the interval is over."""
     synced_within: int = 1
     """A replica this close to the last header is synced."""
-    skips_beyond: int = 4
+    skips_beyond: int = 2
     """A replica that starts again this far behind its twin computes what it missed, one that is
     further behind copies its twin's state."""
     skip_patience: int = 10_000
