@@ -85,7 +85,7 @@ class ReplicaMachine:
         self.calls = 0
         """Calls the lead told of: others may give up what the state here makes dispensable."""
         self.joining = Joining(pair, keys, now)
-        self.skip = Skip(now, allowed=self.verified)
+        self.skip = Skip()
         self.booting = booting
         self.tries: dict[Span, int] = {}
         """How often rows of the next epoch were asked for: each time the other copy is tried."""
