@@ -174,7 +174,12 @@ class Cluster:
             file.flush()
             create = [built(KIND_COMMAND), "create", "cluster", "--name", NAME, "--image", image]
             options = ["--config", file.name, "--kubeconfig", self.kubeconfig]
-            step("starting the cluster", [*create, *options], env=self.env)
+            try:
+                step("starting the cluster", [*create, *options], env=self.env)
+            except KeyboardInterrupt:
+                # Half a cluster would be taken for a whole one the next time.
+                self.down()
+                raise
 
     def _prepare_podman(self) -> None:
         """Make what kind takes for granted: its network, and a directory that it mounts."""

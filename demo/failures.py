@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tandem.model.states import EventReason
+from tandem_core.model.states import EventReason
 
 _LOOK_SECONDS = 0.1
 

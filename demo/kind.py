@@ -25,7 +25,7 @@ from demo.kind_view import View
 from demo.payments import Payments
 from demo.recount import recount
 from demo.report import Findings, conclude, gaps_around, introduce, speaker
-from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.pipeline import Refusal, parse_pipeline
 
 MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1

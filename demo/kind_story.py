@@ -23,9 +23,9 @@ from demo.story import (
     all_delivered,
     all_paired,
 )
-from tandem.model.pipeline import Refusal, parse_status
-from tandem.model.states import Role
-from tandem.model.status import Status
+from tandem_core.model.pipeline import Refusal, parse_status
+from tandem_core.model.states import Role
+from tandem_core.model.status import Status
 
 PAIRS = ("pair-0", "pair-1")
 START_SECONDS = 300.0

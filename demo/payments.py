@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tandem.model.spec import GeneratorSource, Stream
+from tandem_core.model.spec import GeneratorSource, Stream
 from tandem_runtime.sources.generator import generated
 
 _SOURCE = GeneratorSource(rows_per_second=1000, keys=1000, skew=0.8, seed=42)

@@ -15,9 +15,9 @@ from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
 from tandem.local.directory import Directory, read_status
 from tandem.local.find import signal_member
-from tandem.model.states import PairState
-from tandem.model.status import Status
 from tandem.targets import Missing
+from tandem_core.model.states import PairState
+from tandem_core.model.status import Status
 
 KILLED, FROZEN = "pair-0/primary", "pair-1/secondary"
 WARM_EPOCHS = 4

@@ -24,7 +24,7 @@ _DOCKERFILE = ROOT / "spark_images/Dockerfile"
 
 # Everything that ends up in an image, or decides how.
 _INPUTS = (
-    *("LICENSE", "pyproject.toml", "requirements.lock", "operator/tandem"),
+    *("LICENSE", "pyproject.toml", "requirements.lock", "core/tandem_core", "operator/tandem"),
     *("spark_images/Dockerfile", "spark_images/build-venv.sh", "spark_images/build-project.sh"),
     *("spark_images/build_requirements.py", "spark_images/java", "spark_images/runtime"),
 )

@@ -10,7 +10,7 @@ from bench.streaming.pipelines import Shape, manifest
 from cluster.trial.pipeline import Pipeline
 from cluster.trial.space import Space
 from cluster.trial.stage import Stage, with_shared_directory
-from tandem.model.states import Role
+from tandem_core.model.states import Role
 
 _PAIR = "pair-0"
 

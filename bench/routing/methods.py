@@ -8,9 +8,9 @@ from bench.routing.world import Measured, World, pair_names
 
 from tandem.routing.baselines import modulo_owner
 from tandem.routing.construct import construct
-from tandem.routing.function import RoutingFunction
-from tandem.routing.ring import OwnerArray
 from tandem.routing.settings import Heuristic, Settings
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.ring import OwnerArray
 
 UNIFORM, CONSISTENT = "uniform", "consistent"
 HEURISTICS = [each.value for each in Heuristic]

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from tandem.routing.construct import construct
-from tandem.routing.function import RoutingFunction
 from tandem.routing.settings import FloatArray
+from tandem_core.routing.function import RoutingFunction
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

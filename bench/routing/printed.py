@@ -7,13 +7,13 @@ are measured from while it goes through the candidates. Only the reproduction us
 import numpy as np
 from bench.routing.world import Measured, World, pair_names
 
-from tandem.routing.function import RoutingFunction
 from tandem.routing.heuristics import redist, scan
 from tandem.routing.placement import NOWHERE, Board
-from tandem.routing.ring import OwnerArray
 from tandem.routing.settings import Beta, FloatArray, Heuristic, Settings
 from tandem.routing.thresholds import theta
 from tandem.routing.workload import hot_keys
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.ring import OwnerArray
 
 VNODES = 1_000
 """Virtual nodes of a channel; the text leaves open whether 1,000 are one channel's or all."""

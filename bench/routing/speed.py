@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from bench.routing.world import World, pair_names, settings_for
 
-from tandem.routing.codec import to_bytes
 from tandem.routing.construct import construct
 from tandem.routing.counting import KeyCounter
-from tandem.routing.function import RoutingFunction
-from tandem.routing.keys import hash_column
 from tandem.routing.profile import LoadProfile
 from tandem.routing.settings import Heuristic, Settings
 from tandem.routing.thresholds import counting_epsilon
-from tandem.routing.xxh64 import hash_words
+from tandem_core.routing.codec import to_bytes
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.keys import hash_column
+from tandem_core.routing.xxh64 import hash_words
 
 REPEATS = 20
 HOT_KEYS = 1_000

@@ -7,10 +7,10 @@ import numpy as np
 
 from tandem.routing.distinct import DistinctSketch
 from tandem.routing.profile import LoadProfile
-from tandem.routing.ring import BUCKETS, OwnerArray, bucket_of
 from tandem.routing.settings import Beta, FloatArray, Measure, Resource, Settings
 from tandem.routing.summary import MEASURES, KeySummary
-from tandem.routing.xxh64 import U64Array, hash_words
+from tandem_core.routing.ring import BUCKETS, OwnerArray, bucket_of
+from tandem_core.routing.xxh64 import U64Array, hash_words
 
 BETAS = {"C": Beta.CONSTANT, "L": Beta.LINEAR, "Q": Beta.QUADRATIC}
 _SCALE = 10**12

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster.trial.pods import Object, Pod, replicas
 from cluster.trial.watching import Change
-from tandem.model.states import ConditionType, MemberKind, PairState, Phase, Role
+from tandem_core.model.states import ConditionType, MemberKind, PairState, Phase, Role
 
 
 def shortcomings(resource: Object, pods: Sequence[Pod]) -> list[str]:

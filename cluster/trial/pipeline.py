@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -16,11 +15,12 @@ from cluster.trial.space import Space
 from cluster.trial.waiting import InVain, until, until_none
 from cluster.trial.watching import Events, Told, in_order
 from tandem.kube.kinds import LEASE, SECRET, STREAM_PIPELINE
-from tandem.model.names import HTTP_PORT, TOKEN_FILE, TOKEN_KEY, register_name, token_name
-from tandem.model.states import ConditionType, MemberKind, Role
-from tandem.policy.reports import MemberReport, read_report
+from tandem_core.codec import Undecodable
+from tandem_core.model.names import HTTP_PORT, TOKEN_FILE, TOKEN_KEY, register_name, token_name
+from tandem_core.model.states import ConditionType, MemberKind, Role
+from tandem_core.reports import MemberReport, decode_report
+from tandem_core.volume_ids import pod_volume
 from tandem_runtime.surroundings.lease import place_of
-from tandem_runtime.wire.volume_ids import pod_volume
 
 WHOLE_WITHIN = 240.0
 """Seconds that all drivers of a pipeline may take to start on a busy machine."""
@@ -112,7 +112,9 @@ class Pipeline:
 
     def _active_merge(self) -> Pod | None:
         lead = self.report_of(self.lead()).lead
-        return self._on_volume(dict(lead.merges).get(0, "")) if lead is not None else None
+        merges = lead.merges if lead is not None else ()
+        volume = next((merge.volume for merge in merges if merge.slot == 0), "")
+        return self._on_volume(volume)
 
     def place_lead_and_merge(self, node: str, *, there: bool) -> None:
         """See to it that lead and active merge are both on a node, or both not; who is not goes."""
@@ -128,18 +130,13 @@ class Pipeline:
             self.until_whole()
         return not misplaced
 
-    def state_of(self, pod: Pod) -> Object:
-        """What a process says of itself, as it says it."""
-        said: Object = json.loads(self.space.execute(pod.name, "python", "-c", _ASK_STATE))
-        return said
-
     def report_of(self, pod: Pod) -> MemberReport:
         """What a process says of itself."""
-        said = self.state_of(pod)
-        report = read_report(said)
-        if report is None:
-            raise InVain(f"{pod.name} says {said}")
-        return report
+        said = self.space.execute(pod.name, "python", "-c", _ASK_STATE)
+        try:
+            return decode_report(said)
+        except Undecodable as problem:
+            raise InVain(f"{pod.name} says {said}") from problem
 
     def token(self) -> str:
         """The pipeline's token."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
-from tandem.model.states import MemberKind, Role
+from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.states import MemberKind, Role
 
 Object = dict[str, Any]
 

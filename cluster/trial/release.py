@@ -17,7 +17,13 @@ from cluster.trial.space import make_namespace
 from cluster.trial.waiting import until
 from tandem.kube.kinds import LEASE, POD
 from tandem.kube.port import Kube
-from tandem.model.names import APPLICATION, COMPONENT_LABEL, FIELD_MANAGER, NAME_LABEL, OPERATOR
+from tandem_core.model.names import (
+    APPLICATION,
+    COMPONENT_LABEL,
+    FIELD_MANAGER,
+    NAME_LABEL,
+    OPERATOR,
+)
 
 NAME = "tandem"
 NAMESPACE = "tandem-system"

@@ -1,5 +1,5 @@
-"""Tandem's control side: what a pipeline is, what it should become, and the commands.
+"""Tandem's control side: what a pipeline should become, and what is done about it.
 
-`model` and `routing` are pure and may be imported by `tandem_runtime`; nothing else here may
-be. No module of this package handles rows.
+It stands on `tandem_core` and knows nothing of the data plane: members are programs that it starts
+and asks. No module of this package handles rows.
 """

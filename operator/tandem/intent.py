@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import Spec, Stream
-from tandem.routing.codec import to_bytes
-from tandem.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import Generation, Intent
-from tandem_runtime.protocol.data import Stream as Input
-from tandem_runtime.sources.partitions import partitions_of
+from tandem_core.documents import Function, Generation, Intent, Pair
+from tandem_core.documents import Stream as Input
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import Spec, Stream
+from tandem_core.partitions import partitions_of
+from tandem_core.routing.codec import digest_of, digest_of_form, to_bytes
+from tandem_core.routing.function import RoutingFunction
 
 
 def pair_names(spec: Spec) -> tuple[str, ...]:
@@ -24,15 +24,21 @@ def first_intent(pipeline: Pipeline) -> Intent:
     """
     spec = pipeline.spec
     names = pair_names(spec)
-    function = to_bytes(RoutingFunction.plain(names))
+    function = digest_of(RoutingFunction.plain(names))
     return Intent(
         version=1,
-        generations=(Generation(1, tuple((name, (function, name)) for name in names)),),
+        generations=(Generation(1, function, tuple(Pair(name, name) for name in names)),),
         target=1,
         streams=tuple(_input(stream) for stream in spec.streams),
         slots=spec.merges.count,
         replicas=spec.pairs.replicas,
     )
+
+
+def first_functions(pipeline: Pipeline) -> tuple[Function, ...]:
+    """The routing functions that the first intent names."""
+    form = to_bytes(RoutingFunction.plain(pair_names(pipeline.spec)))
+    return (Function(digest_of_form(form), form),)
 
 
 def _input(stream: Stream) -> Input:
@@ -48,4 +54,4 @@ def _input(stream: Stream) -> Input:
 
 def with_primaries(intent: Intent, primaries: Mapping[str, str]) -> Intent:
     """The next version, in which these volumes, by pair, are primary."""
-    return intent._replace(version=intent.version + 1, primaries=tuple(sorted(primaries.items())))
+    return intent.replace(version=intent.version + 1, primaries=tuple(sorted(primaries.items())))

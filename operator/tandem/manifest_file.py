@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from tandem.model.problems import ABSENT, Fault, Path, Problem
+from tandem_core.model.problems import ABSENT, Fault, Path, Problem
 
 _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from rich.table import Table
 from rich.text import Text
 
-from tandem.model.states import MemberKind, MemberState, PairState, Phase, Role
-from tandem.model.status import Member, Status
+from tandem_core.model.states import MemberKind, MemberState, PairState, Phase, Role
+from tandem_core.model.status import Member, Status
 
 GOOD, UNEASY, BAD = "green", "yellow", "red"
 COLOURS: Mapping[str, str] = {

@@ -3,9 +3,9 @@
 import ast
 from pathlib import Path
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.problems import Fault, Problem, suggestion
-from tandem.model.spec import PythonQuery
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.problems import Fault, Problem, suggestion
+from tandem_core.model.spec import PythonQuery
 
 
 def check_query_file(pipeline: Pipeline, directory: Path) -> list[Problem]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.problems import Fault, Path, Problem
-from tandem.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.problems import Fault, Path, Problem
+from tandem_core.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
 
 _KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink: "kafka"}
 

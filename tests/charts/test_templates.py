@@ -20,7 +20,7 @@ from tandem.kube.kinds import DEPLOYMENT as DEPLOYMENT_KIND
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD, REPLICA_SET, Kind, kind_of
 from tandem.manifests.objects import objects_of
 from tandem.manifests.records import intent_of, register_of, token_of
-from tandem.model.names import APPLICATION, COMPONENT_LABEL, NAME_LABEL, OPERATOR
+from tandem_core.model.names import APPLICATION, COMPONENT_LABEL, NAME_LABEL, OPERATOR
 
 CRD = ("CustomResourceDefinition", "streampipelines.tandem.dev")
 DEPLOYMENT = ("Deployment", "tandem-operator")
@@ -163,7 +163,7 @@ def test_the_operator_may_make_what_pipelines_are_made_of(
         kind = kind_of(made)
         for verb in ("get", "list", "create", "patch"):
             assert allows(rules, group(kind), kind.plural, verb), (kind, verb)
-    for created in (token_of(ORDER, "secret"), register_of(ORDER), intent_of(ORDER, b"intent")):
+    for created in (token_of(ORDER, "secret"), register_of(ORDER), intent_of(ORDER, "intent", {})):
         kind = kind_of(created)
         for verb in ("get", "create"):
             assert allows(rules, group(kind), kind.plural, verb), (kind, verb)

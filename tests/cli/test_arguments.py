@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandem.cli import COMMANDS, main
+from tandem_cli import COMMANDS, main
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.repeatable import thorough
 
 from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
-from tandem.model.problems import Fault
+from tandem_core.model.problems import Fault
 
 
 def only(text: str) -> Manifest:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tandem.cli.run import _report
 from tandem.local.directory import Directory
 from tandem.local.ending import End, Ending
-from tandem.model.states import ConditionStatus, ConditionType
-from tandem.model.status import Condition, Status
+from tandem_cli.run import _report
+from tandem_core.model.states import ConditionStatus, ConditionType
+from tandem_core.model.status import Condition, Status
 
 
 def lost(holds: ConditionStatus) -> Status:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tandem.cli import status as command
 from tandem.local.directory import Directory
-from tandem.model.pipeline import status_document
-from tandem.model.states import ConditionStatus, ConditionType, Phase
-from tandem.model.status import Condition, Counters, Status
+from tandem_cli import status as command
+from tandem_core.model.pipeline import status_document
+from tandem_core.model.states import ConditionStatus, ConditionType, Phase
+from tandem_core.model.status import Condition, Counters, Status
 
 WHY = "SinkFailed out: /out cannot be used: [full]; make room"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.cli import main
-from tandem.cli.validate import check_text
+from tandem_cli import main
+from tandem_cli.validate import check_text
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))

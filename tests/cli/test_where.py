@@ -13,13 +13,13 @@ from tests.kube.server import serving
 from tests.local.pipelines import pipeline
 from tests.remote.stage import Stage
 
-from tandem.cli import main
 from tandem.kube import user
 from tandem.kube.kinds import STREAM_PIPELINE, Kind
 from tandem.kube.objects import name_of
 from tandem.kube.port import KubeError, Refused, Unreachable
 from tandem.kube.user import Access, NoCluster
 from tandem.local.directory import Directory, locked, prepare
+from tandem_cli import main
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 import re
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from spark_images import build
 from spark_images.build_requirements import requirements
+from tests.cluster.contents import CONTENTS
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "spark_images/Dockerfile").read_text()
@@ -23,6 +25,33 @@ def test_requirements_are_those_of_the_project() -> None:
 def test_every_image_is_a_target() -> None:
     targets = re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE)
     assert set(build.IMAGES) <= set(targets)
+
+
+def test_an_image_takes_in_its_own_side_of_the_project_and_core() -> None:
+    packages = {image: set(_packages_copied_into(image)) for image in build.IMAGES}
+    assert packages == CONTENTS
+
+
+def _packages_copied_into(target: str) -> Iterator[str]:
+    """The project's packages that a stage copies, or a stage that it is made from."""
+    parent, *lines = _stages()[target]
+    copied = [line.removeprefix("COPY ").split() for line in lines if line.startswith("COPY ")]
+    origins = [
+        words[0].removeprefix("--from=") for words in copied if words[0].startswith("--from")
+    ]
+    for stage in {parent, *origins} & _stages().keys():
+        yield from _packages_copied_into(stage)
+    for source in (word for words in copied if "--from" not in words[0] for word in words[:-1]):
+        for file in (ROOT / source).parent.glob(f"{Path(source).name}/**/__init__.py"):
+            package = file.relative_to(ROOT).parts
+            yield next(part for part in package if part.startswith("tandem"))
+
+
+def _stages() -> dict[str, list[str]]:
+    """What each stage is made from, and then its instructions."""
+    text = DOCKERFILE.replace("\\\n", " ")
+    found = re.findall(r"^FROM (\S+) AS (\S+)\n(.*?)(?=^FROM |\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: [parent, *lines.splitlines()] for parent, name, lines in found}
 
 
 def test_the_tag_changes_with_what_is_copied_and_with_the_base(

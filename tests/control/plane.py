@@ -11,8 +11,10 @@ from tests.kube.cluster import Cluster
 
 from tandem.control.pods import Pod, Run, read_pod
 from tandem.kube.kinds import NODE, POD
-from tandem.model.states import MemberKind, SinkClass
-from tandem.policy.reports import (
+from tandem_core.client import Look
+from tandem_core.model.states import MemberKind, SinkClass
+from tandem_core.reports import (
+    DriverState,
     LeadReport,
     MemberReport,
     MergeReport,
@@ -23,7 +25,6 @@ from tandem.policy.reports import (
     SplitReport,
     Trouble,
 )
-from tandem.watch import Look
 
 
 @dataclass
@@ -182,11 +183,11 @@ class Plane:
 
     def _replica(self, volume: str, process: Process) -> ReplicaReport:
         if process.booting:
-            return ReplicaReport()
+            return ReplicaReport(DriverState.BOOTING)
         if process.kind is MemberKind.SPARE and process.assigned is None:
-            return ReplicaReport(state="spare")
+            return ReplicaReport(state=DriverState.SPARE)
         full = volume in self.holding
-        doing = "running" if full else "joining"
+        doing = DriverState.RUNNING if full else DriverState.JOINING
         return ReplicaReport(doing, self.epoch, verified=full, pair=process.assigned)
 
     def _summary(self) -> LeadReport:

@@ -10,8 +10,8 @@ from tandem.control.moments import Moment
 from tandem.control.observe import Sight, list_pipeline, look_at_pods
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD
 from tandem.kube.objects import labels_of, name_of, uid_of
-from tandem.model.names import PAIR_LABEL
 from tandem.policy.decisions import Adopt, Decision, Kill, Move, Replace
+from tandem_core.model.names import PAIR_LABEL
 
 
 class Seen:

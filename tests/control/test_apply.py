@@ -25,10 +25,10 @@ from tandem.kube.kinds import (
 from tandem.kube.objects import is_owned_by, name_of, uid_of
 from tandem.manifests.order import Order
 from tandem.manifests.workloads import replica_mark
-from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
-from tandem.model.pipeline import Pipeline
-from tandem.model.states import ConditionType
 from tandem.policy.snapshot import Complaint
+from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.states import ConditionType
 
 
 def begun() -> tuple[World, Order]:

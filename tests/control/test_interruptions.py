@@ -9,8 +9,8 @@ from tandem.control.intent import swap_intent
 from tandem.kube.kinds import CONFIG_MAP, EVENT, POD, Object
 from tandem.kube.objects import labels_of, name_of, owners_of, uid_of
 from tandem.kube.port import Conflict, Kube, Unreachable
-from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
-from tandem.model.states import ConditionType, PairState
+from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.states import ConditionType, PairState
 
 STEPS = ["TakeOver", "CatchUpStarted", "Paired"]
 
@@ -111,7 +111,7 @@ class Rival(Mortal):
         if self.meddles and document["kind"] == CONFIG_MAP.name:
             self.meddles = False
             recorded = self._world.recorded()
-            swap_intent(self.kube, recorded, recorded.intent._replace(version=99))
+            swap_intent(self.kube, recorded, recorded.intent.replace(version=99))
         return super().replace(document)
 
 

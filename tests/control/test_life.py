@@ -24,7 +24,7 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import name_of, owners_of, uid_of
 from tandem.manifests.order import Images
-from tandem.model.states import ConditionType, Phase
+from tandem_core.model.states import ConditionType, Phase
 
 
 def test_a_manifest_becomes_a_pipeline_that_is_ready() -> None:

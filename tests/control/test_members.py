@@ -1,6 +1,5 @@
 """Asking pods over the network."""
 
-import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,6 +11,9 @@ from tests.local.harness import wait_for
 from tandem.control import members
 from tandem.control.members import Asked
 from tandem.control.pods import Pod, read_pod
+from tandem_core.reports import MemberReport, SplitReport, encode_report
+
+REPORT = encode_report(MemberReport("u1.0", 2, SplitReport()))
 
 
 class Answering:
@@ -25,7 +27,7 @@ class Answering:
                 allowed = asked.well and self.headers["Authorization"] == "Bearer t"
                 self.send_response(200 if allowed else 401)
                 self.end_headers()
-                self.wfile.write(json.dumps({"volume": "u1.0", "incarnation": 2}).encode())
+                self.wfile.write(REPORT)
 
             def log_message(self, *_: object) -> None:
                 pass

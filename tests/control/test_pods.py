@@ -9,18 +9,19 @@ import pytest
 from tandem.control.moments import Moment
 from tandem.control.pods import member_of, read_pod
 from tandem.kube.kinds import Object
-from tandem.model.pipeline import parse_status
-from tandem.model.states import MemberKind
-from tandem.model.status import Status
 from tandem.policy.recovery import UNEXPLAINED
-from tandem.policy.reports import MemberReport, ReplicaReport
 from tandem.policy.snapshot import Complaint, Life, Member
-from tandem.watch import Look
+from tandem_core.client import Look
+from tandem_core.model.pipeline import parse_status
+from tandem_core.model.states import MemberKind
+from tandem_core.model.status import Status
+from tandem_core.reports import DriverState, MemberReport, ReplicaReport
 
 WALL = datetime(2024, 5, 1, 12, tzinfo=UTC)
 MOMENT = Moment(1000.0, WALL)
 RUNNING = {"running": {"startedAt": "2024-05-01T11:59:50Z"}}
-HEARD = Look(heard=999.0, report=MemberReport("u1.0", 1, ReplicaReport("running", 5, True)))
+FULL = ReplicaReport(DriverState.RUNNING, committed=5, verified=True)
+HEARD = Look(heard=999.0, report=MemberReport("u1.0", 1, FULL))
 
 
 def ago(seconds: float) -> str:
@@ -150,7 +151,7 @@ def test_a_reason_becomes_one_word_that_a_status_may_hold(said: str, reason: str
 
 
 def test_an_answer_of_another_pod_at_the_same_address_is_none() -> None:
-    foreign = Look(heard=999.0, report=MemberReport("u2.0", 1, ReplicaReport("running", 5, True)))
+    foreign = Look(heard=999.0, report=MemberReport("u2.0", 1, FULL))
     found = member(pod(RUNNING, started=False), foreign)
     assert (found.report, found.life, found.volume) == (None, Life.STARTING, "u1.0")
 

@@ -15,7 +15,7 @@ from tandem.kube.kinds import (
     REPLICA_SET,
 )
 from tandem.kube.objects import name_of, uid_of
-from tandem.model.states import ConditionStatus, ConditionType, Phase
+from tandem_core.model.states import ConditionStatus, ConditionType, Phase
 
 WRONG: dict[str, Any] = {"query": {"sql": "SELECT 1"}, "splits": {"count": 0}}
 READY = ConditionType.READY
@@ -242,7 +242,7 @@ def test_an_intent_that_cannot_be_read_is_told_and_left_alone() -> None:
     world = World()
     world.until_paired()
     intent = world.cluster.get(CONFIG_MAP, KEY.namespace, "spending-intent")
-    world.cluster.replace({**intent, "binaryData": {"intent": "AAAA"}})
+    world.cluster.replace({**intent, "data": {"intent": "AAAA"}})
     before = world.data_plane()
     world.until(lambda: world.condition(READY).reason == "IntentUnreadable")
     assert world.data_plane() == before

@@ -1,9 +1,12 @@
 """Servers that do not allow something, or cannot do it at the moment."""
 
-from collections.abc import Mapping
+import base64
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from tests.control.world import KEY, World, resource
 from tests.kube.cluster import Cluster
@@ -28,13 +31,17 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import Refused, Unreachable
-from tandem.model.documents import settings_of
-from tandem.model.kinds import Whole
-from tandem.model.names import PAIR_LABEL
-from tandem.model.pipeline import Pipeline
-from tandem.model.pods import Pairs
-from tandem.model.states import ConditionStatus, ConditionType, Phase
-from tandem_runtime.wire.codec import encode
+from tandem_core.documents import Function, Generation, Pair
+from tandem_core.intent_form import intent_text
+from tandem_core.model.documents import settings_of
+from tandem_core.model.kinds import Whole
+from tandem_core.model.names import MOST_NAME, PAIR_LABEL, pair_name
+from tandem_core.model.pipeline import Pipeline, parse_status, status_document
+from tandem_core.model.pods import Pairs
+from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase
+from tandem_core.model.status import MOST_MESSAGE, Condition, PairStatus, Status
+from tandem_core.routing.codec import MOST_BYTES, digest_of_form, hot_keys_that_fit, to_bytes
+from tandem_core.routing.function import RoutingFunction
 
 READY = ConditionType.READY
 
@@ -165,16 +172,75 @@ def test_a_pipeline_that_may_not_begin_says_why_and_can_be_mended(kind: Kind) ->
     world.until_paired(2)
 
 
-def test_what_is_written_down_of_the_most_pairs_fits_into_a_config_map() -> None:
+def most_pairs() -> int:
     (count,) = (each.kind for each in settings_of(Pairs) if each.name == "count")
     assert isinstance(count, Whole)
-    pipeline = judge(resource(pairs={"count": count.most}))
+    assert count.most is not None
+    return count.most
+
+
+def largest_function(names: Sequence[str]) -> Function:
+    """A function over these pairs with as many hot keys as may be."""
+    hot = hot_keys_that_fit(tuple(sorted(names)))
+    plain = RoutingFunction.plain(names)
+    hashes, owners = np.arange(hot, dtype=np.uint64), np.zeros(hot, dtype=np.uint16)
+    form = to_bytes(RoutingFunction(plain.pairs, plain.vnodes, hashes, owners))
+    assert MOST_BYTES - len(form) < 100
+    return Function(digest_of_form(form), form)
+
+
+def test_two_generations_of_the_most_pairs_fit_into_a_config_map() -> None:
+    pipeline = judge(resource(pairs={"count": most_pairs()}))
     assert isinstance(pipeline, Pipeline)
-    volume = f"{UUID(int=1)}.99"
     begun = first_intent(pipeline)
-    full = with_primaries(begun, dict.fromkeys(begun.generations[0].names(), volume))
-    # A quarter is left for the partitions of streams, of which there may be many.
-    assert len(encode(full)) < 2**20 * 3 / 4
+    (first,) = begun.generations
+    # All pairs are new, as nobody can have more of them, and each comes of two old ones.
+    successors = tuple(
+        Pair(name, name, parents=(first.pairs[n].name, first.pairs[n - 1].name))
+        for n, name in enumerate(f"pair-{n}" for n in range(10_000, 10_000 + most_pairs()))
+    )
+    functions = [largest_function(first.names()), largest_function([p.name for p in successors])]
+    generations = (
+        Generation(1, functions[0].digest, first.pairs),
+        Generation(2, functions[1].digest, successors),
+    )
+    volume = f"{UUID(int=1)}.99"
+    every_pair = [pair.name for pair in (*first.pairs, *successors)]
+    full = with_primaries(
+        begun.replace(generations=generations, target=2), dict.fromkeys(every_pair, volume)
+    )
+    size = len(intent_text(full)) + sum(len(base64.b64encode(each.form)) for each in functions)
+    # The rest is left for the partitions of streams, of which there may be many.
+    assert size < 2**20 * 7 / 8
+
+
+def test_a_status_of_the_most_pairs_is_well_below_what_etcd_takes() -> None:
+    pipeline, most = "p" * MOST_NAME, 2**63 - 1
+    pairs = tuple(
+        PairStatus(
+            name=name,
+            state=max(PairState, key=len),
+            primary=f"{pair_name(pipeline, 99, name)}-abcde",
+            secondary=f"{pair_name(pipeline, 99, name)}-fghij",
+            epoch=most,
+        )
+        for name in (f"pair-{number}" for number in range(most_pairs()))
+    )
+    conditions = tuple(
+        Condition(
+            type=kind,
+            status=ConditionStatus.UNKNOWN,
+            reason="R" * 64,
+            message="m" * MOST_MESSAGE,
+            last_transition_time="2024-05-01T12:00:00Z",
+        )
+        for kind in ConditionType
+    )
+    status = Status(conditions=conditions, pairs=pairs, pairs_ready=f"0/{len(pairs)}")
+    document = status_document(status)
+    assert parse_status(document) == status
+    # Etcd takes 1.5 MiB; the manifest, of which there is a copy for `kubectl apply`, is there too.
+    assert len(json.dumps(document)) < 2**19
 
 
 def test_objects_do_not_wait_for_a_status_that_is_not_taken() -> None:

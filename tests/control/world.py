@@ -18,10 +18,10 @@ from tandem.kube.kinds import POD, STREAM_PIPELINE, Kind, Object
 from tandem.kube.objects import is_going, labels_of, name_of, uid_of
 from tandem.kube.port import Kube
 from tandem.manifests.order import Images
-from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
-from tandem.model.pipeline import Refusal, parse_status
-from tandem.model.states import ConditionStatus, ConditionType, PairState, Phase, Word
-from tandem.model.status import Condition, Status
+from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.pipeline import Refusal, parse_status
+from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase, Word
+from tandem_core.model.status import Condition, Status
 
 KEY = Key("shop", "spending")
 SETTINGS = Settings(Images("runtime:1", "spark:1", "runtime:1"), "tandem-system")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import MISSING
 from typing import Any
 
-from tandem.model.documents import Document, Inline, OneOf, Setting, settings_of
-from tandem.model.kinds import Choice, Flag, Kind, ListOf, Number, Size, Span, Text, Whole
-from tandem.model.quantities import Duration
-from tandem.model.spec_kinds import (
+from tandem_core.model.documents import Document, Inline, OneOf, Setting, settings_of
+from tandem_core.model.kinds import Choice, Flag, Kind, ListOf, Number, Size, Span, Text, Whole
+from tandem_core.model.quantities import Duration
+from tandem_core.model.spec_kinds import (
     ANY_TEXT,
     OWNED_PREFIXES,
     OWNED_SETTINGS,
@@ -20,7 +20,7 @@ from tandem.model.spec_kinds import (
     SqlText,
     TextMap,
 )
-from tandem.model.status import Status
+from tandem_core.model.status import Status
 
 Schema = dict[str, Any]
 

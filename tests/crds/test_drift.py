@@ -7,11 +7,11 @@ import pytest
 from tests.crds.definition import DEFINITION, SCHEMA, VERSION, nodes
 from tests.crds.expected import spec_schema, status_schema
 
-from tandem.model.documents import Document, settings_of
-from tandem.model.kinds import Text
-from tandem.model.names import GROUP, PLURAL
-from tandem.model.pipeline import ApiVersion, Metadata, Pipeline, ResourceKind
-from tandem.model.status import Status
+from tandem_core.model.documents import Document, settings_of
+from tandem_core.model.kinds import Text
+from tandem_core.model.names import GROUP, PLURAL
+from tandem_core.model.pipeline import ApiVersion, Metadata, Pipeline, ResourceKind
+from tandem_core.model.status import Status
 
 RULES = "x-kubernetes-validations"
 

@@ -13,7 +13,7 @@ from tests.crds.definition import SCHEMA, defaulted, refusals
 from tests.manifests.orders import EVERYTHING, manifest
 from tests.repeatable import thorough
 
-from tandem.model.pipeline import Pipeline, parse_pipeline, pipeline_document
+from tandem_core.model.pipeline import Pipeline, parse_pipeline, pipeline_document
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -13,7 +13,7 @@ from demo.kind_view import growth_bars, growth_text
 from demo.report import gaps_around
 from tests.crds.definition import refusals
 
-from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.pipeline import Refusal, parse_pipeline
 
 MANIFEST = Path(__file__).parents[2] / "demo" / "payments.yaml"
 

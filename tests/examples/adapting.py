@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from tandem.model.pipeline import Refusal, parse_pipeline
-from tandem.model.spec import GeneratorSource, Stream
+from tandem_core.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.spec import GeneratorSource, Stream
 from tandem_runtime.sources.generator import generated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

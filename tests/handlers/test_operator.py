@@ -30,9 +30,9 @@ from tandem.handlers.workers import Workers
 from tandem.kube.client import Client
 from tandem.kube.kinds import POD, STREAM_PIPELINE, Object
 from tandem.kube.objects import labels_of
-from tandem.model.names import PAIR_LABEL, ROLE_LABEL
-from tandem.policy.reports import MemberReport
-from tandem.watch import Look
+from tandem_core.client import Look
+from tandem_core.model.names import PAIR_LABEL, ROLE_LABEL
+from tandem_core.reports import MemberReport
 
 SHOP, BANK = Key("shop", "spending"), Key("bank", "spending")
 

@@ -1,3 +1,4 @@
+import logging
 import threading
 from collections.abc import Callable, Iterator
 
@@ -11,8 +12,12 @@ from tandem.handlers import workers as module
 from tandem.handlers.metrics import Metrics
 from tandem.handlers.workers import Workers
 from tandem.kube.port import Conflict, Refused, Unreachable
+from tandem.logs import LINE
+from tandem.policy.decision_line import DecisionLine
+from tandem.policy.steps import Action, Step
 
 A, B = Key("shop", "a"), Key("shop", "b")
+STEP = Step(Action.APPLY, "Service a-splits", "it is missing")
 
 
 class Scripted:
@@ -26,6 +31,9 @@ class Scripted:
     def turn(self, moment: Moment, news: bool) -> float | None:
         self.turns.append(news)
         return self._script(len(self.turns))
+
+    def failed(self) -> DecisionLine:
+        return DecisionLine(str(self.key), "all is well", (STEP,))
 
 
 class Crew:
@@ -94,7 +102,11 @@ def test_one_that_hangs_holds_nobody_else_up(crew: Crew, monkeypatch: pytest.Mon
         (RuntimeError("bug"), "unexpected"),
     ],
 )
-def test_failures_are_counted_and_tried_again(crew: Crew, error: Exception, cause: str) -> None:
+def test_failures_are_counted_logged_and_tried_again(
+    crew: Crew, error: Exception, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
     def fail_once(number: int) -> float:
         if number == 1:
             raise error
@@ -105,6 +117,13 @@ def test_failures_are_counted_and_tried_again(crew: Crew, error: Exception, caus
     wait_for(lambda: len(crew.turns(A)) == 2)
     assert crew.failures(A, cause) == 1
     assert len(crew.loops) == 1
+    (line,) = [getattr(record, LINE) for record in caplog.records if hasattr(record, LINE)]
+    assert line.pipeline == str(A)
+    done, retry = line.steps
+    assert done == STEP
+    assert (retry.action, retry.reason) == (Action.RETRY, f"{cause}: {error}")
+    (record,) = [each for each in caplog.records if hasattr(each, LINE)]
+    assert bool(record.exc_info) is (cause == "unexpected")
 
 
 def test_nothing_is_done_by_an_operator_that_does_not_lead(crew: Crew) -> None:

@@ -14,7 +14,7 @@ from tests.laptop.harness import Document, Run
 from tests.laptop.output import Output
 
 from tandem.local.directory import Directory
-from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.pipeline import Refusal, parse_pipeline
 from tandem_runtime.sources.generator import generated
 
 ROWS = 40_000

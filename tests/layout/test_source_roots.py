@@ -28,5 +28,5 @@ def test_import_operator_is_the_standard_librarys(python_path: str | None) -> No
 
 
 def test_source_roots_are_not_packages() -> None:
-    for root in ("operator", "spark_images", "spark_images/runtime"):
+    for root in ("core", "operator", "spark_images", "spark_images/runtime", "tools"):
         assert not (ROOT / root / "__init__.py").exists()

@@ -12,9 +12,9 @@ from pathlib import Path
 from tandem.local.directory import Directory
 from tandem.local.processes import mark_of, marked_processes
 from tandem.local.roll import Roll, from_json
-from tandem.model.pipeline import parse_status
-from tandem.model.states import MemberState, PairState
-from tandem.model.status import Member, Status
+from tandem_core.model.pipeline import parse_status
+from tandem_core.model.states import MemberState, PairState
+from tandem_core.model.status import Member, Status
 
 RUN = Path(__file__).with_name("stub_run.py")
 
@@ -35,7 +35,7 @@ spec:
 """
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 40.0) -> None:
     """Wait until it holds; fails loudly if it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():

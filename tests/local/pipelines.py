@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tandem.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
 
 DOCUMENT = """\
 apiVersion: tandem.dev/v1alpha1

@@ -16,6 +16,20 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+from tandem_core.model.states import SinkClass
+from tandem_core.reports import (
+    DriverState,
+    LeadReport,
+    MemberReport,
+    MergeReport,
+    PairReport,
+    ReplicaReport,
+    SeatReport,
+    SinkReport,
+    SplitReport,
+    encode_report,
+)
+
 STEP = 0.05
 LAUNCHER = Path(__file__).parents[2] / "operator/tandem/local/launch.py"
 
@@ -32,7 +46,6 @@ class Stub:
         starts.write_text(str(self.incarnation))
         self.well = True
         self.leads = False
-        self.events: list[dict[str, object]] = []
         self.completed_at: float | None = None
         self.started = time.monotonic()
         self.lead_lock = os.open(self.shared / "lead.lock", os.O_CREAT | os.O_RDWR)
@@ -101,55 +114,50 @@ class Stub:
 
     # --- what it says -------------------------------------------------------------------------
 
-    def state(self) -> dict[str, object]:
-        said: dict[str, object] = {
-            "kind": self.kind,
-            "name": self.name,
-            "volume": self.volume,
-            "incarnation": self.incarnation,
-            "events": self.events,
-        }
-        if self.kind == "split":
-            said["split"] = {"lead": self.lead() if self.leads else None}
-        elif self.kind == "merge":
-            sinks = {"out": {"position": 5, "class": "Transactional"}}
-            said["merge"] = {"active": self.name == "merge-0", "rows_out": 70, "sinks": sinks}
-        else:
-            verified = (self.home / "verified").exists()
-            doing = "running" if verified else "joining" if self.pair else "spare"
-            said["replica"] = {"state": doing, "verified": verified, "committed": 5}
-        return said
+    def report(self) -> MemberReport:
+        return MemberReport(self.volume, self.incarnation, self.part(), name=self.name)
 
-    def lead(self) -> dict[str, object]:
-        pairs: dict[str, list[dict[str, object]]] = {}
+    def part(self) -> SplitReport | MergeReport | ReplicaReport:
+        if self.kind == "split":
+            return SplitReport(lead=self.lead() if self.leads else None)
+        if self.kind == "merge":
+            sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, position=5),)
+            return MergeReport(active=self.name == "merge-0", rows_out=70, sinks=sinks)
+        verified = (self.home / "verified").exists()
+        warm = DriverState.JOINING if self.pair else DriverState.SPARE
+        doing = DriverState.RUNNING if verified else warm
+        return ReplicaReport(doing, committed=5, verified=verified)
+
+    def lead(self) -> LeadReport:
+        pairs: dict[str, list[SeatReport]] = {}
         gone = {path.name for path in (self.directory / "gone").iterdir()}
         for beat in heartbeats(self.shared):
             if beat["volume"] not in gone and beat["pair"]:
                 pairs.setdefault(beat["pair"], []).append(
-                    {
-                        "volume": beat["volume"],
-                        "verified": beat["verified"],
-                        "committed": 5,
-                        "synced": beat["verified"],
-                        "silent": is_old(beat),
-                    }
+                    SeatReport(
+                        volume=beat["volume"],
+                        verified=beat["verified"],
+                        committed=5,
+                        synced=beat["verified"],
+                        silent=is_old(beat),
+                    )
                 )
-        return {
-            "term": int((self.shared / "term").read_text()),
-            "epoch": 6,
-            "delivered": 5,
-            "generation": 1,
-            "rows_in": 100,
-            "pairs": [{"name": name, "seats": seats} for name, seats in pairs.items()],
-            "completed": self.completed_at is not None,
-        }
+        return LeadReport(
+            term=int((self.shared / "term").read_text()),
+            epoch=6,
+            delivered=5,
+            generation=1,
+            rows_in=100,
+            pairs=tuple(PairReport(name, tuple(seats)) for name, seats in pairs.items()),
+            completed=self.completed_at is not None,
+        )
 
     def serve(self) -> None:
         stub = self
 
         class Answers(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = json.dumps(stub.state()).encode()
+                body = encode_report(stub.report())
                 self.send_response(200 if stub.well or self.path != "/healthz" else 503)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -3,12 +3,13 @@
 import sys
 from pathlib import Path
 
-from tandem.cli.run import execute, load
 from tandem.local.directory import Directory
 from tandem.local.paths import with_absolute_paths
 from tandem.local.run import Programs
 from tandem.policy.limits import Limits
 from tandem.policy.snapshot import Place
+from tandem_cli.results import rows_delivered
+from tandem_cli.run import execute, load
 
 MEMBER = Path(__file__).with_name("stub_member.py")
 CHECK = Path(__file__).with_name("stub_check.py")
@@ -17,7 +18,7 @@ LIMITS = Limits(unheard=0.8, hung=2.5, leaving=2.0, first_delay=0.2, most_delay=
 
 def command(directory: Path, place: Place, volume: str) -> list[str]:
     arguments = [str(directory), place.name, place.kind, place.pair or "", volume]
-    return [sys.executable, "-S", str(MEMBER), *arguments]
+    return [sys.executable, str(MEMBER), *arguments]
 
 
 def assign(directory: Directory, volume: str, pair: str) -> None:
@@ -28,7 +29,7 @@ def check(directory: Path) -> list[str]:
     return [sys.executable, "-S", str(CHECK), str(directory)]
 
 
-PROGRAMS = Programs(command, assign, check)
+PROGRAMS = Programs(command, assign, check, rows_delivered)
 
 
 def main(manifest: Path, directory: Path, seconds: float | None) -> int:

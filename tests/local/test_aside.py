@@ -9,9 +9,9 @@ import pytest
 from tandem.local import aside
 from tandem.local.aside import MOST_WORDS, Aside
 from tandem.local.picture import Event, Picture
-from tandem.model.states import EventReason
-from tandem.model.status import Status
 from tandem.policy.snapshot import Snapshot
+from tandem_core.model.states import EventReason
+from tandem_core.model.status import Status
 
 EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "")
 PICTURE = Picture("spending", Status(), Snapshot(0.0, ()), None, 0.0, 0.0, (), 0.0, "")

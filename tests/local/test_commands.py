@@ -10,15 +10,16 @@ from tests.local.harness import Run, wait_for
 from tests.local.pipelines import DOCUMENT, pipeline
 from tests.local.stub_run import PROGRAMS, assign, check
 
-from tandem.cli import main
-from tandem.cli.run import execute
 from tandem.local.commands import member_command
 from tandem.local.directory import Directory, locked, prepare
 from tandem.local.run import Programs
-from tandem.model.pipeline import parse_status, status_document
-from tandem.model.states import ConditionStatus, ConditionType, MemberKind, MemberState, Phase
-from tandem.model.status import Condition, Counters, Member, Status
 from tandem.policy.snapshot import Place
+from tandem_cli import main
+from tandem_cli.results import rows_delivered
+from tandem_cli.run import execute
+from tandem_core.model.pipeline import parse_status, status_document
+from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, MemberState, Phase
+from tandem_core.model.status import Condition, Counters, Member, Status
 
 STATUS = Status(
     phase=Phase.RUNNING,
@@ -139,7 +140,8 @@ def test_warnings_are_told_and_members_that_crash_at_once_are_tried_again(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = pipeline(query={"sql": "SELECT first(user) FROM payments"})
-    crashing = Programs(lambda *_: [sys.executable, "-c", "raise SystemExit(1)"], assign, check)
+    crash = [sys.executable, "-c", "raise SystemExit(1)"]
+    crashing = Programs(lambda *_: crash, assign, check, rows_delivered)
     directory = Directory(home / "state")
     assert execute(asked, home, directory, crashing, seconds=1.0) == 0
     assert "warning: Order: first()" in capsys.readouterr().err

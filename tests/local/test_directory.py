@@ -18,12 +18,12 @@ from tandem.local.directory import (
 )
 from tandem.local.paths import with_absolute_paths
 from tandem.local.support import unsupported_here
-from tandem.model.pipeline import parse_pipeline, status_document
-from tandem.model.problems import ABSENT, Fault, path_text
-from tandem.model.spec import FilesSink, FilesSource, PythonQuery
-from tandem.model.states import Phase
-from tandem.model.status import Status
 from tandem.support import unsupported
+from tandem_core.model.pipeline import parse_pipeline, status_document
+from tandem_core.model.problems import ABSENT, Fault, path_text
+from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery
+from tandem_core.model.states import Phase
+from tandem_core.model.status import Status
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from tests.local.pipelines import pipeline
 from tandem.local.directory import Directory, locked, prepare
 from tandem.local.find import directory_of, name_of, signal_member
 from tandem.local.roll import Entry, Roll, from_json, to_json
-from tandem.model.states import PairState
-from tandem.model.status import PairStatus, Status
 from tandem.targets import Missing
+from tandem_core.model.states import PairState
+from tandem_core.model.status import PairStatus, Status
 
 STATUS = Status(
     pairs=(

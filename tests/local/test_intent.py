@@ -7,11 +7,11 @@ from tandem.intent import first_intent, with_primaries
 from tandem.local.directory import DirectoryRefused
 from tandem.local.intent import read_intent, write_intent
 from tandem.local.roster import roster_of
-from tandem.model.states import MemberKind
-from tandem.routing.codec import to_bytes
-from tandem.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import Stream
-from tandem_runtime.wire.codec import encode
+from tandem_core.codec import encode
+from tandem_core.documents import Share, Stream
+from tandem_core.model.states import MemberKind
+from tandem_core.routing.codec import digest_of
+from tandem_core.routing.function import RoutingFunction
 
 
 def test_the_first_intent_gives_every_pair_its_keys_and_every_stream_its_partitions() -> None:
@@ -19,8 +19,8 @@ def test_the_first_intent_gives_every_pair_its_keys_and_every_stream_its_partiti
     assert (intent.version, intent.target, intent.slots, intent.replicas) == (1, 1, 2, 2)
     (generation,) = intent.generations
     assert generation.names() == ("pair-0", "pair-1")
-    function = to_bytes(RoutingFunction.plain(["pair-0", "pair-1"]))
-    assert generation.keys_of("pair-1") == (function, "pair-1")
+    function = RoutingFunction.plain(["pair-0", "pair-1"])
+    assert generation.share_of("pair-1") == Share(digest_of(function), "pair-1")
     assert intent.streams == (Stream("payments", ("payments/0", "payments/1"), 10_000, 30_000),)
 
 

@@ -1,17 +1,21 @@
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 from tests.local.harness import wait_for
 
 from tandem.local.observe import by_card
-from tandem.watch import Watch
+from tandem_core.client import Address, Watch, ask
+from tandem_core.reports import MemberReport, SplitReport, encode_report
 
 PID = 4711
 WORD = "open sesame"
+REPORT = encode_report(MemberReport("v", 1, SplitReport()))
 
 
 class Member:
@@ -19,7 +23,7 @@ class Member:
 
     def __init__(self, card: Path) -> None:
         member = self
-        self.health, self.body = 200, b'{"volume": "v", "incarnation": 1}'
+        self.health, self.body = 200, REPORT
 
         class Answers(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -77,12 +81,44 @@ def test_a_member_that_is_not_well_counts_as_silent(
     wait_for(lambda: watch.look().silent_since is not None)
     since = watch.look().silent_since
     assert watch.look().report is not None
-    member.health, member.body = 200, b'{"volume": "v"}'
+    member.health, member.body = 200, REPORT
     wait_for(lambda: watch.look().silent_since is None)
     heard = watch.look().heard
     assert heard is not None
     assert since is not None
     assert heard > since
+
+
+def has_counted(least: float) -> bool:
+    return unreadable() >= least
+
+
+def unreadable() -> float:
+    return REGISTRY.get_sample_value("tandem_operator_unreadable_reports_total") or 0
+
+
+def test_an_answer_that_cannot_be_read_is_silence_counted_each_time_and_logged_once(
+    member: Member, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for times in (1, 2):
+        wait_for(lambda: watch.look().silent_since is None and watch.look().heard is not None)
+        twice = unreadable() + 2
+        member.body = REPORT.replace(b'"split"', b'"oracle"')
+        wait_for(partial(has_counted, twice))
+        assert watch.look().silent_since is not None
+        warnings = [record.getMessage() for record in caplog.records]
+        assert len(warnings) == times
+        assert "oracle" in warnings[-1]
+        member.body = REPORT
+
+
+def test_a_single_question_to_a_member_that_cannot_be_read_has_no_answer(member: Member) -> None:
+    address = Address("127.0.0.1", member.server.server_address[1])
+    assert ask(address, WORD) is not None
+    before = unreadable()
+    member.body = b"{}"
+    assert ask(address, WORD) is None
+    assert unreadable() == before + 1
 
 
 def test_the_card_of_another_process_is_not_taken_for_this_ones(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from tandem.local.console import ConsoleTail
 from tandem.local.picture import Event, Picture
 from tandem.local.rates import Rate
 from tandem.local.table import LINE_EVERY, Lines, LiveTable, _print_rows, display_for
-from tandem.model.states import EventReason
-from tandem.model.status import Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
-from tandem.policy.reports import SplitReport, Trouble
 from tandem.policy.status import status_of
+from tandem_core.model.states import EventReason
+from tandem_core.model.status import Status
+from tandem_core.reports import SplitReport, Trouble
 
 EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "pair-0-b [is] primary")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from tests.local.harness import Run, wait_for
 
-from tandem.cli import main
 from tandem.local.supervisor import FRESH, STOPPED
-from tandem.model.states import MemberState, Phase, Role
+from tandem_cli import main
+from tandem_core.model.states import MemberState, Phase, Role
 
 Start = Callable[..., Run]
 

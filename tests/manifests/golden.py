@@ -15,7 +15,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def rendered(order: Order) -> str:
     """All objects as YAML documents, also those that are created only once."""
-    once = (token_of(order, "secret"), register_of(order), intent_of(order, b"intent"))
+    once = (
+        token_of(order, "secret"),
+        register_of(order),
+        intent_of(order, "intent", {"function.1": b"form"}),
+    )
     return yaml.safe_dump_all([*once, *objects_of(order)], sort_keys=True, width=100)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tandem.manifests.order import Images, Order
-from tandem.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
 
 IMAGES = Images(
     split="registry.example/tandem-slim:1",

@@ -13,8 +13,8 @@ from tandem.manifests.canonical import digest
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order, parse_images
 from tandem.manifests.records import spec_of
-from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_KEY
-from tandem.model.pipeline import Pipeline, fixed_part, parse_pipeline
+from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_KEY
+from tandem_core.model.pipeline import Pipeline, fixed_part, parse_pipeline
 
 
 def digests(found: Order) -> dict[tuple[str, str], str]:

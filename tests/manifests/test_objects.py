@@ -12,13 +12,17 @@ from tests.repeatable import thorough
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
 from tandem.manifests.records import intent_of, register_of, token_of
-from tandem.model.names import KIND_LABEL, MOST_NAME, PAIR_LABEL
+from tandem_core.model.names import KIND_LABEL, MOST_NAME, PAIR_LABEL
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def everything(order: Order) -> list[dict[str, Any]]:
-    once = (token_of(order, "secret"), register_of(order), intent_of(order, b"intent"))
+    once = (
+        token_of(order, "secret"),
+        register_of(order),
+        intent_of(order, "intent", {"function.1": b"form"}),
+    )
     return [*once, *objects_of(order)]
 
 

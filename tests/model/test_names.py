@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tandem.model import names
+from tandem_core.model import names
 
 LONGEST = "a" * names.MOST_NAME
 

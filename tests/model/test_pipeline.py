@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.model.documents import Document, settings_of
-from tandem.model.judging import normal_path
-from tandem.model.pipeline import (
+from tandem_core.model.documents import Document, settings_of
+from tandem_core.model.judging import normal_path
+from tandem_core.model.pipeline import (
     Pipeline,
     Refusal,
     fixed_part,
@@ -17,11 +17,11 @@ from tandem.model.pipeline import (
     sparse_document,
     status_document,
 )
-from tandem.model.problems import Fault, path_text
-from tandem.model.quantities import ByteSize, Duration
-from tandem.model.spec import ConsoleSink, FilesSource, OnError, OutputMode, Spec
-from tandem.model.spec_kinds import SqlQuery
-from tandem.model.states import (
+from tandem_core.model.problems import Fault, path_text
+from tandem_core.model.quantities import ByteSize, Duration
+from tandem_core.model.spec import ConsoleSink, FilesSource, OnError, OutputMode, Spec
+from tandem_core.model.spec_kinds import SqlQuery
+from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,
     MemberKind,
@@ -30,7 +30,7 @@ from tandem.model.states import (
     Phase,
     SinkClass,
 )
-from tandem.model.status import (
+from tandem_core.model.status import (
     Condition,
     Member,
     PairStatus,

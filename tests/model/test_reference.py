@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tandem.reference import reference
+from tandem_cli.reference import reference
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,13 @@ from pathlib import Path
 from tests.mutation.mutants import Mutant
 
 PROTOCOL = Path("spark_images/runtime/tandem_runtime/protocol")
-COPIED = ("operator/tandem", "spark_images/runtime/tandem_runtime", "tests/protocol")
+ROOTS = ("core", "spark_images/runtime", "tools")
+COPIED = (
+    "core/tandem_core",
+    "spark_images/runtime/tandem_runtime",
+    "tools/tandem_simulator",
+    "tests/protocol",
+)
 
 UNIT, SIMULATION, SURVIVED = "unit tests", "simulation", "survived"
 
@@ -68,7 +74,7 @@ class Workshop:
 
     def where_the_protocol_is(self) -> str:
         """The file that an import in a trial finds."""
-        code = "import tandem_runtime.protocol as p, tandem.simulator as s; print(p.__file__)"
+        code = "import tandem_runtime.protocol as p, tandem_simulator as s; print(p.__file__)"
         command = [sys.executable, "-B", "-c", code]
         found = subprocess.run(
             command, cwd=self.directory, env=self._environment(), capture_output=True, check=True
@@ -94,8 +100,7 @@ class Workshop:
         return done.returncode == 0
 
     def _environment(self) -> dict[str, str]:
-        roots = ("operator", "spark_images/runtime")
-        path = os.pathsep.join(str(self.directory / root) for root in roots)
+        path = os.pathsep.join(str(self.directory / root) for root in ROOTS)
         return {**os.environ, "PYTHONPATH": path}
 
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from tandem.model.states import MemberKind
-from tandem.policy.reports import (
+from tandem.policy.snapshot import Life, Member, Place, Snapshot
+from tandem_core.model.states import MemberKind
+from tandem_core.reports import (
+    DriverState,
     LeadReport,
     MemberReport,
     MergeReport,
@@ -12,7 +14,6 @@ from tandem.policy.reports import (
     SeatReport,
     SplitReport,
 )
-from tandem.policy.snapshot import Life, Member, Place, Snapshot
 
 NOW = 1000.0
 
@@ -28,12 +29,13 @@ def merge(name: str = "merge-0", slot: int = 0, /, **fields: Any) -> Member:
 
 
 def replica(name: str = "pair-0-a", pair: str = "pair-0", /, **fields: Any) -> Member:
-    report = fields.pop("says", ReplicaReport(state="running", committed=10, verified=True))
+    running = ReplicaReport(state=DriverState.RUNNING, committed=10, verified=True)
+    report = fields.pop("says", running)
     return _member(Place(name, MemberKind.REPLICA, pair=pair), report, fields)
 
 
 def spare(name: str = "spare-0", /, **fields: Any) -> Member:
-    report = fields.pop("says", ReplicaReport(state="spare"))
+    report = fields.pop("says", ReplicaReport(state=DriverState.SPARE))
     return _member(Place(name, MemberKind.SPARE), report, fields)
 
 

@@ -1,21 +1,19 @@
 """What is remembered when whoever decided is gone."""
 
-from dataclasses import replace
-
 import pytest
 from tests.policy.builders import BOTH_SEATS, NOW, look, merge, replica
 
-from tandem.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
-from tandem.model.status import Counters, PairStatus, Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.decisions import Record
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage, remembered
-from tandem.policy.reports import MergeReport
 from tandem.policy.snapshot import Snapshot
 from tandem.policy.status import status_of
 from tandem.policy.totals import add_up
+from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
+from tandem_core.model.status import Counters, PairStatus, Status
+from tandem_core.reports import MergeReport
 
 LIMITS = Limits()
 PRIMARIES = {"pair-0": "v-pair-0-a"}
@@ -68,7 +66,7 @@ def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None
 
 
 def test_what_is_lost_stays_lost_while_no_lead_speaks() -> None:
-    lost = replace(BOTH_SEATS, lost=("pair-0", "payments/0"))
+    lost = BOTH_SEATS.replace(lost=("pair-0", "payments/0"))
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
     before = decide(look(*TWINS, lead=lost), Memory(), LIMITS)
     status = status_of(look(*TWINS, lead=lost), before.memory, background, Status())

@@ -17,9 +17,6 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.model.exit_codes import REFUSED
-from tandem.model.states import ConditionStatus, ConditionType
-from tandem.model.status import Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
@@ -32,15 +29,19 @@ from tandem.policy.decisions import (
     Promote,
     Record,
     Replace,
+    Wait,
     Withhold,
 )
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Moves, PairMemory, Stage
 from tandem.policy.placement import shared_nodes
 from tandem.policy.pods import tend
-from tandem.policy.reports import ReplicaReport
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
 from tandem.policy.status import status_of
+from tandem_core.model.exit_codes import REFUSED
+from tandem_core.model.states import ConditionStatus, ConditionType
+from tandem_core.model.status import Status
+from tandem_core.reports import DriverState, ReplicaReport
 
 LIMITS = Limits(hung=30.0)
 BOTH = frozenset({"n0", "n1"})
@@ -53,7 +54,7 @@ COLD: dict[str, Any] = {"run": 0, "life": Life.STARTING, "says": None}
 def decided(snapshot: Snapshot, pair: PairMemory = WHOLE, **memory: Any) -> list[Decision]:
     """What is to be done about pods."""
     outcome = decide(snapshot, Memory(pairs={"pair-0": pair}, **memory), LIMITS, tend)
-    return [each for each in outcome.decisions if not isinstance(each, Promote | Record)]
+    return [each for each in outcome.decisions if not isinstance(each, Promote | Record | Wait)]
 
 
 def on(node: str, member: Member) -> Member:
@@ -104,6 +105,9 @@ def test_one_that_hangs_is_given_up_if_its_twin_carries_the_pair(
     assert decided(everybody(A, frozen, lead=unsure)) == []
     both = replica(silent_since=NOW - 40)
     assert decided(everybody(both, frozen, lead=heard)) == []
+    waiting = decide(everybody(A, frozen, lead=unsure), Memory(), LIMITS, tend).decisions
+    held = [each.name for each in waiting if isinstance(each, Wait)]
+    assert held == (["pair-0-b"] if killed else [])
 
 
 def test_splits_and_merges_that_hang_are_the_kubelets() -> None:
@@ -176,7 +180,7 @@ def test_one_spare_is_given_to_one_replica() -> None:
 
 def test_a_spare_that_has_joined_is_counted_among_the_pairs_pods() -> None:
     lost = replica("pair-0-b", **NOBODY)
-    joined = on("n1", spare(says=ReplicaReport(state="joining", pair="pair-0")))
+    joined = on("n1", spare(says=ReplicaReport(state=DriverState.JOINING, pair="pair-0")))
     another = on("n1", spare("spare-1"))
     assert decided(everybody(A, lost, joined, another), BROKEN) == [
         Adopt("spare-0", "pair-0", "it was a spare")
@@ -216,7 +220,7 @@ def test_the_secondary_is_moved_when_everything_is_well_and_there_is_another_nod
         everybody(A, replace(TOGETHER, hosts=frozenset({"n0"}))),
         everybody(A, replace(TOGETHER, hosts=frozenset())),
         everybody(A, TOGETHER, lead=None),
-        everybody(A, TOGETHER, lead=replace(BOTH_SEATS, vulnerable=("lane",))),
+        everybody(A, TOGETHER, lead=BOTH_SEATS.replace(vulnerable=("lane",))),
         everybody(A, replace(TOGETHER, silent_since=NOW)),
         everybody(A, TOGETHER, replica("pair-1-b", "pair-1", **NOBODY)),
         look(split(**ended(1)), A, TOGETHER, merge()),
@@ -252,6 +256,14 @@ def test_moves_that_do_not_help_come_more_and_more_seldom() -> None:
         ]
         pauses.append(len(waits))
     assert pauses == [60, 120, 240, 960]
+    paused = Memory(pairs={"pair-0": WHOLE}, moves=Moves(NOW, 1))
+    waiting = [
+        decide(replace(snapshot, now=NOW + seconds), paused, LIMITS, tend).decisions
+        for seconds in (1, 59)
+    ]
+    # The reason does not count down: it is logged once.
+    assert waiting[0] == waiting[1]
+    assert [type(each) for each in waiting[0]] == [Wait]
     parted = decide(everybody(A, B), Memory(pairs={"pair-0": WHOLE}, moves=moved), LIMITS, tend)
     assert parted.memory.moves is None
 
@@ -287,7 +299,7 @@ WHY = Complaint("NoSuchFile", "there is none")
         ({**ended(1), "says": None}, True),
         ({**ended(REFUSED), "says": None, "complaint": WHY}, True),
         # It answers: it may become whole before the changed template turns out to be wrong.
-        ({"says": ReplicaReport(state="joining")}, False),
+        ({"says": ReplicaReport(state=DriverState.JOINING)}, False),
         ({**PENDING, "outdated": False}, False),
         ({**PENDING, "hosts": frozenset()}, False),
     ],

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from tests.policy.world import LIMITS, NAMES, World
 from tests.repeatable import thorough
 
-from tandem.model.pipeline import parse_status, status_document
-from tandem.model.states import EventReason
-from tandem.model.status import Status
 from tandem.policy.conditions import Background
 from tandem.policy.decide import decide
 from tandem.policy.decisions import Promote, Record
 from tandem.policy.memory import Stage
 from tandem.policy.snapshot import Life
 from tandem.policy.status import status_of
+from tandem_core.model.pipeline import parse_status, status_document
+from tandem_core.model.states import EventReason
+from tandem_core.model.status import Status
 
 PAIRS = ("pair-0", "pair-1")
 Action = Callable[[World], object]

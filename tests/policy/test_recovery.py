@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.model.exit_codes import COMPLETED
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
@@ -28,12 +26,14 @@ from tandem.policy.decisions import (
     Replace,
     Restart,
     Start,
+    Wait,
 )
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes, Memory
 from tandem.policy.recovery import count_crashes, next_start
-from tandem.policy.reports import LeadReport, ReplicaReport
 from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem_core.model.exit_codes import COMPLETED
+from tandem_core.reports import DriverState, LeadReport, ReplicaReport
 
 LIMITS = Limits()
 
@@ -41,12 +41,25 @@ LIMITS = Limits()
 def actions(snapshot: Snapshot, memory: Memory | None = None) -> list[Decision]:
     """What is to be done about processes."""
     decided = decide(snapshot, memory or Memory(), LIMITS).decisions
-    return [each for each in decided if not isinstance(each, Promote | Record)]
+    return [each for each in decided if not isinstance(each, Promote | Record | Wait)]
+
+
+def waits(snapshot: Snapshot, memory: Memory | None = None) -> list[str]:
+    """Whose time has not come yet."""
+    decided = decide(snapshot, memory or Memory(), LIMITS).decisions
+    return [each.name for each in decided if isinstance(each, Wait)]
 
 
 def test_a_pipeline_that_runs_is_left_alone() -> None:
     everybody = (split(), merge(), replica(), replica("pair-0-b"), spare())
     assert actions(look(*everybody)) == []
+    assert waits(look(*everybody)) == []
+
+
+def test_one_that_ended_while_others_were_looked_at_is_no_reason_to_wait() -> None:
+    just_now = look(split(**ended(-9, at=NOW + 0.01)), lead=None)
+    assert actions(just_now) == []
+    assert waits(just_now) == []
 
 
 def test_places_without_a_process_are_started_spares_last() -> None:
@@ -85,12 +98,14 @@ def test_whoever_crashes_is_started_again_on_its_volume(code: int) -> None:
 
 def test_one_that_ended_in_good_order_may_be_the_first_of_all_to_end() -> None:
     just_ended = ended(0, at=NOW - LIMITS.leaving / 2)
-    assert actions(look(split(**just_ended), merge(), replica(), replica("pair-0-b"))) == []
+    snapshot = look(split(**just_ended), merge(), replica(), replica("pair-0-b"))
+    assert actions(snapshot) == []
+    assert waits(snapshot) == ["split-0"]
 
 
 def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> None:
     everybody = (split(), merge(), replica(), replica("pair-0-b", **ended(1)))
-    (decision,) = actions(look(*everybody, lead=replace(BOTH_SEATS, completed=True)))
+    (decision,) = actions(look(*everybody, lead=BOTH_SEATS.replace(completed=True)))
     assert isinstance(decision, Complete)
     one_knew = (split(**ended(COMPLETED)), merge(), replica(**ended(-15)))
     outcome = decide(look(*one_knew, lead=None), Memory(), LIMITS)
@@ -134,7 +149,7 @@ def test_the_last_volume_that_the_lead_counts_on_is_not_given_up() -> None:
     for twin in (
         replica("pair-0-b", **ended(1)),
         replica("pair-0-b", silent_since=NOW - 5),
-        replica("pair-0-b", says=ReplicaReport(state="joining")),
+        replica("pair-0-b", says=ReplicaReport(state=DriverState.JOINING)),
         replica("pair-0-b", life=Life.STARTING, says=None),
     ):
         assert isinstance(actions(look(useless, twin))[0], Restart)
@@ -172,7 +187,7 @@ def test_a_spare_goes_to_one_place_only() -> None:
         replica("pair-1-a", "pair-1", **ended(-9)),
         replica("pair-1-b", "pair-1"),
         spare(),
-        lead=replace(BOTH_SEATS, pairs=seats),
+        lead=BOTH_SEATS.replace(pairs=seats),
     )
     first, second = actions(snapshot)
     assert isinstance(first, AssignSpare)
@@ -183,7 +198,7 @@ def test_a_spare_goes_to_one_place_only() -> None:
 @pytest.mark.parametrize(
     "cold",
     [
-        {"says": ReplicaReport(state="booting")},
+        {"says": ReplicaReport(state=DriverState.BOOTING)},
         {"silent_since": NOW - 0.5},
         {"life": Life.STARTING, "says": None},
     ],
@@ -234,5 +249,6 @@ def test_while_the_delay_lasts_nothing_is_started() -> None:
     memory = Memory(crashes={"split-0": Crashes(run=1, count=4)})
     crashed = split(**ended(1, started=NOW), run=1)
     assert actions(look(crashed, lead=None), memory) == []
+    assert waits(look(crashed, lead=None), memory) == ["split-0"]
     later = look(crashed, lead=None, now=NOW + LIMITS.delay_after(4))
     assert isinstance(actions(later, memory)[0], Restart)

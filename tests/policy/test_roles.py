@@ -2,17 +2,24 @@ from dataclasses import replace
 
 from tests.policy.builders import BOTH_SEATS, NOW, ended, lead, look, merge, replica, seat, split
 
-from tandem.model.states import EventReason, PairState
 from tandem.policy.decide import decide, yielding
 from tandem.policy.decisions import Promote, Record
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.pairs import look_at, state_of
-from tandem.policy.reports import Happening, MergeReport, ReplicaReport, SplitReport, Trouble
 from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem_core.model.states import EventReason, PairState
+from tandem_core.reports import (
+    DriverState,
+    MemberEvent,
+    MergeReport,
+    ReplicaReport,
+    SplitReport,
+    Trouble,
+)
 
 LIMITS = Limits()
-JOINING = ReplicaReport(state="joining")
+JOINING = ReplicaReport(state=DriverState.JOINING)
 
 
 def follow(*snapshots: Snapshot) -> tuple[list[Promote | Record], Memory]:
@@ -170,19 +177,19 @@ def test_who_catches_up_yields_and_who_is_waited_for_does_not() -> None:
 def test_a_twin_whose_spark_is_not_up_does_not_make_a_pair() -> None:
     holding = replica().replica
     assert holding is not None
-    booting = a_is(says=replace(holding, state="booting"), run=2)
+    booting = a_is(says=holding.replace(state=DriverState.BOOTING), run=2)
     assert not follow(WHOLE, booting)[1].pair("pair-0").paired
     assert follow(WHOLE, a_is(run=2))[1].pair("pair-0").paired
 
 
 def test_events_that_follow_from_what_members_say_come_once() -> None:
-    closed = Happening(1, "LaneClosed", "lane 1")
-    differ = Happening(2, "TwinsDiffer", "pair-0 epoch 7", "v-pair-0-b")
-    noise = Happening(3, "HeaderPublished", "8")
+    closed = MemberEvent(1, "LaneClosed", "lane 1")
+    differ = MemberEvent(2, "TwinsDiffer", "pair-0 epoch 7", "v-pair-0-b")
+    noise = MemberEvent(3, "HeaderPublished", "8")
     talking = split()
     assert talking.report is not None
-    talking = replace(talking, report=replace(talking.report, happened=(closed, differ, noise)))
-    lossy = replace(BOTH_SEATS, lost=("pair-0",))
+    talking = replace(talking, report=talking.report.replace(events=(closed, differ, noise)))
+    lossy = BOTH_SEATS.replace(lost=("pair-0",))
     said, _ = follow(
         look(talking, merge(), lead=lossy),
         look(replace(talking, report=None), merge(), lead=None),
@@ -197,7 +204,7 @@ def test_events_that_follow_from_what_members_say_come_once() -> None:
 
 def test_a_source_or_sink_that_fails_is_told_once_until_it_works_again() -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "not there", "mend the path")
-    other = replace(typo, message="not there either")
+    other = typo.replace(message="not there either")
     rewound = Trouble(EventReason.SINK_REWOUND, "out")
     failing = split(says=SplitReport(troubles=(typo, other)))
     both = split("split-1", says=SplitReport(troubles=(other,)))
@@ -233,7 +240,7 @@ def test_another_lead_is_an_event_the_first_is_none() -> None:
 def test_who_leads_for_a_moment_when_everything_ends_is_no_event() -> None:
     splits = (split(**ended(0)), split("split-1"))
     before = Snapshot(NOW, (split(), split("split-1")), BOTH_SEATS, "v-split-0")
-    over = Snapshot(NOW, splits, replace(BOTH_SEATS, completed=True), "v-split-1")
+    over = Snapshot(NOW, splits, BOTH_SEATS.replace(completed=True), "v-split-1")
     said, memory = follow(before, over)
     assert events(said) == []
     assert memory.completed

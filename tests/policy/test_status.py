@@ -14,9 +14,15 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.model.exit_codes import COMPLETED
-from tandem.model.pipeline import parse_status, status_document
-from tandem.model.states import (
+from tandem.policy.conditions import MOST_TROUBLES, Background
+from tandem.policy.decide import decide
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, remembered
+from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem.policy.status import at_rest, status_of, with_rows_out
+from tandem_core.model.exit_codes import COMPLETED
+from tandem_core.model.pipeline import parse_status, status_document
+from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,
     EventReason,
@@ -26,21 +32,15 @@ from tandem.model.states import (
     Role,
     SinkClass,
 )
-from tandem.model.status import MOST_MESSAGE, SinkStatus, Status
-from tandem.policy.conditions import MOST_TROUBLES, Background
-from tandem.policy.decide import decide
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, remembered
-from tandem.policy.reports import (
+from tandem_core.model.status import MOST_MESSAGE, SinkStatus, Status
+from tandem_core.reports import (
+    DriverState,
     MergeReport,
     ReplicaReport,
     SinkReport,
     SplitReport,
     Trouble,
-    read_report,
 )
-from tandem.policy.snapshot import Complaint, Life, Snapshot
-from tandem.policy.status import at_rest, status_of, with_rows_out
 
 LIMITS = Limits()
 BACKGROUND = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=True)
@@ -62,18 +62,65 @@ def condition(status: Status, kind: ConditionType) -> tuple[ConditionStatus, str
     return found.status, found.reason
 
 
-def test_rows_out_are_counted_once_however_many_merges_deliver_them() -> None:
-    said = (MergeReport(active=True, rows_out=rows, sinks=()) for rows in (70, 71))
-    merges = [merge(f"merge-{n}", n, says=says) for n, says in enumerate(said)]
+def of_slots(*slots: int, position: int, rows: int = 0) -> list[Member]:
+    """A merge of each of these slots, the first one `position` far, each further one epoch on."""
+    return [
+        merge(
+            f"merge-{place}",
+            slot,
+            says=MergeReport(
+                active=True,
+                rows_out=rows + place,
+                sinks=(SinkReport("out", SinkClass.TRANSACTIONAL, position + place),),
+            ),
+        )
+        for place, slot in enumerate(slots)
+    ]
+
+
+def test_rows_out_are_those_of_every_slot_as_the_merge_knows_that_is_ahead() -> None:
+    merges = of_slots(0, 0, 1, position=1, rows=70)
     status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS))
-    assert status.counters.rows_out == 71
+    assert status.counters.rows_out == 71 + 72
+
+
+def test_rows_of_ended_slots_are_told_by_slot_0_alone() -> None:
+    merges = of_slots(0, 1, position=1, rows=70)
+    status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS.replace(open_slots=(0,))))
+    assert status.counters.rows_out == 70
+
+
+def test_a_sink_is_as_far_as_its_slowest_slot() -> None:
+    merges = of_slots(0, 1, 1, position=7)
+    status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS.replace(open_slots=(0, 1))))
+    assert [sink.position for sink in status.sinks] == [7]
+    behind = of_slots(1, 0, 0, position=7)
+    status = seen(look(split(), replica(), *behind, lead=BOTH_SEATS.replace(open_slots=(0, 1))))
+    assert [sink.position for sink in status.sinks] == [7]
+
+
+def test_an_ended_slot_holds_no_position_back() -> None:
+    merges = of_slots(1, 0, position=7)
+    twins = (replica(), replica("pair-0-b"))
+    status = seen(look(split(), *twins, *merges, lead=BOTH_SEATS.replace(open_slots=(0,))))
+    assert [sink.position for sink in status.sinks] == [8]
+    assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
+
+
+def test_while_a_slot_says_nothing_the_position_stays() -> None:
+    both = of_slots(0, 1, position=7)
+    divided = BOTH_SEATS.replace(open_slots=(0, 1))
+    before = seen(look(split(), replica(), *both, lead=divided))
+    silent = [*of_slots(0, position=9), merge("merge-1", 1, says=None)]
+    after = seen(look(split(), replica(), *silent, lead=divided), previous=before)
+    assert after.sinks == before.sinks
 
 
 def test_a_pipeline_that_runs() -> None:
     sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, 9),)
     delivering = merge(says=MergeReport(active=True, rows_out=70, sinks=sinks))
     whole = (split(), replica(), replica("pair-0-b"), delivering, merge("merge-1"), spare())
-    status = seen(look(*whole, lead=replace(BOTH_SEATS, rows_in=100, lag_seconds=0.25)))
+    status = seen(look(*whole, lead=BOTH_SEATS.replace(rows_in=100, lag_seconds=0.25)))
     assert status.phase is Phase.RUNNING
     assert (status.epoch.cut, status.epoch.committed, status.epoch.delivered) == (10, 10, 9)
     assert (status.lag.epochs, status.lag.seconds) == (1, 0.25)
@@ -110,8 +157,8 @@ def test_a_pipeline_that_runs() -> None:
     [
         ({"life": Life.ABSENT, "says": None}, MemberState.STARTING),
         ({"life": Life.STARTING, "says": None}, MemberState.STARTING),
-        ({"says": ReplicaReport(state="booting")}, MemberState.STARTING),
-        ({"says": ReplicaReport(state="joining")}, MemberState.CATCHING_UP),
+        ({"says": ReplicaReport(state=DriverState.BOOTING)}, MemberState.STARTING),
+        ({"says": ReplicaReport(state=DriverState.JOINING)}, MemberState.CATCHING_UP),
         ({"silent_since": NOW - 5}, MemberState.SILENT),
         (ended(1), MemberState.GONE),
     ],
@@ -126,14 +173,14 @@ def test_what_a_replica_is_doing(fields: dict[str, Any], state: MemberState) -> 
 
 def test_messages_are_bounded_however_much_there_is_to_say() -> None:
     note = "Unschedulable: " + "no node has room, " * 20
-    pairs = [f"pair-{number}" for number in range(256)]
+    pairs = [f"pair-{number}" for number in range(1024)]
     waiting = [
         replica(f"{pair}-{twin}", pair, life=Life.STARTING, says=None, note=note)
         for pair in pairs
         for twin in "ab"
     ]
     vulnerable = tuple(f"{pair} of a split with quite a long name" for pair in pairs * 10)
-    snapshot = look(split(), *waiting, merge(), lead=replace(BOTH_SEATS, vulnerable=vulnerable))
+    snapshot = look(split(), *waiting, merge(), lead=BOTH_SEATS.replace(vulnerable=vulnerable))
     halted = replace(BACKGROUND, halted=Complaint("SinkFailed", "x" * 2 * MOST_MESSAGE))
     for status in (seen(snapshot), seen(snapshot, background=halted)):
         assert parse_status(status_document(status)) == status
@@ -157,12 +204,12 @@ def test_numbers_that_nobody_tells_stay_as_they_were() -> None:
 
 
 def test_lag_grows_on_while_nobody_leads() -> None:
-    told = look(*EVERYBODY, lead=replace(BOTH_SEATS, lag_seconds=0.25))
+    told = look(*EVERYBODY, lead=BOTH_SEATS.replace(lag_seconds=0.25))
     unheard = [look(*EVERYBODY, lead=None, now=NOW + later) for later in (1, 4)]
     assert [seen(told, *unheard[:looks]).lag.seconds for looks in (0, 1, 2)] == [0.25, 1.25, 4.25]
     # Somebody else decides by now, who knows the status alone.
     assert seen(unheard[0], previous=seen(told)).lag.seconds == 0.25
-    delivered = look(*EVERYBODY, lead=replace(BOTH_SEATS, delivered=10))
+    delivered = look(*EVERYBODY, lead=BOTH_SEATS.replace(delivered=10))
     assert seen(delivered, *unheard).lag.seconds == 0
 
 
@@ -180,7 +227,7 @@ def test_why_a_pipeline_is_not_ready() -> None:
     assert status.phase is Phase.HALTED
     assert condition(status, ConditionType.READY)[1] == "Broken"
     assert condition(at_rest(status, BACKGROUND.at), ConditionType.READY)[1] == "Broken"
-    status = seen(look(*EVERYBODY, lead=replace(BOTH_SEATS, lost=("pair-0",))))
+    status = seen(look(*EVERYBODY, lead=BOTH_SEATS.replace(lost=("pair-0",))))
     assert status.phase is Phase.HALTED
     assert condition(status, ConditionType.DATA_LOST)[0] is ConditionStatus.TRUE
 
@@ -234,19 +281,20 @@ def test_a_pipeline_at_rest_has_nobody() -> None:
 
 def test_totals_go_on_when_counters_begin_anew() -> None:
     def counting(duplicates: int, late: int, incarnation: int) -> Snapshot:
-        says = ReplicaReport("running", 10, verified=True, late_dropped=late)
+        says = ReplicaReport(DriverState.RUNNING, 10, verified=True, late_dropped=late)
         a, b = replica(says=says), replica("pair-0-b", says=says)
         m = merge(says=MergeReport(active=True, duplicates_dropped=duplicates))
         assert a.report is not None
         assert m.report is not None
         return look(
             split(),
-            replace(a, report=replace(a.report, incarnation=incarnation)),
+            replace(a, report=a.report.replace(incarnation=incarnation)),
             b,
-            replace(m, report=replace(m.report, incarnation=incarnation)),
+            replace(m, report=m.report.replace(incarnation=incarnation)),
         )
 
-    twin = replica("pair-0-b", says=ReplicaReport("running", 10, verified=True, late_dropped=3))
+    late = ReplicaReport(DriverState.RUNNING, 10, verified=True, late_dropped=3)
+    twin = replica("pair-0-b", says=late)
     unheard = look(split(), replica(says=None), twin, merge(says=None))
     counters = seen(
         counting(0, 0, 1), counting(5, 3, 1), unheard, counting(7, 3, 1), counting(2, 1, 2)
@@ -256,58 +304,8 @@ def test_totals_go_on_when_counters_begin_anew() -> None:
 
 
 def test_dead_letters_stay_when_nobody_tells_of_them() -> None:
-    told = look(*EVERYBODY, lead=replace(BOTH_SEATS, rejected=5))
+    told = look(*EVERYBODY, lead=BOTH_SEATS.replace(rejected=5))
     status = seen(told, look(*EVERYBODY, lead=None))
     assert status.counters.dead_letters == 5
     restarted = remembered({}, status)
     assert decide(told, restarted, LIMITS).memory.totals.counters.dead_letters == 5
-
-
-def test_reports_take_what_they_understand_and_nothing_else() -> None:
-    assert read_report([]) is None
-    assert read_report({"incarnation": 1}) is None
-    report = read_report(
-        {
-            "volume": "v",
-            "incarnation": "three",
-            "events": [{"event": "LaneClosed", "subject": "l", "at_ms": 5}, "x"],
-            "split": {
-                "rows_per_second": float("nan"),
-                "lead": {
-                    "term": 4,
-                    "epoch": True,
-                    "rejected": 7,
-                    "pairs": [{"name": "pair-0", "seats": [{"volume": "w", "verified": 1}]}],
-                    "merges": {"0": "m", "x": "n", "1": 3},
-                    "lost": ["a", 1],
-                    "completed": "yes",
-                },
-            },
-        }
-    )
-    assert report is not None
-    assert report.incarnation == 0
-    assert report.lead is not None
-    assert (report.lead.term, report.lead.epoch, report.lead.completed) == (4, 0, False)
-    assert report.lead.rejected == 7
-    assert report.lead.merges == ((0, "m"),)
-    assert report.lead.lost == ("a",)
-    assert report.lead.seat("w") is not None
-    assert not report.lead.pairs[0].seats[0].verified
-    assert [each.event for each in report.happened] == ["LaneClosed"]
-    merged = read_report(
-        {
-            "volume": "v",
-            "merge": {
-                "sinks": {"a": {"class": "Idempotent"}, "b": {"class": "?"}},
-                "troubles": [
-                    {"reason": "SinkFailed", "subject": "a", "message": "m", "hint": "h"},
-                    {"reason": "Tired", "subject": "b"},
-                ],
-            },
-        }
-    )
-    assert merged is not None
-    assert merged.merge is not None
-    assert [sink.name for sink in merged.merge.sinks] == ["a"]
-    assert merged.troubles == (Trouble(EventReason.SINK_FAILED, "a", "m", "h"),)

@@ -6,7 +6,6 @@ state, so that a test can tell when the last one was given up.
 
 from dataclasses import dataclass, replace
 
-from tandem.model.states import MemberKind
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
@@ -20,7 +19,10 @@ from tandem.policy.decisions import (
 )
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
-from tandem.policy.reports import (
+from tandem.policy.snapshot import Life, Member, Place, Snapshot
+from tandem_core.model.states import MemberKind
+from tandem_core.reports import (
+    DriverState,
     LeadReport,
     MemberReport,
     MergeReport,
@@ -29,7 +31,6 @@ from tandem.policy.reports import (
     SeatReport,
     SplitReport,
 )
-from tandem.policy.snapshot import Life, Member, Place, Snapshot
 
 LIMITS = Limits()
 
@@ -215,7 +216,8 @@ class World:
         part: SplitReport | ReplicaReport | MergeReport = SplitReport()
         if process.place.kind in {MemberKind.REPLICA, MemberKind.SPARE}:
             full = process.volume in self.full
-            part = ReplicaReport(state="running" if full else "joining", committed=5, verified=full)
+            state = DriverState.RUNNING if full else DriverState.JOINING
+            part = ReplicaReport(state=state, committed=5, verified=full)
         elif process.place.kind is MemberKind.MERGE:
             part = MergeReport(active=True)
         return MemberReport(process.volume, process.run, part)

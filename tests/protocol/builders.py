@@ -5,20 +5,9 @@ from typing import Any, TypeVar
 
 from tests.repeatable import thorough
 
+from tandem_core.documents import Generation, Intent, Pair, Stream
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import (
-    Generation,
-    Header,
-    Intent,
-    LaneId,
-    Mark,
-    Member,
-    Note,
-    Peer,
-    Settings,
-    Span,
-    Stream,
-)
+from tandem_runtime.protocol.data import Header, LaneId, Mark, Member, Note, Peer, Settings, Span
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Send, Ship, Write
 from tandem_runtime.protocol.hearsay import Heard, Hearsay
 from tandem_runtime.protocol.messages import (
@@ -31,11 +20,18 @@ from tandem_runtime.protocol.messages import (
 from tandem_runtime.protocol.records import (
     Entry,
     GenerationKnown,
+    LaneClosed,
+    LaneClosing,
     LaneOpened,
+    LapseCalled,
+    Lapsed,
     PartitionOwned,
     Seated,
+    SlotOpened,
+    Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import LaneState, SeatState
 
 T = TypeVar("T")
 Volume = dict[Key, object]
@@ -50,8 +46,15 @@ A1, A2 = LaneId("a", 1), LaneId("a", 2)
 B1, B2 = LaneId("b", 1), LaneId("b", 2)
 C1 = LaneId("c", 1)
 
-G1 = Generation(1, (("x", "keys of x"),))
-G2 = Generation(2, (("y", "keys of y"), ("z", "keys of z")), (("y", ("x",)), ("z", ("x",))))
+G1 = Generation(1, "f1", (Pair("x", "x"),))
+G2 = Generation(2, "f2", (Pair("y", "y", ("x",)), Pair("z", "z", ("x",))))
+
+
+def generation(number: int, *names: str, **parents: tuple[str, ...]) -> Generation:
+    """A generation of pairs with these names; those with parents are new in it."""
+    pairs = tuple(Pair(name, name, parents.get(name, ())) for name in names)
+    return Generation(number, f"f{number}", pairs)
+
 
 MEMBERS = (Member("a", "a", "n1"), Member("b", "b", "n2"), Member("c", "c", "n3"))
 
@@ -64,6 +67,11 @@ def note(size: int = 10, **marks: Mark) -> Note:
     return Note(size, tuple(sorted(marks.items())))
 
 
+def digest(epoch: int, history: str = "h") -> str:
+    """The digest of an epoch's header in a history."""
+    return f"{history}{epoch}" if epoch else ""
+
+
 def header(
     epoch: int,
     *spans: Span,
@@ -71,16 +79,20 @@ def header(
     marks: Mapping[str, Mark] | None = None,
     watermarks: Mapping[str, int] | None = None,
     delivered: int = 0,
-    final: bool = False,
+    history: str = "h",
+    **others: Any,
 ) -> Header:
+    """A header that continues the one before it in its history."""
     return Header(
-        epoch,
-        generation,
-        spans,
-        tuple(sorted((marks or {}).items())),
-        tuple((watermarks or {}).items()),
-        delivered,
-        final,
+        epoch=epoch,
+        generation=generation,
+        spans=spans,
+        marks=tuple(sorted((marks or {}).items())),
+        watermarks=tuple((watermarks or {}).items()),
+        delivered=delivered,
+        previous=digest(epoch - 1, history),
+        digest=digest(epoch, history),
+        **{"term": 1, **others},
     )
 
 
@@ -138,8 +150,19 @@ def replica_report(
     have: int = 0,
     calls: int = 0,
     sequence: int = 1,
+    history: str = "h",
 ) -> ReplicaReport:
-    return ReplicaReport(sequence, pair, committed, verified, fresh, have, calls)
+    return ReplicaReport(
+        sequence=sequence,
+        pair=pair,
+        committed=committed,
+        verified=verified,
+        fresh=fresh,
+        have=have,
+        calls=calls,
+        committed_digest=digest(committed, history),
+        have_digest=digest(have, history),
+    )
 
 
 def joiner_report(pair: str = "x", *, sequence: int = 1) -> ReplicaReport:
@@ -154,18 +177,51 @@ def merge_report(
     differing: tuple[tuple[str, int, str], ...] = (),
     leaving: bool = False,
     sequence: int = 1,
+    delivered_digest: str = "",
+    sealed: tuple[int, ...] = (),
 ) -> MergeReport:
-    return MergeReport(sequence, slot, delivered, have, differing, leaving)
+    return MergeReport(
+        sequence=sequence,
+        slot=slot,
+        delivered=delivered,
+        have=have,
+        differing=differing,
+        leaving=leaving,
+        delivered_digest=delivered_digest,
+        sealed=sealed,
+    )
 
 
 # --- what the lead knows ------------------------------------------------------------------------
 
 
 def book_of(*entries: Entry) -> Book:
+    """A book in which slot 0 is open, as in every pipeline."""
     book = Book()
-    for entry in entries:
-        book.apply(entry)
+    record(book, SlotOpened(slot=0, first=1, intent_version=0), *entries)
     return book
+
+
+def record(book: Book, *entries: Entry) -> None:
+    """Apply entries, each preceded by what has to stand in the log before it."""
+    for entry in entries:
+        for each in (*_before(book, entry), entry):
+            book.apply(each)
+
+
+def _before(book: Book, entry: Entry) -> Iterator[Entry]:
+    if isinstance(entry, LaneClosed):
+        if entry.lane in book.lanes and book.lanes[entry.lane].state is LaneState.OPEN:
+            yield LaneClosing(entry.lane)
+    elif isinstance(entry, Seated | Verified | Lapsed):
+        seat = book.seats.get(entry.pair, [None, None])[entry.seat]
+        is_full = seat is not None and seat.verified
+        if seat is not None and is_full and not isinstance(entry, Lapsed):
+            yield Vacated(entry.pair, entry.seat, seat.volume, "gone")
+        if isinstance(entry, Verified) and (is_full or seat is None):
+            yield Seated(entry.pair, entry.seat, entry.volume)
+        if isinstance(entry, Lapsed) and seat is not None and seat.state is SeatState.JOINING:
+            yield LapseCalled(entry.pair, entry.seat, entry.volume)
 
 
 def seated(pair: str = "x", *volumes: str, epoch: int = 0) -> list[Entry]:
@@ -258,9 +314,9 @@ def shipped(volume: Volume, effect: Ship) -> Any:
     """The message as it arrives, with its bytes."""
     values = tuple(volume[key] for key in effect.keys)
     message: Any = effect.message
-    return message._replace(payload=values)
+    return message.replace(payload=values)
 
 
 def told(book: Book) -> dict[str, object]:
     """Everything a book says, to be compared."""
-    return {name: getattr(book, name) for name in Book.__slots__}
+    return {name: getattr(book, name) for name in Book.__struct_fields__}

@@ -1,5 +1,6 @@
 """The book: what each entry of the header log changes, and what is forgotten when."""
 
+import pytest
 from tests.protocol.builders import (
     A1,
     A2,
@@ -7,6 +8,7 @@ from tests.protocol.builders import (
     G1,
     G2,
     book_of,
+    generation,
     header,
     note,
     running_book,
@@ -14,25 +16,8 @@ from tests.protocol.builders import (
     told,
 )
 
-from tandem_runtime.protocol.book import (
-    CLOSED,
-    CLOSING,
-    OPEN,
-    REMEMBERED,
-    Book,
-    Lane,
-    Seat,
-)
-from tandem_runtime.protocol.data import (
-    ACTIVE,
-    BEGINNING_OF_TIME,
-    ENDED,
-    RELEASED,
-    Generation,
-    LaneId,
-    Mark,
-    Span,
-)
+from tandem_runtime.protocol.book import REMEMBERED, Book
+from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Lane, LaneId, Mark, Seat, Span
 from tandem_runtime.protocol.records import (
     BuddyChanged,
     Completed,
@@ -56,6 +41,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import IllegalMove, LaneState, PartitionState, SeatState
 
 
 def seat(book: Book, number: int, pair: str = "x") -> Seat:
@@ -113,7 +99,7 @@ def test_a_new_generation_begins_with_its_first_header() -> None:  # [7]
 
 
 def test_given_up_generations_are_remembered_until_a_higher_one_is_named() -> None:  # [7]
-    third = Generation(3, (("w", ""),))
+    third = generation(3, "w")
     book = running_book(GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
     remembered = []
     for entry in (header(1), GenerationKnown(third, 4), header(2, generation=3)):
@@ -131,7 +117,7 @@ def test_a_lane_is_opened_with_its_buddy_and_remembered_by_number() -> None:
     assert list(book.lanes) == [A1, B1]
     assert book.lane_numbers == {"a": 1, "b": 1}
     fresh = book.lanes[A1]
-    assert (fresh.view, fresh.state, fresh.reach, fresh.trimmed) == (1, OPEN, 0, 0)
+    assert (fresh.view, fresh.state, fresh.reach, fresh.trimmed) == (1, LaneState.OPEN, 0, 0)
 
 
 def test_lane_numbers_of_the_past_are_bounded() -> None:  # [12]
@@ -152,14 +138,14 @@ def test_a_buddy_change_counts_views() -> None:
 
 def test_closing_is_cancelled_or_ends_with_the_last_chunk() -> None:
     book = book_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), LaneClosing(A1))
-    assert book.lanes[A1].state == CLOSING
+    assert book.lanes[A1].state == LaneState.CLOSING
     book.apply(LaneResumed(A1))
-    assert book.lanes[A1].state == OPEN
+    assert book.lanes[A1].state == LaneState.OPEN
     book.apply(LaneClosing(A1))
     notes = ((1, note(5)),)
     book.apply(LaneClosed(A1, 1, notes))
     lane = book.lanes[A1]
-    assert (lane.state, lane.last, lane.notes, lane.buddy) == (CLOSED, 1, notes, "b")
+    assert (lane.state, lane.last, lane.notes, lane.buddy) == (LaneState.CLOSED, 1, notes, "b")
 
 
 def test_a_closed_lane_is_forgotten_once_trimmed_and_no_longer_waited_for() -> None:  # [12]
@@ -183,13 +169,21 @@ def test_an_empty_closed_lane_is_forgotten_at_once() -> None:
 
 
 def test_owning_counts_tenures_and_wakes_a_released_partition() -> None:  # [9]
-    book = running_book(header(1, marks={"p": Mark(3, 9, RELEASED), "q": Mark(1, 2, ENDED)}))
+    book = running_book(
+        header(
+            1,
+            marks={"p": Mark(3, 9, PartitionState.RELEASED), "q": Mark(1, 2, PartitionState.IDLE)},
+        )
+    )
     assert book.tenures == {"p": 1}
     book.apply(PartitionOwned("p", B1))
     book.apply(PartitionOwned("q", B1))
     assert book.owners == {"p": B1, "q": B1}
     assert book.tenures == {"p": 2, "q": 1}
-    assert book.marks == {"p": Mark(3, 9, ACTIVE), "q": Mark(1, 2, ENDED)}
+    assert book.marks == {
+        "p": Mark(3, 9, PartitionState.ACTIVE),
+        "q": Mark(1, 2, PartitionState.IDLE),
+    }
 
 
 def test_lanes_of_a_buddy() -> None:
@@ -208,42 +202,44 @@ def test_registering_holds_the_trim_point_of_that_moment() -> None:  # [5] trim-
 
 def test_a_verified_holder_counts_from_its_epoch() -> None:
     book = book_of(GenerationKnown(G1, 1), Seated("x", 0, "v"), Verified("x", 0, "v", 5))
-    assert seat(book, 0) == Seat("v", 5, verified=True)
+    assert seat(book, 0) == Seat("v", 5, SeatState.VERIFIED)
     assert book.seats["x"][1] is None
 
 
 def test_vacating_empties_a_seat_and_its_twin_need_not_lapse_any_more() -> None:  # [5]
     book = running_book(LapseCalled("x", 1, "x1"))
-    assert seat(book, 1).called == 1
+    assert seat(book, 1).call == 1
     book.apply(Vacated("x", 0, "x0", "gone"))
     assert book.seats["x"][0] is None
-    assert seat(book, 1).called == 0
+    assert seat(book, 1) == Seat("x1", 0, SeatState.VERIFIED)
     book.apply(Vacated("x", 1, "x1", "gone"))
     assert book.seats["x"] == [None, None]
 
 
 def test_calls_to_lapse_are_numbered_answered_or_dropped() -> None:  # [5]
     book = running_book(LapseCalled("x", 0, "x0"))
-    assert (seat(book, 0).called, book.calls) == (1, 1)
+    assert (seat(book, 0), book.calls) == (Seat("x0", 0, SeatState.VERIFIED_CALLED, 1), 1)
     book.apply(LapseDropped("x", 0, "x0"))
-    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, False)
+    assert seat(book, 0) == Seat("x0", 0, SeatState.VERIFIED)
     book.apply(LapseCalled("x", 0, "x0"))
-    assert (seat(book, 0).called, book.calls) == (2, 2)
+    assert (seat(book, 0).call, book.calls) == (2, 2)
     book.apply(Lapsed("x", 0, "x0"))
-    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, True)
+    assert seat(book, 0) == Seat("x0", 0, SeatState.LAPSED)
     assert not seat(book, 1).lapsed
 
 
-def test_a_lapse_of_a_volume_that_sits_there_no_more_says_nothing() -> None:  # shared-name
-    book = running_book(LapseCalled("x", 0, "other"), Lapsed("x", 0, "other"))
-    assert (seat(book, 0).called, seat(book, 0).lapsed) == (0, False)
-    empty = book_of(GenerationKnown(G1, 1), Lapsed("x", 0, "other"))
-    assert empty.seats["x"] == [None, None]
+@pytest.mark.parametrize("record", [LapseCalled, LapseDropped, Lapsed])
+def test_nothing_of_a_seat_is_recorded_for_a_volume_that_does_not_hold_it(
+    record: type[LapseCalled | LapseDropped | Lapsed],
+) -> None:  # shared-name
+    for book in (running_book(), book_of(GenerationKnown(G1, 1))):
+        with pytest.raises(IllegalMove):
+            book.apply(record("x", 0, "other"))
 
 
 def test_where_a_volume_sits() -> None:
     book = running_book()
-    assert book.seat_of("x1") == ("x", 1, Seat("x1", 0, verified=True))
+    assert book.seat_of("x1") == ("x", 1, Seat("x1", 0, SeatState.VERIFIED))
     assert book.seat_of("nobody") is None
 
 
@@ -285,7 +281,7 @@ def test_a_generation_that_kept_headers_name_stays() -> None:  # [12]
 
 
 def test_a_generation_whose_pairs_are_all_carried_over_goes_without_retirement() -> None:
-    wider = Generation(2, (("x", ""), ("y", "")))
+    wider = generation(2, "x", "y")
     book = running_book(GenerationKnown(wider, 2), header(1), header(2, generation=2), Trimmed(1))
     assert set(book.generations) == {2}
 
@@ -303,18 +299,18 @@ def test_a_known_generation_brings_seats_and_leaves_those_taken() -> None:
     assert book.seats["y"] == book.seats["z"] == [None, None]
     assert seat(book, 0).volume == "x0"
     assert book.intent_version == 4
-    book.apply(GenerationKnown(Generation(3, (("x", ""),)), 2))
+    book.apply(GenerationKnown(generation(3, "x"), 2))
     assert book.intent_version == 4
     assert seat(book, 0).volume == "x0"
 
 
 def test_a_given_up_generation_lets_only_its_own_pairs_go() -> None:
-    wider = Generation(2, (("x", ""), ("y", "")))
+    wider = generation(2, "x", "y")
     book = running_book(GenerationKnown(wider, 2), GenerationGivenUp(2, 3))
     assert (book.generations, book.names) == ({1: G1}, {1: ("x",)})
     assert (book.given_up, book.intent_version, book.retired) == ((2,), 3, ("y",))
     assert set(book.seats) == {"x"}
-    book.apply(GenerationKnown(Generation(3, (("w", ""),)), 5))
+    book.apply(GenerationKnown(generation(3, "w"), 5))
     book.apply(GenerationGivenUp(3, 4))
     assert (book.intent_version, book.given_up) == (5, (2, 3))
 
@@ -337,7 +333,7 @@ def test_names_of_retired_pairs_are_bounded_the_newest_kept() -> None:  # [12]
 
 
 def test_living_pairs_come_once_in_the_order_of_generations() -> None:
-    book = book_of(GenerationKnown(Generation(2, (("y", ""), ("x", ""))), 1))
+    book = book_of(GenerationKnown(generation(2, "y", "x"), 1))
     book.know(G1)
     assert book.living_pairs() == ["x", "y"]
     assert book.pairs(2) == ("y", "x")
@@ -375,3 +371,20 @@ def test_a_copy_is_not_touched_by_later_entries() -> None:  # [6]
     for entry in later:
         book.apply(entry)
     assert told(copy) == before
+
+
+# --- history --------------------------------------------------------------------------------------
+
+
+def test_digests_of_kept_headers_the_trim_point_and_the_last_one_are_known() -> None:  # (i)
+    book = running_book()
+    assert (book.digest_of(0), book.digest_of(1)) == ("", None)
+    for epoch in (1, 2, 3):
+        book.apply(header(epoch))
+    book.apply(Trimmed(1))
+    book.apply(Trimmed(2))
+    known = [book.digest_of(epoch) for epoch in (1, 2, 3, 4)]
+    assert known == [None, header(2).digest, header(3).digest, None]
+    book.apply(Trimmed(3))
+    assert book.headers == {}
+    assert book.digest == book.digest_of(3) == header(3).digest

@@ -16,9 +16,11 @@ from tests.protocol.builders import (
 )
 from tests.protocol.test_split import Split, leading, opened
 
+from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.concerns import in_book
 from tandem_runtime.protocol.data import Place
 from tandem_runtime.protocol.effects import Swap
+from tandem_runtime.protocol.header_log import StoredBook, StoredEntry
 from tandem_runtime.protocol.messages import NewIntent, RegisterAnswer, Splits, VolumeGone
 from tandem_runtime.protocol.muster import Present
 from tandem_runtime.protocol.records import BuddyChanged, LaneOpened, MergeChosen
@@ -67,8 +69,8 @@ def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
 
 
 def test_a_log_that_is_kept_here_concerns_a_split_from_its_start_on() -> None:
-    entry: tuple[tuple[int, int], object] = ((1, 0), MergeChosen(0, "m"))
-    volume: Volume = {("book",): ((1, 0), 7, running_book()), ("entry", 8): entry}
+    entry = StoredEntry((1, 0), MergeChosen(0, "m"))
+    volume: Volume = {("book",): StoredBook((1, 0), 7, running_book()), ("entry", 8): entry}
     split = Split(volume, place=None)
     split.tell(Splits(()))
     assert split.machine.concerns() == {"b", "x0", "x1", "m"}
@@ -79,7 +81,7 @@ def test_whoever_answers_a_muster_concerns_its_caller() -> None:
     for volume in ("z", "y"):
         split.tell(VolumeGone(volume))
     (swap,) = of(Swap, split.machine.tick(0))
-    split.tell(RegisterAnswer(swap.op, True, swap.place._replace(version=5)))
+    split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=5)))
     split.tell(split_report(copies=((B1, 4),)), "s")
-    split.tell(Present(2, "replica", "x", 3, True, -1, 0, (), ()), "x0")
+    split.tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0")
     assert split.machine.concerns() == {"b", "c", "s", "x0"}

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.builders import A1, B1, C1, PROPERTY, Volume, carry_out, crashes, note
 
-from tandem_runtime.protocol.copies import Copies
-from tandem_runtime.protocol.data import Chunk, LaneId
+from tandem_runtime.protocol.copies import Copies, StoredCopy
+from tandem_runtime.protocol.data import Chunk, LaneId, Note
 from tandem_runtime.protocol.effects import Effect, Erase, Write
 from tandem_runtime.protocol.messages import CopyChunk, SealedCopy
 
@@ -46,9 +46,9 @@ class Keeper:
         self.do(effects)
         return through
 
-    def state(self) -> dict[LaneId, tuple[object, ...]]:
+    def state(self) -> dict[LaneId, tuple[StoredCopy, int, dict[int, Note]]]:
         return {
-            lane: (*kept.stored(), kept.copy.through, dict(kept.notes))
+            lane: (kept.stored(), kept.copy.through, dict(kept.notes))
             for lane, kept in self.copies.lanes.items()
         }
 
@@ -70,7 +70,7 @@ def chunks(volume: Volume, lane: LaneId = B1) -> list[int]:
 def test_the_first_chunk_of_a_lane_makes_a_copy() -> None:  # [8]
     effects, through = Keeper().copies.take(copy(1))
     assert effects == [
-        Write(("copy", B1), (F1, 0, False, 0)),
+        Write(("copy", B1), StoredCopy(F1, 0, False, 0)),
         Write(("chunk", B1, 1), chunk(1)),
     ]
     assert through == 1
@@ -101,7 +101,7 @@ def test_an_earlier_fill_gets_no_answer() -> None:  # (d) [10]
 def test_a_new_fill_keeps_what_is_here_under_its_fence() -> None:  # (c)
     keeper = holding(1, 2)
     effects, through = keeper.copies.take(copy(1, fence=F2))
-    assert effects == [Write(("copy", B1), (F2, 0, False, 0))]
+    assert effects == [Write(("copy", B1), StoredCopy(F2, 0, False, 0))]
     assert through == 2
     assert keeper.copies.lanes[B1].copy.admits(F2)
 
@@ -151,7 +151,7 @@ def test_sealing_is_written_and_told_with_what_no_header_covers() -> None:
     keeper = holding(1, 2)
     assert keeper.copies.sealed({}) == ()
     effects = keeper.do(keeper.copies.seal(B1, 3))
-    assert effects == [Write(("copy", B1), (F1, 0, True, 3))]
+    assert effects == [Write(("copy", B1), StoredCopy(F1, 0, True, 3))]
     assert keeper.copies.sealed({B1: 1}) == (SealedCopy(B1, 3, 2, ((2, note(2)),)),)
     assert keeper.copies.sealed({})[0].notes == ((1, note(1)), (2, note(2)))
 
@@ -160,7 +160,7 @@ def test_sealing_again_says_nothing_unless_for_another_record() -> None:  # [11]
     keeper = holding(1)
     keeper.do(keeper.copies.seal(B1, 3))
     assert keeper.copies.seal(B1, 3) == []
-    assert keeper.do(keeper.copies.seal(B1, 4)) == [Write(("copy", B1), (F1, 0, True, 4))]
+    assert keeper.do(keeper.copies.seal(B1, 4)) == [Write(("copy", B1), StoredCopy(F1, 0, True, 4))]
 
 
 def test_a_buddy_that_never_got_a_chunk_seals_an_empty_copy() -> None:  # [1]
@@ -207,7 +207,7 @@ def test_a_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
     keeper = holding(1, 2, 3)
     effects = keeper.do(keeper.copies.trim(B1, 2))
     assert effects == [
-        Write(("copy", B1), (F1, 2, False, 0)),
+        Write(("copy", B1), StoredCopy(F1, 2, False, 0)),
         Erase(("chunk", B1, 1)),
         Erase(("chunk", B1, 2)),
     ]
@@ -282,18 +282,18 @@ def test_what_was_acknowledged_survives_a_crash_between_any_two_effects(
 
 def check(
     restarted: Keeper,
-    before: dict[LaneId, tuple[object, ...]],
-    after: dict[LaneId, tuple[object, ...]],
+    before: dict[LaneId, tuple[StoredCopy, int, dict[int, Note]]],
+    after: dict[LaneId, tuple[StoredCopy, int, dict[int, Note]]],
 ) -> None:
     """Whatever stood before and after a step is there after a crash within it."""
     for lane in before.keys() & after.keys():
         kept = restarted.copies.lanes[lane]
-        lasting = set(before[lane][5]) & set(after[lane][5])  # type: ignore[call-overload]
-        first = max(int(before[lane][1]), int(after[lane][1])) + 1  # type: ignore[call-overload]
+        lasting = set(before[lane][2]) & set(after[lane][2])
+        first = max(before[lane][0].base, after[lane][0].base) + 1
         assert {n for n in lasting if n >= first} <= set(kept.notes)
-        sealed = (before[lane][2], after[lane][2])
+        sealed = (before[lane][0].sealed, after[lane][0].sealed)
         assert kept.copy.sealed in sealed
-        assert kept.copy.fence in (before[lane][0], after[lane][0])
+        assert kept.copy.fence in (before[lane][0].fence, after[lane][0].fence)
 
 
 def test_a_restart_finds_copies_as_they_were() -> None:  # (h)

@@ -15,9 +15,10 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import LaneId
 from tandem_runtime.protocol.effects import Effect, Erase, Write
-from tandem_runtime.protocol.header_log import SNAPSHOT, VOID, HeaderLog
+from tandem_runtime.protocol.header_log import SNAPSHOT, VOID, HeaderLog, StoredBook, StoredEntry
 from tandem_runtime.protocol.records import DataLost, Entry, LaneOpened
 
 LIMIT = 3
@@ -55,13 +56,13 @@ def test_an_empty_volume_holds_an_empty_log() -> None:
     log = HeaderLog({}, LIMIT)
     assert (log.copy.fence, log.copy.base, log.copy.through, log.published) == ((0, 0), 0, 0, 0)
     assert not log.void
-    assert told(log.fold()) == told(book_of())
+    assert told(log.fold()) == told(Book())
 
 
 def test_entries_are_written_with_their_fence_before_anything_else() -> None:
     kept = begun()
     effects = kept.log.add(1, opened(1))
-    assert effects == [Write(("entry", 1), ((1, 0), opened(1)))]
+    assert effects == [Write(("entry", 1), StoredEntry((1, 0), opened(1)))]
 
 
 def test_an_entry_out_of_order_is_not_taken() -> None:  # [3]
@@ -94,7 +95,7 @@ def test_published_after_a_restart_is_the_snapshot_only() -> None:  # (d)
 
 def test_entries_of_an_older_fence_do_not_count() -> None:  # (d) old-term
     kept = begun(2)
-    snapshot = Write(SNAPSHOT, ((2, 0), 1, book_of(opened(1))))
+    snapshot = Write(SNAPSHOT, StoredBook((2, 0), 1, book_of(opened(1))))
     carry_out(kept.volume, [snapshot])
     log = HeaderLog(kept.volume, LIMIT)
     assert (log.copy.fence, log.copy.through, log.entries) == ((2, 0), 1, {})
@@ -105,7 +106,7 @@ def test_reset_writes_the_snapshot_first_then_drops_the_tail() -> None:
     book = running_book()
     effects = kept.log.reset((2, 1), 5, book)
     assert effects == [
-        Write(SNAPSHOT, ((2, 1), 5, book)),
+        Write(SNAPSHOT, StoredBook((2, 1), 5, book)),
         Erase(("entry", 1)),
         Erase(("entry", 2)),
     ]
@@ -132,7 +133,7 @@ def test_compaction_folds_only_what_is_published() -> None:  # [12] (d)
     kept.log.published = 2
     before = told(kept.log.fold())
     effects = kept.do(kept.log.compact())
-    assert effects[0] == Write(SNAPSHOT, ((1, 0), 2, kept.log.snapshot))
+    assert effects[0] == Write(SNAPSHOT, StoredBook((1, 0), 2, kept.log.snapshot))
     assert effects[1:] == [Erase(("entry", 1)), Erase(("entry", 2))]
     assert list(kept.log.entries) == [3, 4]
     assert (kept.log.copy.base, kept.log.copy.through) == (2, LIMIT + 1)

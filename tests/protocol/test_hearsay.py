@@ -8,7 +8,6 @@ from tests.protocol.builders import (
     book_of,
     header,
     hearsay,
-    intent,
     lane_report,
     merge_report,
     note,
@@ -19,8 +18,7 @@ from tests.protocol.builders import (
     split_report,
 )
 
-from tandem_runtime.protocol.book import Seat
-from tandem_runtime.protocol.data import Span
+from tandem_runtime.protocol.data import Seat, Span
 from tandem_runtime.protocol.hearsay import (
     Heard,
     brings_news,
@@ -28,8 +26,10 @@ from tandem_runtime.protocol.hearsay import (
     delivered_through,
     faster,
     newer,
+    slot_delivered,
 )
-from tandem_runtime.protocol.records import GenerationKnown, Seated
+from tandem_runtime.protocol.records import GenerationKnown, Seated, SlotEnded, SlotOpened
+from tandem_runtime.protocol.states import SeatState
 
 
 def test_silence_begins_after_the_last_word_of_any_kind() -> None:  # (f)
@@ -89,9 +89,9 @@ def test_news_is_what_differs_besides_the_number() -> None:
 
 def test_only_the_volume_on_the_seat_says_what_it_has_committed() -> None:  # [5] shared-name
     hear = hearsay(replicas={"old": replica_report(9), "new": replica_report(5)})
-    assert committed(Seat("new", 2, verified=True), hear) == 5
-    assert committed(Seat("other", 2, verified=True), hear) == 2
-    assert committed(Seat("new", 7, verified=True), hear) == 7
+    assert committed(Seat("new", 2, SeatState.VERIFIED), hear) == 5
+    assert committed(Seat("other", 2, SeatState.VERIFIED), hear) == 2
+    assert committed(Seat("new", 7, SeatState.VERIFIED), hear) == 7
 
 
 def test_an_unverified_holder_has_committed_nothing_beyond_its_hold() -> None:  # [5]
@@ -100,8 +100,8 @@ def test_an_unverified_holder_has_committed_nothing_beyond_its_hold() -> None:  
 
 
 def test_delivered_is_what_every_slot_has_or_the_log_says() -> None:
-    book = running_book()
-    hear = hearsay(known=intent(slots=2))
+    book = running_book(SlotOpened(slot=1, first=1, intent_version=1))
+    hear = hearsay()
     hear.delivered = {0: 4}
     assert delivered_through(book, hear) == 0
     hear.delivered = {0: 4, 1: 3}
@@ -110,7 +110,26 @@ def test_delivered_is_what_every_slot_has_or_the_log_says() -> None:
     assert delivered_through(book, hear) == 5
 
 
-def test_without_an_intent_there_is_one_slot() -> None:
+def test_a_slot_that_begins_late_owes_nothing_before_its_first_epoch() -> None:
+    book = running_book(SlotOpened(slot=1, first=4, intent_version=1))
+    hear = hearsay(delivered=7)
+    assert delivered_through(book, hear) == 3
+    assert slot_delivered(book, hear, 1) == 3
+
+
+def test_an_ended_slot_counts_through_its_last_epoch() -> None:
+    ended = SlotEnded(slot=1, last=4, intent_version=2)
+    book = running_book(SlotOpened(slot=1, first=1, intent_version=1), ended)
+    hear = hearsay(delivered=7)
+    hear.delivered[1] = 3
+    assert delivered_through(book, hear) == 3
+    hear.delivered[1] = 4
+    assert delivered_through(book, hear) == 7
+    book.apply(header(5, delivered=6))
+    assert (slot_delivered(book, hear, 1), slot_delivered(book, hear, 2)) == (4, 0)
+
+
+def test_slots_that_the_log_does_not_know_do_not_count() -> None:
     hear = hearsay(delivered=2)
     hear.delivered[1] = 1
     assert delivered_through(book_of(), hear) == 2

@@ -2,20 +2,24 @@
 
 from tests.protocol.builders import of, sent
 
+from tandem_core.documents import Share
 from tandem_runtime.protocol.effects import Effect, Install
 from tandem_runtime.protocol.joining import TRIES, Groups, Joining
-from tandem_runtime.protocol.messages import CopyState, StateCopied
+from tandem_runtime.protocol.messages import CopiedState, CopyState, StateCopied
 
 TWIN: Groups = (("t",),)
 PARENTS: Groups = (("p0", "p1"), ("q0", "q1"))
 
 
-def state(epoch: int, payload: object = None) -> StateCopied:
+TREE = CopiedState("tree")
+
+
+def state(epoch: int, payload: CopiedState | None = None) -> StateCopied:
     return StateCopied("x", epoch, None, None, (), (), payload)
 
 
 def joining() -> Joining:
-    return Joining("x", "keys", now=0)
+    return Joining("x", Share("f", "x"), now=0)
 
 
 def asked(effects: list[Effect]) -> list[str]:
@@ -29,9 +33,7 @@ def test_nothing_is_asked_while_the_lead_knows_no_source() -> None:
 def test_from_the_beginning_the_empty_state_is_installed_once() -> None:
     found = joining()
     assert found.told((), 0, 5) == [Install(0, ())]
-    assert found.installing == 0
     assert found.told((), 0, 6) == []
-    assert found.ask(7) == []
 
 
 def test_a_twin_is_copied_whole_at_its_last_epoch() -> None:
@@ -40,20 +42,20 @@ def test_a_twin_is_copied_whole_at_its_last_epoch() -> None:
     assert sent(CopyState, effects) == [("t", CopyState("x", None, None))]
     assert found.from_twin
     assert found.asked_at == 5
-    assert found.came("t", state(7, "tree")) == [Install(7, ("tree",))]
-    assert found.installing == 7
+    assert found.came("t", state(7, TREE)) == [Install(7, (TREE,))]
 
 
 def test_parents_are_copied_at_one_epoch_reduced_to_the_own_keys() -> None:
     found = joining()
     effects = found.told(PARENTS, 4, 5)
     assert sent(CopyState, effects) == [
-        ("p0", CopyState("x", "keys", 4)),
-        ("q0", CopyState("x", "keys", 4)),
+        ("p0", CopyState("x", Share("f", "x"), 4)),
+        ("q0", CopyState("x", Share("f", "x"), 4)),
     ]
     assert not found.from_twin
-    assert found.came("q1", state(4, "of q")) == []
-    assert found.came("p0", state(4, "of p")) == [Install(4, ("of p", "of q"))]
+    of_p, of_q = CopiedState("of p"), CopiedState("of q")
+    assert found.came("q1", state(4, of_q)) == []
+    assert found.came("p0", state(4, of_p)) == [Install(4, (of_p, of_q))]
 
 
 def test_state_of_another_epoch_or_of_strangers_is_not_taken() -> None:
@@ -62,15 +64,6 @@ def test_state_of_another_epoch_or_of_strangers_is_not_taken() -> None:
     assert found.came("p0", state(3)) == []
     assert found.came("stranger", state(4)) == []
     assert found.parts == {}
-
-
-def test_state_that_comes_twice_is_installed_once() -> None:  # [11]
-    found = joining()
-    found.told(TWIN, None, 5)
-    found.came("t", state(7))
-    assert found.came("t", state(8)) == []
-    assert found.installing == 7
-    assert found.told(TWIN, None, 9) == []
 
 
 def test_who_does_not_answer_is_asked_again_another_of_its_group_each_time() -> None:
@@ -114,4 +107,3 @@ def test_another_source_replaces_the_first() -> None:
 def test_asking_before_any_source_is_known_asks_and_installs_nothing() -> None:
     found = joining()
     assert found.ask(5) == []
-    assert found.installing is None

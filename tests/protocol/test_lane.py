@@ -3,20 +3,11 @@
 import pytest
 from tests.protocol.builders import A1, S, of, only, sent
 
-from tandem_runtime.protocol.data import (
-    ACTIVE,
-    ENDED,
-    IDLE,
-    RELEASED,
-    Chunk,
-    Mark,
-    Note,
-    Settings,
-)
+from tandem_runtime.protocol.data import Chunk, Mark, Note, Segment, Settings
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Ship, Write
 from tandem_runtime.protocol.lane import COPIES_AT_ONCE, NOTES_AT_ONCE, OwnLane
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import CopyChunk, Owned, SourceRows
+from tandem_runtime.protocol.states import Bond, PartitionState
 
 V = (1, 1)
 
@@ -41,6 +32,7 @@ def rows(
         ended,
         forgotten,
         f"rows {position}-{end}",
+        rows=end - position,
         rejected=rejected,
     )
 
@@ -97,9 +89,10 @@ def test_owning_again_says_nothing_new_but_a_later_tenure_does() -> None:  # [9]
     found = fed(lane(), rows(0, 3))
     found.own(owned(position=0, tenure=1))
     assert found.readings["p"].position == 3
+    found.release("p")
     found.own(owned(position=2, tenure=2))
     reading = found.readings["p"]
-    assert (reading.position, reading.state, reading.tenure) == (2, ACTIVE, 2)
+    assert (reading.position, reading.state, reading.tenure) == (2, PartitionState.ACTIVE, 2)
 
 
 def test_a_full_lane_asks_for_nothing_an_empty_one_always() -> None:  # [12]
@@ -134,8 +127,9 @@ def test_an_ending_lane_asks_for_nothing_and_takes_nothing() -> None:
 def test_rows_move_the_partition_and_wait_for_their_chunk() -> None:
     found = fed(lane(), rows(0, 2, time=300), rows(2, 3, time=200))
     reading = found.readings["p"]
-    assert (reading.position, reading.event_time, reading.state) == (3, 300, ACTIVE)
-    assert (found.rows, found.rows_size) == (["rows 0-2", "rows 2-3"], 20)
+    assert (reading.position, reading.event_time, reading.state) == (3, 300, PartitionState.ACTIVE)
+    assert [each.payload for each in found.rows] == ["rows 0-2", "rows 2-3"]
+    assert found.rows_size == 20
     assert found.changed == {"p"}
 
 
@@ -150,9 +144,9 @@ def test_answers_to_questions_of_the_past_count_for_nothing(message: SourceRows)
 def test_an_answer_that_comes_twice_counts_once() -> None:  # [2] [11]
     found = fed(lane(), rows(0, 2))
     found.rows_came(rows(0, 2), 0)
-    assert found.rows == ["rows 0-2"]
+    assert [each.payload for each in found.rows] == ["rows 0-2"]
     found.rows_came(rows(2, 3), 0)
-    assert found.rows == ["rows 0-2"]
+    assert [each.payload for each in found.rows] == ["rows 0-2"]
 
 
 def test_a_released_or_ended_partition_takes_no_more_rows() -> None:  # [9]
@@ -162,7 +156,7 @@ def test_a_released_or_ended_partition_takes_no_more_rows() -> None:  # [9]
     found.rows_came(rows(), 0)
     assert found.rows == []
     ended = fed(lane(), rows(0, 2, ended=True))
-    assert ended.readings["p"].state == ENDED
+    assert ended.readings["p"].state == PartitionState.ENDED
     assert ended.pulls(S.silence) == []
 
 
@@ -176,7 +170,7 @@ def test_an_empty_answer_only_ends_the_question() -> None:
 def test_an_end_without_rows_is_told() -> None:
     found = fed(lane(), rows(0, 0, size=0, ended=True))
     assert (found.changed, found.rows, found.rows_size) == ({"p"}, [], 0)
-    assert found.readings["p"].state == ENDED
+    assert found.readings["p"].state == PartitionState.ENDED
 
 
 def test_rows_that_the_source_has_forgotten_are_lost() -> None:  # DataLost
@@ -194,16 +188,16 @@ def idle_at(found: OwnLane, now: int, timeout: int | None = 600, *, answered: bo
     if answered:
         found.pulls(now)
         position = found.readings["p"].position
-        found.rows_came(rows(size=0)._replace(position=position, end=position), now)
+        found.rows_came(rows(size=0).replace(position=position, end=position), now)
     found.grow_idle({"p": timeout}, now)
     return found.readings["p"].state
 
 
 def test_a_partition_is_idle_when_its_source_gave_nothing_for_long() -> None:
     found = lane()
-    assert idle_at(found, 100) == ACTIVE
-    assert idle_at(found, 699) == ACTIVE
-    assert idle_at(found, 700) == IDLE
+    assert idle_at(found, 100) == PartitionState.ACTIVE
+    assert idle_at(found, 699) == PartitionState.ACTIVE
+    assert idle_at(found, 700) == PartitionState.IDLE
     assert found.changed == {"p"}
 
 
@@ -211,84 +205,84 @@ def test_a_source_that_takes_long_to_answer_is_not_idle() -> None:
     found = lane()
     found.pulls(0)
     for now in range(100, 5000, 100):
-        assert idle_at(found, now, answered=False) == ACTIVE
+        assert idle_at(found, now, answered=False) == PartitionState.ACTIVE
 
 
 def test_a_source_that_a_full_lane_did_not_ask_is_not_idle() -> None:
     found = lane(settings=S._replace(max_lane_bytes=10))
-    assert idle_at(found, 0) == ACTIVE
+    assert idle_at(found, 0) == PartitionState.ACTIVE
     found.rows_size = 10
     for now in range(100, 5000, 100):
-        assert idle_at(found, now) == ACTIVE
+        assert idle_at(found, now) == PartitionState.ACTIVE
     found.rows_size = 0
-    assert idle_at(found, 5000) == IDLE
+    assert idle_at(found, 5000) == PartitionState.IDLE
 
 
 def test_without_a_timeout_never() -> None:
     found = lane()
     found.pulls(0)
     for now in range(0, 9000, 1000):
-        assert idle_at(found, now, None) == ACTIVE
+        assert idle_at(found, now, None) == PartitionState.ACTIVE
     found.grow_idle({}, 9500)
-    assert found.readings["p"].state == ACTIVE
+    assert found.readings["p"].state == PartitionState.ACTIVE
 
 
 def test_rows_wake_a_partition_and_start_its_silence_anew() -> None:
     found = lane()
     found.pulls(0)
-    assert idle_at(found, 700) == IDLE
+    assert idle_at(found, 700) == PartitionState.IDLE
     found.pulls(800)
     found.rows_came(rows(0, 1), 800)
-    assert found.readings["p"].state == ACTIVE
-    assert idle_at(found, 1400) == ACTIVE
-    assert idle_at(found, 1999) == ACTIVE
-    assert idle_at(found, 2000) == IDLE
+    assert found.readings["p"].state == PartitionState.ACTIVE
+    assert idle_at(found, 1400) == PartitionState.ACTIVE
+    assert idle_at(found, 1999) == PartitionState.ACTIVE
+    assert idle_at(found, 2000) == PartitionState.IDLE
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count() -> None:
     found = lane()
     found.pulls(0)
-    assert idle_at(found, S.silence) == ACTIVE
-    assert idle_at(found, S.silence + 599) == ACTIVE
-    assert idle_at(found, S.silence + 600) == IDLE
+    assert idle_at(found, S.silence) == PartitionState.ACTIVE
+    assert idle_at(found, S.silence + 599) == PartitionState.ACTIVE
+    assert idle_at(found, S.silence + 600) == PartitionState.IDLE
 
 
 def test_a_partition_whose_rows_are_lost_is_not_idle() -> None:
     found = fed(lane(), rows(forgotten=True))
-    assert idle_at(found, 700) == ACTIVE
+    assert idle_at(found, 700) == PartitionState.ACTIVE
     found.lost.clear()
-    assert idle_at(found, 701) == IDLE
+    assert idle_at(found, 701) == PartitionState.IDLE
 
 
 def test_time_in_which_a_source_could_not_be_read_does_not_count() -> None:
     found = lane()
     found.pulls(0)
-    found.rows_came(rows(0, 0)._replace(unreadable=True), 300)
+    found.rows_came(rows(0, 0).replace(unreadable=True), 300)
     for now in range(400, 3 * S.silence, 100):
         found.pulls(now)
-        assert idle_at(found, now, answered=False) == ACTIVE
+        assert idle_at(found, now, answered=False) == PartitionState.ACTIVE
     assert (found.rows, found.changed, found.lost) == ([], set(), set())
     again = 3 * S.silence
     fed(found, rows(0, 0, size=0), now=again)
     found.pulls(again)
-    assert idle_at(found, again + 599) == ACTIVE
-    assert idle_at(found, again + 600) == IDLE
+    assert idle_at(found, again + 599) == PartitionState.ACTIVE
+    assert idle_at(found, again + 600) == PartitionState.IDLE
 
 
 def test_an_idle_partition_that_cannot_be_read_holds_the_watermark_again() -> None:
     found = lane()
     found.pulls(0)
-    assert idle_at(found, 700) == IDLE
+    assert idle_at(found, 700) == PartitionState.IDLE
     sealed(found, 1000)
     found.pulls(1100)
-    found.rows_came(rows(0, 0)._replace(unreadable=True), 1100)
+    found.rows_came(rows(0, 0).replace(unreadable=True), 1100)
     assert sealed(found, 1100 + S.interval // 2 - 1) == []
     sealed(found, 1100 + S.interval // 2)
-    assert found.notes[2] == Note(0, (("p", Mark(0, -50, ACTIVE)),))
+    assert found.notes[2] == Note(0, (("p", Mark(0, -50, PartitionState.ACTIVE)),))
 
 
 def test_a_source_that_cannot_be_read_is_asked_again_as_one_that_does_not_answer() -> None:
-    found = fed(lane(), rows(0, 0)._replace(unreadable=True))
+    found = fed(lane(), rows(0, 0).replace(unreadable=True))
     assert found.pulls(S.silence - 1) == []
     assert found.pulls(S.silence) == [Pull("p", 0)]
 
@@ -297,7 +291,7 @@ def test_an_ending_lane_calls_nothing_idle() -> None:
     found = lane()
     found.pulls(0)
     found.ending = True
-    assert idle_at(found, 700) == ACTIVE
+    assert idle_at(found, 700) == PartitionState.ACTIVE
 
 
 # --- suspended ------------------------------------------------------------------------------
@@ -326,10 +320,10 @@ def test_a_suspended_lane_calls_nothing_idle_and_counts_silence_anew() -> None:
     found.pulls(0)
     found.suspended = True
     for now in (300, 700, 900):
-        assert idle_at(found, now, answered=False) == ACTIVE
+        assert idle_at(found, now, answered=False) == PartitionState.ACTIVE
     found.suspended = False
-    assert idle_at(found, 1499) == ACTIVE
-    assert idle_at(found, 1500) == IDLE
+    assert idle_at(found, 1499) == PartitionState.ACTIVE
+    assert idle_at(found, 1500) == PartitionState.IDLE
 
 
 # --- letting go ---------------------------------------------------------------------------
@@ -339,11 +333,11 @@ def test_a_released_partition_is_told_in_the_next_chunk_and_forgotten_after_it()
     found = fed(lane(), rows(0, 2))
     found.release("p")
     found.disown(set())
-    assert found.readings["p"].state == RELEASED
+    assert found.readings["p"].state == PartitionState.RELEASED
     (write, *_) = of(Write, sealed(found, 0))
     chunk = write.value
     assert isinstance(chunk, Chunk)
-    assert chunk.note.marks == (("p", Mark(2, 100, RELEASED)),)
+    assert chunk.note.marks == (("p", Mark(2, 100, PartitionState.RELEASED, rows=2)),)
     found.disown({"p"})
     assert "p" in found.readings
     found.disown(set())
@@ -355,7 +349,7 @@ def test_only_what_is_read_can_be_released() -> None:
     sealed(found)
     found.release("p")
     found.release("unknown")
-    assert (found.readings["p"].state, found.changed) == (ENDED, set())
+    assert (found.readings["p"].state, found.changed) == (PartitionState.ENDED, set())
     found.disown(set())
     assert "p" in found.readings
 
@@ -363,9 +357,9 @@ def test_only_what_is_read_can_be_released() -> None:
 def test_an_idle_partition_can_be_released() -> None:
     found = lane()
     found.pulls(0)
-    assert idle_at(found, 700) == IDLE
+    assert idle_at(found, 700) == PartitionState.IDLE
     found.release("p")
-    assert found.readings["p"].state == RELEASED
+    assert found.readings["p"].state == PartitionState.RELEASED
 
 
 # --- chunks -------------------------------------------------------------------------------
@@ -375,12 +369,24 @@ def test_a_chunk_is_sealed_when_half_the_interval_is_over() -> None:
     found = fed(lane("b"), rows(0, 2), now=100)
     assert sealed(found, 349) == []
     effects = sealed(found, 350)
-    note = Note(10, (("p", Mark(2, 100)),))
+    note = Note(10, (("p", Mark(2, 100, rows=2)),))
     key = ("chunk", A1, 1)
-    assert effects[0] == Write(key, Chunk(note, ("rows 0-2",)))
+    assert effects[0] == Write(key, Chunk(note, (Segment("p", 0, 0, 2, "rows 0-2"),)))
     assert effects[1] == Ship("b", CopyChunk(A1, (0, 0), V, 0, 1), (key,))
     assert (found.notes, found.size, found.rows, found.rows_size) == ({1: note}, 10, [], 0)
     assert (found.changed, sealed(found, 9000)) == (set(), [])
+
+
+def test_rows_are_counted_on_from_where_their_last_owner_was() -> None:  # [4]
+    found = OwnLane(A1, None, S, now=0)
+    found.own(Owned("p", A1, Mark(7, -50, rows=40), 1))
+    fed(found, rows(7, 9), rows(9, 12))
+    chunk = only(Write, sealed(found)).value
+    assert isinstance(chunk, Chunk)
+    assert chunk.payload == (
+        Segment(partition="p", position=7, ordinal=40, rows=2, payload="rows 7-9"),
+        Segment(partition="p", position=9, ordinal=42, rows=3, payload="rows 9-12"),
+    )
 
 
 def test_the_time_of_a_chunk_counts_from_the_first_row() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import pytest
 from tests.protocol.builders import (
@@ -28,22 +29,22 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_core.documents import Pair
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import ENDED, RELEASED, Mark, Settings, Span
+from tandem_runtime.protocol.data import Mark, Settings, Span
 from tandem_runtime.protocol.effects import Effect, Happened, Send, Write
-from tandem_runtime.protocol.header_log import HeaderLog
+from tandem_runtime.protocol.header_log import HeaderLog, StoredEntry
 from tandem_runtime.protocol.lead import COPIES_AT_ONCE, Lead
-from tandem_runtime.protocol.log import Bond
+from tandem_runtime.protocol.lead_seats import trim_point
 from tandem_runtime.protocol.messages import (
-    DISPLACED,
-    RETIRED,
-    SEATED,
     CopyEntry,
     EntryCopied,
     FillLog,
     MergeView,
+    ReplicaReport,
     ReplicaView,
     SplitView,
+    Standing,
 )
 from tandem_runtime.protocol.records import (
     Completed,
@@ -60,6 +61,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import Bond, PartitionState
 
 
 class Leading:
@@ -97,13 +99,20 @@ class Leading:
     def written(self, effects: list[Effect]) -> list[Entry]:
         """The entries that effects put on the volume."""
         writes = [e for e in of(Write, effects) if e.key[0] == "entry"]
-        return [write.value[1] for write in writes]  # type: ignore[index]
+        return [cast("StoredEntry", write.value).entry for write in writes]
 
 
 def running(*more: Entry, settings: Settings = S, paired: bool = False) -> Leading:
     leading = Leading(running_book(*more), settings, paired=paired)
     leading.do(leading.lead.hear_intent(intent(), 0))
     return leading
+
+
+def acknowledged(lead: Lead, epoch: int, sequence: int) -> ReplicaReport:
+    """The report of a replica that has committed the lead's own header of an epoch."""
+    digest = lead.book.digest_of(epoch)
+    assert digest is not None
+    return replica_report(epoch, sequence=sequence).replace(committed_digest=digest)
 
 
 @contextmanager
@@ -224,7 +233,7 @@ def test_a_trim_point_and_a_header_go_together() -> None:  # [5]
     leading = running(header(1))
     lead = leading.lead
     lead.hear.delivered = {0: 1}
-    chunk = note(1, p=Mark(1, 1, RELEASED))
+    chunk = note(1, p=Mark(1, 1, PartitionState.RELEASED))
     leading.do(lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0))
     assert lead.book.epoch == 2
     leading.do(lead.hear_replica(peer("x0"), replica_report(1), 0))
@@ -274,11 +283,11 @@ def test_headers_that_did_not_wait_do_not_delay_the_next_one() -> None:
     leading = running()
     lead = leading.lead
     for number in range(1, 5):
-        chunk = note(1, p=Mark(number, 1, RELEASED))
+        chunk = note(1, p=Mark(number, 1, PartitionState.RELEASED))
         report = split_report(lane_report(A1, {number: chunk}), sequence=number)
         leading.do(lead.hear_split(peer("a"), report, 10 * number))
         for volume in ("x0", "x1"):
-            done = replica_report(number, sequence=number)
+            done = acknowledged(lead, number, sequence=number)
             leading.do(lead.hear_replica(peer(volume), done, 10 * number))
     assert (lead.book.epoch, lead.cut_at) == (4, 40)
 
@@ -422,16 +431,52 @@ def test_an_unpublished_header_goes_to_nobody() -> None:  # [6] (d)
 
 
 def test_whoever_loses_a_seat_is_told_at_once() -> None:
-    leading = running()
+    leading = running(header(1))
     lead = leading.lead
     lead.hear_replica(peer("x1"), replica_report(), 0)
-    lead.hear_replica(peer("x0"), replica_report(5), S.silence)
+    lead.hear_replica(peer("x0"), replica_report(1), S.silence)
     lead.hear_replica(peer("n"), joiner_report(), S.silence)
-    answer = replica_report(5, calls=1, sequence=2)
+    answer = replica_report(1, calls=1, sequence=2)
     effects = lead.hear_replica(peer("x0"), answer, S.silence)
     views = dict(sent(ReplicaView, effects))
-    assert views["x1"].standing == DISPLACED
+    assert views["x1"].standing == Standing.DISPLACED
     assert lead.book.seat_of("n") is not None
+
+
+@pytest.mark.parametrize(
+    "other", [replica_report(1, history="other"), replica_report(2), replica_report(1, have=9)]
+)
+def test_who_ran_another_history_counts_for_nothing_and_loses_its_seat(
+    other: ReplicaReport,
+) -> None:  # (i) [6] rebuild-by-number
+    leading = running(header(1))
+    lead = leading.lead
+    effects = leading.do(lead.hear_replica(peer("x1"), other, 0))
+    foreign = other.committed_digest != header(1).digest
+    vacated = [Vacated("x", 1, "x1", "other history")] if foreign else []
+    assert [e for e in leading.written(effects) if isinstance(e, Vacated)] == vacated
+    standing = sent(ReplicaView, effects)[-1][1].standing
+    assert standing == (Standing.DISPLACED if foreign else Standing.SEATED)
+
+
+def test_what_it_committed_of_another_history_does_not_move_the_trim_point() -> None:  # (i) [5]
+    leading = running(header(1))
+    lead = leading.lead
+    with busy(lead):
+        lead.hear_merge(peer("m"), merge_report(1), 0)
+        lead.hear_replica(peer("x0"), replica_report(1), 0)
+        lead.hear_replica(peer("x1"), replica_report(1, history="other"), 0)
+        assert list(trim_point(lead.book, lead.hear)) == []
+        lead.hear_replica(peer("x1"), replica_report(1, sequence=2), 0)
+        assert list(trim_point(lead.book, lead.hear)) == [Trimmed(1)]
+
+
+def test_a_joiner_with_a_copy_of_another_history_does_not_become_a_full_member() -> None:  # (i)
+    leading = running(header(1), Vacated("x", 1, "x1", "gone"), Seated("x", 1, "n"))
+    lead = leading.lead
+    copied = replica_report(1, history="other")
+    effects = leading.do(lead.hear_replica(peer("n"), copied, 0))
+    assert leading.written(effects)[0] == Vacated("x", 1, "n", "other history")
 
 
 def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> None:  # [4]
@@ -441,13 +486,13 @@ def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> No
     lead.hear_replica(peer("x0"), replica_report(), 0)
     differs = merge_report(differing=(("x", 1, "x1"),))
     effects = lead.hear_merge(peer("m"), differs, 1)
-    assert dict(sent(ReplicaView, effects))["x1"].standing == SEATED
+    assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.SEATED
     effects = lead.hear_replica(peer("x0"), replica_report(calls=1, sequence=2), 2)
-    assert dict(sent(ReplicaView, effects))["x1"].standing == DISPLACED
+    assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
 def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
-    shadow = G1._replace(number=2, pairs=(("y", ""),))
+    shadow = G1.replace(number=2, pairs=(Pair("y", "y"),))
     leading = Leading(running_book(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
     lead = leading.lead
     lead.hear.intent = intent(G1, shadow)
@@ -494,14 +539,14 @@ def test_calls_are_told_to_every_seated_replica() -> None:  # [5]
     assert seat is not None
     assert seat.called == 1
     effects = lead.hear_replica(peer("x0"), replica_report(2, calls=1, sequence=2), 2)
-    assert dict(sent(ReplicaView, effects))["x1"].standing == DISPLACED
+    assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
 def test_a_retired_pair_hears_so_when_it_reports() -> None:
-    second = G1._replace(number=2, pairs=(("v", ""),))
+    second = G1.replace(number=2, pairs=(Pair("v", "v"),))
     book = running_book(GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",)))
     view = only(ReplicaView, Leading(book).lead.hear_replica(peer("x0"), replica_report(), 0))
-    assert view.standing == RETIRED
+    assert view.standing == Standing.RETIRED
 
 
 # --- the second copy ------------------------------------------------------------------------------
@@ -534,7 +579,7 @@ def test_a_filled_buddy_gets_what_came_meanwhile() -> None:  # (c)
     lead.fill("b", 0)
     through = lead.log.end
     leading.do(lead.hear_split(peer("b"), split_report(opening=(B1, "a")), 1))
-    assert lead.book.lanes[B1]
+    assert B1 in lead.book.lanes
     leading.ack(through)
     assert lead.log.bond is Bond.FILLING
     copies = sent(CopyEntry, lead.tick(2))
@@ -549,7 +594,7 @@ def test_a_follower_that_fell_behind_the_snapshot_is_filled_anew() -> None:  # (
     lead.fill("b", 0)
     through = lead.log.end
     for number in range(1, 5):
-        report = split_report(opening=(B1._replace(number=number), None), sequence=number)
+        report = split_report(opening=(B1.replace(number=number), None), sequence=number)
         leading.do(lead.hear_split(peer("b"), report, 1))
     leading.ack(through)
     assert lead.stored.copy.base > through
@@ -618,14 +663,14 @@ def test_published_entries_are_told_as_events() -> None:
 
 
 def test_a_cut_to_another_generation_is_an_event_the_first_is_not() -> None:
-    second = G1._replace(number=2)
+    second = G1.replace(number=2)
     leading = Leading(running_book(header(1)))
     lead = leading.lead
     effects = lead.hear_intent(intent(G1, second, version=2, target=2), 0)
     assert ("GenerationCut", "2") in events(effects)
     assert lead.book.generation == 2
     first = Leading(running_book())
-    chunk = note(1, p=Mark(1, 1, ENDED))
+    chunk = note(1, p=Mark(1, 1, PartitionState.ENDED))
     first.lead.hear_intent(intent(), 0)
     effects = first.lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
     assert "GenerationCut" not in [event for event, _ in events(effects)]
@@ -643,7 +688,7 @@ def test_a_pipeline_from_its_beginning_to_its_end() -> None:
     effects += lead.hear_replica(peer("x0"), replica_report(sequence=2), 0)
     effects += lead.hear_merge(peer("m"), merge_report(), 0)
     effects += lead.hear_split(peer("a"), split_report(opening=(A1, "b")), 0)
-    chunk = note(1, p=Mark(1, 7, ENDED))
+    chunk = note(1, p=Mark(1, 7, PartitionState.ENDED))
     last = split_report(lane_report(A1, {1: chunk}), sequence=2)
     effects += lead.hear_split(peer("a"), last, 0)
     assert [type(e).__name__ for e in leading.written(effects)] == [
@@ -659,7 +704,7 @@ def test_a_pipeline_from_its_beginning_to_its_end() -> None:
     assert lead.book.final
     assert PartitionOwned("p", A1) in leading.written(effects)
     assert Verified("x", 0, "x0", 0) in leading.written(effects)
-    effects = lead.hear_replica(peer("x0"), replica_report(2, sequence=3), 1)
+    effects = lead.hear_replica(peer("x0"), acknowledged(lead, 2, sequence=3), 1)
     effects += lead.hear_merge(peer("m"), merge_report(1, sequence=2), 1)
     assert leading.written(effects) == [Trimmed(1)]
     effects = lead.hear_merge(peer("m"), merge_report(2, sequence=3), 1)

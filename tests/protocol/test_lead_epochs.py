@@ -13,34 +13,31 @@ from tests.protocol.builders import (
     PROPERTY,
     S,
     book_of,
+    generation,
     header,
     hearsay,
     intent,
     note,
+    record,
     replica_report,
     running_book,
     seated,
 )
 
+from tandem_core.documents import Intent, Stream
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import (
-    ACTIVE,
     BEGINNING_OF_TIME,
     END_OF_TIME,
-    ENDED,
-    IDLE,
-    RELEASED,
-    Generation,
     Header,
-    Intent,
     LaneId,
     Mark,
     Note,
     Settings,
     Span,
-    Stream,
 )
 from tandem_runtime.protocol.hearsay import Hearsay
+from tandem_runtime.protocol.history import with_digest
 from tandem_runtime.protocol.lead_epochs import completion, cut, keeping_up
 from tandem_runtime.protocol.records import (
     Completed,
@@ -50,10 +47,13 @@ from tandem_runtime.protocol.records import (
     LaneClosing,
     LaneOpened,
     PartitionOwned,
+    Trimmed,
     Verified,
 )
+from tandem_runtime.protocol.states import PartitionState
 
 DUE = S.interval
+TERM = 4
 Notes = Mapping[LaneId, Mapping[int, Note]]
 
 
@@ -64,13 +64,13 @@ def heard(notes: Notes | None = None, known: Intent | None = None, committed: in
 
 def headers(book: Book, hear: Hearsay, since: int = DUE, settings: Settings = S) -> list[Header]:
     found: list[Header] = []
-    for entry in cut(book, hear, settings, since):
+    for entry in cut(book, hear, settings, since, TERM):
         assert isinstance(entry, Header)
         found.append(entry)
     return found
 
 
-def rows(number: int, state: str = ACTIVE, size: int = 10) -> Note:
+def rows(number: int, state: PartitionState = PartitionState.ACTIVE, size: int = 10) -> Note:
     return note(size, p=Mark(number, number * 100, state))
 
 
@@ -85,7 +85,8 @@ def test_what_is_new_waits_for_the_interval() -> None:
     hear = heard({A1: {1: rows(1)}})
     assert headers(running_book(), hear, DUE - 1) == []
     (found,) = headers(running_book(), hear, DUE)
-    assert found == header(1, Span(A1, 1, 1), marks={"p": Mark(1, 100)}, watermarks={"s": 100})
+    right = header(1, Span(A1, 1, 1), marks={"p": Mark(1, 100)}, watermarks={"s": 100}, term=TERM)
+    assert found == with_digest(right)
 
 
 def test_epochs_count_up_and_chunks_follow_without_a_gap() -> None:  # [1] [6]
@@ -108,13 +109,13 @@ def test_lanes_come_in_the_order_of_their_opening() -> None:  # [4]
     assert found.spans == (Span(A1, 1, 1), Span(B1, 1, 1))
 
 
-@pytest.mark.parametrize("state", [RELEASED, ENDED])
-def test_a_partition_let_go_or_ended_is_itself_a_reason_to_cut(state: str) -> None:
+@pytest.mark.parametrize("state", [PartitionState.RELEASED, PartitionState.ENDED])
+def test_a_partition_let_go_or_ended_is_itself_a_reason_to_cut(state: PartitionState) -> None:
     assert len(headers(running_book(), heard({A1: {1: rows(1, state)}}), 0)) == 1
 
 
-@pytest.mark.parametrize("state", [ACTIVE, IDLE])
-def test_an_active_or_idle_partition_is_not(state: str) -> None:
+@pytest.mark.parametrize("state", [PartitionState.ACTIVE, PartitionState.IDLE])
+def test_an_active_or_idle_partition_is_not(state: PartitionState) -> None:
     assert headers(running_book(), heard({A1: {1: rows(1, state)}}), 0) == []
 
 
@@ -160,7 +161,7 @@ def test_cutting_waits_while_the_faster_replica_is_k_epochs_behind() -> None:  #
 
 
 def test_one_lagging_pair_is_enough() -> None:
-    wide = Generation(1, (("x", ""), ("v", "")))
+    wide = generation(1, "x", "v")
     book = book_of(GenerationKnown(wide, 1), *seated("x", "x0"), *seated("v", "v0"), header(1))
     settings = S._replace(max_uncommitted=1)
     hear = hearsay(replicas={"x0": replica_report(1)})
@@ -243,12 +244,14 @@ def test_a_partition_that_showed_no_row_holds_it() -> None:
 
 
 def test_a_partition_that_changes_hands_holds_it() -> None:
-    found = watermark(running_book(), {"p": Mark(1, 100), "q": Mark(1, 70, RELEASED)})
+    found = watermark(
+        running_book(), {"p": Mark(1, 100), "q": Mark(1, 70, PartitionState.RELEASED)}
+    )
     assert found == 60
 
 
-@pytest.mark.parametrize("state", [IDLE, ENDED])
-def test_only_what_its_owner_called_idle_or_ended_leaves_the_minimum(state: str) -> None:
+@pytest.mark.parametrize("state", [PartitionState.IDLE, PartitionState.ENDED])
+def test_only_what_its_owner_called_idle_or_ended_leaves_the_minimum(state: PartitionState) -> None:
     found = watermark(running_book(), {"p": Mark(1, 100), "q": Mark(1, 70, state)})
     assert found == 90
 
@@ -260,26 +263,37 @@ def test_the_watermark_never_falls() -> None:
 
 def test_when_all_are_idle_time_stands_still() -> None:
     book = running_book(header(1, watermarks={"s": 80}))
-    states = {"p": Mark(1, 200, IDLE), "q": Mark(1, 300, IDLE)}
+    states = {"p": Mark(1, 200, PartitionState.IDLE), "q": Mark(1, 300, PartitionState.IDLE)}
     assert watermark(book, states) == 80
     assert watermark(running_book(), states) == BEGINNING_OF_TIME
-    assert watermark(book, {**states, "q": Mark(1, 300, ENDED)}) == 80
+    assert watermark(book, {**states, "q": Mark(1, 300, PartitionState.ENDED)}) == 80
 
 
 def test_when_all_have_ended_it_is_the_end_of_time() -> None:
-    states = {"p": Mark(1, 200, ENDED), "q": Mark(1, 300, ENDED)}
+    states = {"p": Mark(1, 200, PartitionState.ENDED), "q": Mark(1, 300, PartitionState.ENDED)}
     assert watermark(running_book(), states) == END_OF_TIME
 
 
 @PROPERTY
-@given(st.lists(st.tuples(st.integers(0, 300), st.sampled_from((ACTIVE, IDLE, ENDED, RELEASED)))))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 300),
+            st.sampled_from(PartitionState),
+        )
+    )
+)
 def test_along_headers_no_watermark_falls_and_no_chunk_is_left_out(
-    steps: list[tuple[int, str]],
+    steps: list[tuple[int, PartitionState]],
 ) -> None:  # [1] [7]
     book = running_book()
     reach, last = 0, BEGINNING_OF_TIME
     for number, (time, state) in enumerate(steps, 1):
-        hear = heard({A1: {number: note(1, p=Mark(number, time, state))}}, committed=book.epoch)
+        before = book.marks["p"].state if book.epoch else PartitionState.ACTIVE
+        if before is PartitionState.RELEASED:
+            book.apply(PartitionOwned("p", A1))
+        mark = Mark(number, time, before if before is PartitionState.ENDED else state)
+        hear = heard({A1: {number: note(1, p=mark)}}, committed=book.epoch)
         for found in headers(book, hear):
             book.apply(found)
             assert dict(found.watermarks)["s"] >= last
@@ -294,13 +308,15 @@ def test_along_headers_no_watermark_falls_and_no_chunk_is_left_out(
 
 
 def all_ended(*more: Entry) -> Book:
-    at_end = header(2, marks={"p": Mark(1, 100, ENDED)}, watermarks={"s": END_OF_TIME})
+    at_end = header(
+        2, marks={"p": Mark(1, 100, PartitionState.ENDED)}, watermarks={"s": END_OF_TIME}
+    )
     return running_book(header(1), at_end, *more)
 
 
 def test_the_end_of_time_is_followed_by_the_final_header() -> None:
     book = running_book(header(1))
-    (end,) = headers(book, heard({A1: {1: rows(1, ENDED)}}))
+    (end,) = headers(book, heard({A1: {1: rows(1, PartitionState.ENDED)}}))
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
     book.apply(end)
     (final,) = headers(book, heard(committed=1), 0)
@@ -308,7 +324,9 @@ def test_the_end_of_time_is_followed_by_the_final_header() -> None:
 
 
 def test_an_ended_pipeline_without_rows_still_comes_to_its_end() -> None:
-    book = running_book(header(1, marks={"p": Mark(0, 0, ENDED)}, watermarks={"s": 5}))
+    book = running_book(
+        header(1, marks={"p": Mark(0, 0, PartitionState.ENDED)}, watermarks={"s": 5})
+    )
     book.raised = False
     (end,) = headers(book, heard())
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
@@ -322,12 +340,12 @@ def test_rows_that_come_after_all_are_not_in_a_final_header() -> None:  # [1]
 
 def test_one_partition_that_has_not_ended_keeps_the_pipeline_going() -> None:
     book = running_book(
-        header(1, marks={"p": Mark(1, 1, ENDED)}, watermarks={"s": END_OF_TIME}),
+        header(1, marks={"p": Mark(1, 1, PartitionState.ENDED)}, watermarks={"s": END_OF_TIME}),
         PartitionOwned("q", A1),
     )
     book.raised = False
     assert headers(book, heard(known=TWO)) == []
-    two = {"p": Mark(1, 1, ENDED), "q": Mark(1, 1, IDLE)}
+    two = {"p": Mark(1, 1, PartitionState.ENDED), "q": Mark(1, 1, PartitionState.IDLE)}
     book.marks = dict(two)
     assert headers(book, heard(known=TWO)) == []
 
@@ -345,5 +363,19 @@ def test_a_pair_without_full_members_counts_as_at_the_beginning() -> None:
     book = book_of(GenerationKnown(G1, 1), header(1), header(2))
     assert keeping_up(book, hearsay(), S._replace(max_uncommitted=3), 1)
     assert not keeping_up(book, hearsay(), S._replace(max_uncommitted=2), 1)
-    book.apply(Verified("x", 0, "x0", 1))
+    record(book, Verified("x", 0, "x0", 1))
     assert keeping_up(book, hearsay(), S._replace(max_uncommitted=2), 1)
+
+
+# --- history --------------------------------------------------------------------------------------
+
+
+def test_a_header_names_its_lead_s_term_and_the_header_before_it() -> None:  # (i)
+    book = running_book(header(1))
+    (found,) = headers(book, heard({A1: {1: rows(1)}}), DUE)
+    assert (found.term, found.previous) == (TERM, header(1).digest)
+    trimmed = running_book(header(1), Trimmed(1))
+    (after,) = headers(trimmed, heard({A1: {1: rows(1)}}), DUE)
+    assert after == found
+    (first,) = headers(running_book(), heard({A1: {1: rows(1)}}), DUE)
+    assert (first.previous, first.digest != found.digest) == ("", True)

@@ -6,6 +6,7 @@ from tests.protocol.builders import (
     G2,
     S,
     book_of,
+    generation,
     header,
     hearsay,
     intent,
@@ -14,8 +15,8 @@ from tests.protocol.builders import (
     seated,
 )
 
+from tandem_core.documents import Generation
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Generation
 from tandem_runtime.protocol.hearsay import Hearsay
 from tandem_runtime.protocol.lead_generations import (
     generation_to_name,
@@ -34,7 +35,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
 )
 
-G3 = Generation(3, (("w", ""),), (("w", ("x",)),))
+G3 = generation(3, "w", w=("x",))
 
 
 def changes(book: Book, *generations: Generation, version: int = 5) -> list[Entry]:
@@ -151,7 +152,7 @@ def test_every_current_replica_must_have_spoken_since_the_call() -> None:  # ear
     book = cut_over(RetirementCalled())
     hear = standing(calls=1)
     del hear.replicas["z1"]
-    book.seats["z"][1] = book.seats["z"][1]._replace(hold=2)  # type: ignore[union-attr]
+    book.seats["z"][1] = book.seats["z"][1].replace(hold=2)  # type: ignore[union-attr]
     assert settled(book, hear)
     assert list(retirements(book, hear, 0)) == []
 
@@ -183,7 +184,7 @@ def test_with_one_replica_per_pair_one_is_enough() -> None:
 
 
 def test_pairs_carried_over_or_to_come_do_not_retire() -> None:
-    wide = Generation(2, (("x", ""), ("v", "")))
+    wide = generation(2, "x", "v")
     book = running_book(
         header(1), GenerationKnown(wide, 2), *seated("v", "v0", "v1"), header(2, generation=2)
     )

@@ -22,8 +22,9 @@ from tests.protocol.builders import (
     split_report,
 )
 
+from tandem_core.documents import Pair
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import ENDED, IDLE, RELEASED, LaneId, Mark, Span
+from tandem_runtime.protocol.data import LaneId, Mark, Span
 from tandem_runtime.protocol.hearsay import Heard, Hearsay
 from tandem_runtime.protocol.lead_lanes import (
     buddy_changes,
@@ -53,6 +54,7 @@ from tandem_runtime.protocol.records import (
     Seated,
     Vacated,
 )
+from tandem_runtime.protocol.states import PartitionState
 
 LATE = S.silence
 """When everybody who spoke at 0 has been silent for long."""
@@ -160,9 +162,9 @@ def test_a_seal_of_another_buddy_record_or_of_a_stranger_does_not_count() -> Non
     book = running_book(BuddyChanged(A1, 2, "b"), LaneClosing(A1))
     old = hearsay(splits={"b": split_report(sealed=(SEALED,))})
     assert list(settlements(book, old, 0)) == []
-    stranger = hearsay(splits={"c": split_report(sealed=(SEALED._replace(view=2),))})
+    stranger = hearsay(splits={"c": split_report(sealed=(SEALED.replace(view=2),))})
     assert list(settlements(book, stranger, 0)) == []
-    other_lane = hearsay(splits={"b": split_report(sealed=(SEALED._replace(lane=A2, view=2),))})
+    other_lane = hearsay(splits={"b": split_report(sealed=(SEALED.replace(lane=A2, view=2),))})
     assert list(settlements(book, other_lane, 0)) == []
 
 
@@ -282,7 +284,7 @@ def test_the_lapsed_are_not_asked_about_a_lost_lane_again() -> None:
 
 
 def test_a_shadow_that_needs_a_lost_lane_loses_no_data() -> None:
-    shadow = G1._replace(number=2, pairs=(("y", ""),))
+    shadow = G1.replace(number=2, pairs=(Pair("y", "y"),))
     book = running_book(
         GenerationKnown(shadow, 2),
         *seated("y", "y0"),
@@ -328,8 +330,13 @@ def test_a_partition_is_taken_over_only_once_headers_cover_its_old_lane() -> Non
     assert may_get_owner(book, "p")
 
 
-@pytest.mark.parametrize(("state", "free"), [(RELEASED, True), (ENDED, False), (IDLE, False)])
-def test_a_released_partition_is_free_an_ended_one_never(state: str, free: bool) -> None:  # [9]
+@pytest.mark.parametrize(
+    ("state", "free"),
+    [(PartitionState.RELEASED, True), (PartitionState.ENDED, False), (PartitionState.IDLE, False)],
+)
+def test_a_released_partition_is_free_an_ended_one_never(
+    state: PartitionState, free: bool
+) -> None:  # [9]
     book = running_book(header(1, marks={"p": Mark(5, 5, state)}))
     assert may_get_owner(book, "p") is free
 
@@ -338,7 +345,7 @@ def test_a_partition_that_nobody_owns_or_whose_lane_is_forgotten_is_free() -> No
     assert may_get_owner(Book(), "p")
     book = book_of(PartitionOwned("p", C1))
     assert may_get_owner(book, "p")
-    book.apply(header(1, marks={"p": Mark(1, 1, ENDED)}))
+    book.apply(header(1, marks={"p": Mark(1, 1, PartitionState.ENDED)}))
     assert not may_get_owner(book, "p")
 
 
@@ -353,7 +360,7 @@ def test_lanes_that_can_take_partitions() -> None:
         PartitionOwned("r", C1),
         LaneClosing(C1),
     )
-    book.apply(header(1, marks={"q": Mark(1, 1, ENDED)}))
+    book.apply(header(1, marks={"q": Mark(1, 1, PartitionState.ENDED)}))
     hear = hearsay(splits=live("a", "b", "c", leaving=("b",)))
     assert open_lanes(book, hear) == {A1: 1}
 
@@ -370,7 +377,7 @@ def test_the_lane_with_two_more_lets_its_last_partition_go() -> None:
 def test_nothing_is_released_while_a_partition_changes_hands() -> None:  # [9]
     book = book_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), PartitionOwned("q", A1))
     book.apply(LaneOpened(B1, "a"))
-    book.apply(header(1, marks={"q": Mark(1, 1, RELEASED)}))
+    book.apply(header(1, marks={"q": Mark(1, 1, PartitionState.RELEASED)}))
     assert releases(book, hearsay(splits=live("a", "b"))) == {}
 
 
@@ -378,7 +385,7 @@ def test_ended_partitions_are_not_released() -> None:
     book = book_of(LaneOpened(A1, "b"), LaneOpened(B1, "a"))
     for partition in ("p", "q", "r"):
         book.apply(PartitionOwned(partition, A1))
-    book.apply(header(1, marks={"r": Mark(1, 1, ENDED)}))
+    book.apply(header(1, marks={"r": Mark(1, 1, PartitionState.ENDED)}))
     hear = hearsay(splits=live("a", "b"))
     assert releases(book, hear) == {"a": "q"}
     assert releases(Book(), hearsay()) == {}

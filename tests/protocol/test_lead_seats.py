@@ -7,20 +7,22 @@ from tests.protocol.builders import (
     G2,
     S,
     book_of,
+    generation,
     header,
     hearsay,
     intent,
     joiner_report,
     lane_report,
     merge_report,
+    record,
     replica_report,
     running_book,
     seated,
     split_report,
 )
 
-from tandem_runtime.protocol.book import Book, Seat
-from tandem_runtime.protocol.data import Generation
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Seat
 from tandem_runtime.protocol.hearsay import Heard, Hearsay
 from tandem_runtime.protocol.lead_seats import (
     a_lane_is_full,
@@ -48,10 +50,14 @@ from tandem_runtime.protocol.records import (
     MergeChosen,
     PairsRetired,
     Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
     Trimmed,
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import SeatState
 
 LATE = S.silence
 FULL = {"a": split_report(lane_report(A1, over_bound=True, stuck=True))}
@@ -186,7 +192,7 @@ def test_nobody_who_speaks_is_displaced_nor_with_a_silent_or_called_twin() -> No
 
 def test_a_lapsed_joiner_goes_even_if_it_speaks() -> None:
     book = running_book()
-    book.seats["x"][1] = Seat("x1", 0, lapsed=True)
+    book.seats["x"][1] = Seat("x1", 0, SeatState.LAPSED)
     hear = hearsay()
     joiner(hear, "x1")
     joiner(hear, "n")
@@ -243,7 +249,7 @@ def test_nobody_is_verified_twice_or_once_lapsed() -> None:
 def test_seats_of_volumes_gone_for_good_are_vacated() -> None:
     book = book_of(GenerationKnown(G1, 1), *seated("x", "x0"))
     hear = hearsay(gone={"x0"})
-    assert [entry[:3] for entry in vacancies(book, hear, 0)] == [("x", 0, "x0")]
+    assert list(vacancies(book, hear, 0)) == [Vacated("x", 0, "x0", "gone")]
     assert list(vacancies(book, hearsay(), 0)) == []
 
 
@@ -276,6 +282,18 @@ def test_a_sink_ahead_of_every_header_is_said_once() -> None:  # (i) DataLost
     assert list(sinks_ahead(book, hearsay(delivered=3), 0)) == []
 
 
+def test_a_sink_with_an_epoch_of_another_history_is_said() -> None:  # (i) DataLost
+    book = running_book(header(1), header(2), Trimmed(1))
+
+    def said(delivered: int, digest: str) -> list[Entry]:
+        report = merge_report(delivered, delivered_digest=digest)
+        return list(sinks_ahead(book, hearsay(merges={"m": report}, delivered=delivered), 0))
+
+    for epoch in (1, 2):
+        assert said(epoch, header(epoch).digest) == said(epoch, "") == []
+        assert [type(entry) for entry in said(epoch, "another")] == [DataLost]
+
+
 def test_a_pair_whose_state_nobody_holds_is_said_once() -> None:  # DataLost
     book = running_book(header(1), Trimmed(1), Vacated("x", 0, "x0", ""))
     assert list(lost_pairs(book, hearsay(), 0)) == []
@@ -299,7 +317,7 @@ def test_a_pair_that_a_rebuilt_log_only_names_is_lost_too() -> None:  # schedule
 
 
 def test_a_lost_pair_that_still_owes_an_epoch_is_said_after_the_cut_too() -> None:  # DataLost
-    carried = Generation(2, (("v", ""),))
+    carried = generation(2, "v")
     book = running_book(
         header(1),
         header(2),
@@ -342,14 +360,14 @@ def test_parents_that_a_pair_is_built_from() -> None:
     assert build_sources(book, "x") == ()
     book.apply(Lapsed("x", 0, "x0"))
     assert build_sources(book, "y") == (("x1",),)
-    book.apply(Seated("x", 1, "n"))
+    record(book, Seated("x", 1, "n"))
     assert build_sources(book, "y") == ()
 
 
 def test_every_parent_must_have_a_full_member() -> None:
-    both = Generation(2, (("w", ""),), (("w", ("x", "v")),))
+    both = generation(2, "w", w=("x", "v"))
     book = running_book()
-    book.apply(GenerationKnown(Generation(1, (("x", ""), ("v", ""))), 1))
+    book.apply(GenerationKnown(generation(1, "x", "v"), 1))
     book.apply(GenerationKnown(both, 2))
     assert build_sources(book, "w") == ()
     for entry in seated("v", "v0"):
@@ -433,7 +451,7 @@ def test_nobody_lapses_where_a_sink_holds_the_trim_point() -> None:
 
 
 def test_only_those_furthest_behind_are_called() -> None:
-    wide = Generation(1, (("x", ""), ("v", "")))
+    wide = generation(1, "x", "v")
     book = book_of(
         GenerationKnown(wide, 1), *seated("x", "x0", "x1"), *seated("v", "v0", "v1"), header(1)
     )
@@ -454,8 +472,7 @@ def test_only_those_furthest_behind_are_called() -> None:
 def test_shadows_lapse_first_and_at_once() -> None:  # [5]
     book = three(GenerationKnown(G2, 2), Seated("y", 0, "y0"))
     found = list(calls_to_lapse(book, lagging(x1=0), 0))
-    assert [type(entry) for entry in found] == [Vacated]
-    assert found[0][:3] == ("y", 0, "y0")
+    assert found == [Vacated("y", 0, "y0", "lapsed")]
 
 
 def test_a_shadow_is_only_of_generations_to_come() -> None:
@@ -545,7 +562,7 @@ def test_who_is_called_lapsed_or_without_state_is_not_called() -> None:
 
 
 def test_a_full_lane_comes_before_joiners() -> None:
-    wide = Generation(1, (("x", ""), ("v", "")))
+    wide = generation(1, "x", "v")
     book = book_of(
         GenerationKnown(wide, 1), *seated("x", "x0", "x1"), *seated("v", "v0", "v1"), header(1)
     )
@@ -627,9 +644,21 @@ def test_a_future_pair_without_any_seat_does_not_hold_it() -> None:
 
 
 def test_each_slot_gets_a_merge_that_speaks() -> None:
-    hear = hearsay(merges={"m0": merge_report(), "m1": merge_report(slot=1)}, known=intent(slots=2))
-    assert list(merge_choices(Book(), hear, 0)) == [MergeChosen(0, "m0"), MergeChosen(1, "m1")]
-    assert list(merge_choices(Book(), hearsay(merges={"m0": merge_report()}), 0)) == []
+    hear = hearsay(merges={"m0": merge_report(), "m1": merge_report(slot=1)})
+    two = book_of(SlotOpened(slot=1, first=1, intent_version=1))
+    assert list(merge_choices(two, hear, 0)) == [MergeChosen(0, "m0"), MergeChosen(1, "m1")]
+    assert list(merge_choices(book_of(), hear, 0)) == [MergeChosen(0, "m0")]
+
+
+def test_an_ended_slot_has_a_merge_until_it_is_sealed() -> None:
+    hear = hearsay(merges={"m1": merge_report(slot=1)})
+    opened = SlotOpened(slot=1, first=1, intent_version=1)
+    book = book_of(opened, SlotEnded(slot=1, last=4, intent_version=2))
+    assert list(merge_choices(book, hear, 0)) == [MergeChosen(1, "m1")]
+    book.apply(MergeChosen(1, "m1"))
+    book.apply(SlotSealed(1))
+    assert book.merges == {}
+    assert list(merge_choices(book, hear, 0)) == []
 
 
 def test_an_active_merge_stays_while_it_speaks() -> None:

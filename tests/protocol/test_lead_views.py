@@ -16,28 +16,25 @@ from tests.protocol.builders import (
     joiner_report,
     lane_report,
     merge_report,
+    record,
     replica_report,
     running_book,
     seated,
     split_report,
 )
 
-from tandem_runtime.protocol.book import CLOSED, OPEN, Book
+from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Mark, Span
 from tandem_runtime.protocol.hearsay import Hearsay
 from tandem_runtime.protocol.lead_views import merge_view, replica_view, split_view
 from tandem_runtime.protocol.messages import (
-    COMPLETED,
-    DISPLACED,
-    RETIRED,
-    SEATED,
-    WAITING,
     LaneView,
     Owned,
     ReplicaReport,
     ReplicaView,
     SplitReport,
     SplitView,
+    Standing,
 )
 from tandem_runtime.protocol.records import (
     BuddyChanged,
@@ -54,6 +51,7 @@ from tandem_runtime.protocol.records import (
     Trimmed,
     Vacated,
 )
+from tandem_runtime.protocol.states import LaneState
 
 V = (3, 9)
 
@@ -88,10 +86,10 @@ def test_a_lane_is_told_as_recorded() -> None:
         header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 3)), BuddyChanged(A1, 2, "c"), Trimmed(1)
     )
     (lane,) = to_split(book, "a", split_report()).lanes
-    assert lane == LaneView(A1, "c", 2, OPEN, 3, 0, 2)
-    book.apply(LaneClosed(A1, 4, ()))
+    assert lane == LaneView(A1, "c", 2, LaneState.OPEN, 3, 0, 2)
+    record(book, LaneClosed(A1, 4, ()))
     (lane,) = to_split(book, "a", split_report()).lanes
-    assert (lane.state, lane.last) == (CLOSED, 4)
+    assert (lane.state, lane.last) == (LaneState.CLOSED, 4)
 
 
 def test_lanes_that_are_over_are_told_as_forgotten() -> None:  # [12]
@@ -138,21 +136,21 @@ def test_a_split_hears_its_highest_lane_and_of_completion() -> None:
 
 def test_the_standing_of_a_replica() -> None:
     book = running_book()
-    assert to_replica(book, "x0", replica_report()).standing == SEATED
-    assert to_replica(book, "n", joiner_report()).standing == WAITING
-    assert to_replica(book, "n", replica_report()).standing == DISPLACED
+    assert to_replica(book, "x0", replica_report()).standing == Standing.SEATED
+    assert to_replica(book, "n", joiner_report()).standing == Standing.WAITING
+    assert to_replica(book, "n", replica_report()).standing == Standing.DISPLACED
     book.apply(Lapsed("x", 1, "x1"))
-    assert to_replica(book, "x1", replica_report()).standing == DISPLACED
+    assert to_replica(book, "x1", replica_report()).standing == Standing.DISPLACED
     book.apply(PairsRetired(("x",)))
-    assert to_replica(book, "x0", replica_report()).standing == RETIRED
+    assert to_replica(book, "x0", replica_report()).standing == Standing.RETIRED
     book.apply(Completed())
-    assert to_replica(book, "x0", replica_report()).standing == COMPLETED
+    assert to_replica(book, "x0", replica_report()).standing == Standing.COMPLETED
 
 
 def test_who_is_displaced_gets_neither_headers_nor_a_source() -> None:  # [5]
     book = running_book(header(1), Lapsed("x", 1, "x1"))
     view = to_replica(book, "x1", replica_report())
-    assert (view.standing, view.headers, view.source) == (DISPLACED, (), ())
+    assert (view.standing, view.headers, view.source) == (Standing.DISPLACED, (), ())
 
 
 def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them() -> None:
@@ -181,6 +179,15 @@ def test_where_rows_lie_is_told_also_for_headers_it_has() -> None:
     assert dict(view.lanes) == {A1: ("a", "b")}
 
 
+@pytest.mark.parametrize("have", [2, 3, 9])
+def test_who_has_headers_of_another_history_gets_those_after_its_last_commit(
+    have: int,
+) -> None:  # (i)
+    book = running_book(*(header(epoch) for epoch in (1, 2, 3)))
+    report = replica_report(1, have=have).replace(have_digest="another")
+    assert [h.epoch for h in to_replica(book, "x0", report).headers] == [2, 3]
+
+
 def test_headers_come_a_few_at_a_time() -> None:  # [12]
     book = running_book(*(header(epoch) for epoch in range(1, 6)))
     view = to_replica(book, "x0", replica_report(have=1), limit=2)
@@ -192,7 +199,7 @@ def test_headers_come_a_few_at_a_time() -> None:  # [12]
 def test_a_joiner_copies_its_twin_whole() -> None:
     book = running_book(header(1), Trimmed(1), Seated("x", 1, "n"))
     view = to_replica(book, "n", joiner_report())
-    assert (view.standing, view.source, view.source_epoch) == (SEATED, (("x0",),), None)
+    assert (view.standing, view.source, view.source_epoch) == (Standing.SEATED, (("x0",),), None)
     assert view.headers == ()
 
 

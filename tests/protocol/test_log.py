@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.protocol.builders import PROPERTY
 
-from tandem_runtime.protocol.log import Bond, Fence, LogCopy, OwnedLog
+from tandem_runtime.protocol.log import Fence, LogCopy, OwnedLog
+from tandem_runtime.protocol.states import Bond
 
 
 def alone(end: int = 0, term: int = 3) -> OwnedLog:

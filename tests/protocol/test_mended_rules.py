@@ -38,18 +38,19 @@ from tandem_runtime.protocol.lead import Lead
 from tandem_runtime.protocol.lead_lanes import lost_lanes, settlements
 from tandem_runtime.protocol.lead_seats import build_epoch
 from tandem_runtime.protocol.messages import (
-    DISPLACED,
     CopyChunk,
     Owned,
     RegisterAnswer,
     ReplicaView,
     SealedCopy,
+    Standing,
 )
 from tandem_runtime.protocol.records import (
     DataLost,
     GenerationKnown,
     LaneClosed,
     LaneClosing,
+    SlotOpened,
     Trimmed,
 )
 from tandem_runtime.protocol.register import RegisterClient, swap
@@ -85,7 +86,7 @@ def test_1_a_twin_that_died_unnoticed_takes_no_survivor_with_it() -> None:
     # x0 is dead by now, but nobody knows. A full lane makes the lead call the one behind.
     effects = lead.hear_split(peer("a"), split_report(FULL), 1)
     views = dict(sent(ReplicaView, effects))
-    assert all(view.standing != DISPLACED for view in views.values())
+    assert all(view.standing != Standing.DISPLACED for view in views.values())
     assert lead.book.trim == 1
     leading.lose("x0")
     _, survivor = lead.book.seats["x"]
@@ -159,7 +160,7 @@ def test_5_a_seal_outlives_its_lane() -> None:
     copies.forget(A1, (1, 9))
     late = CopyChunk(A1, (0, 0), (1, 5), 0, 1, chunk)
     assert copies.take(late) == ([], None)
-    _, through = copies.take(late._replace(lane=B1, version=(1, 9)))
+    _, through = copies.take(late.replace(lane=B1, version=(1, 9)))
     assert through == 1
 
 
@@ -210,7 +211,7 @@ def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
 
 def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
     book = running_book(header(1, Span(A1, 1, 3)), LaneClosing(A1))
-    book.lanes[A1] = book.lanes[A1]._replace(trimmed=3)
+    book.lanes[A1] = book.lanes[A1].replace(trimmed=3)
     sealed = SealedCopy(A1, 1, 1, ())
     hear = hearsay(splits={"b": split_report(sealed=(sealed,))})
     assert list(settlements(book, hear, 0)) == [LaneClosed(A1, 3, ())]
@@ -232,14 +233,13 @@ def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:
     assert build_epoch(book, hearsay(replicas={"x0": replica_report(3)}), "y") == 2
 
 
-def test_a_lead_without_an_intent_does_not_guess_how_many_sinks_there_are() -> None:
+def test_how_many_slots_there_are_says_the_log_and_not_the_intent() -> None:
     hear = hearsay()
     hear.delivered = {0: 4}
-    assert delivered_through(running_book(header(1)), hear) == 0
-    hear.intent = intent(slots=2)
-    assert delivered_through(running_book(header(1)), hear) == 0
-    hear.intent = intent(slots=1)
     assert delivered_through(running_book(header(1)), hear) == 4
+    second = SlotOpened(slot=1, first=1, intent_version=1)
+    hear.intent = intent(slots=1)
+    assert delivered_through(running_book(second, header(1)), hear) == 0
 
 
 def test_a_loss_is_said_again_by_the_next_lead() -> None:

@@ -1,25 +1,38 @@
 """A merge: the first answer of each (pair, epoch), delivered in order, once."""
 
-import pytest
-from tests.protocol.builders import G1, G2, MEMBERS, S, header, of, only, peer, sent
+from typing import Any
 
-from tandem_runtime.protocol.data import Generation, Header, Place, Settings
-from tandem_runtime.protocol.effects import Deliver, Effect, Exit, Happened, ReadPosition
+import pytest
+from tests.protocol.builders import G1, G2, MEMBERS, S, generation, header, of, only, peer, sent
+
+from tandem_core.documents import Generation
+from tandem_core.model.states import MemberKind
+from tandem_runtime.protocol.data import Header, Place, Settings, Slot
+from tandem_runtime.protocol.effects import (
+    Deliver,
+    Effect,
+    Exit,
+    Happened,
+    ReadPosition,
+    SurveySink,
+)
 from tandem_runtime.protocol.merge import MergeMachine
 from tandem_runtime.protocol.messages import (
     Answer,
     MergeReport,
     MergeView,
     NotLead,
+    Offer,
     Offers,
     SinkPosition,
+    SinkSurveyed,
     Splits,
     Terminate,
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
 
-TWO = Generation(1, (("x", ""), ("v", "")))
+TWO = generation(1, "x", "v")
 
 
 class Merge:
@@ -43,27 +56,57 @@ class Merge:
         primaries: tuple[tuple[str, str], ...] = (),
         completed: bool = False,
         now: int = 0,
+        **more: Any,
     ) -> list[Effect]:
         found = MergeView(
-            version, active, delivered, headers, generations, holders, primaries, completed
+            version=version,
+            active=active,
+            delivered=delivered,
+            headers=headers,
+            generations=generations,
+            holders=holders,
+            primaries=primaries,
+            completed=completed,
+            recorded=delivered,
+            slots=(Slot(number=self.machine.slot, first=1),),
+            next_slot=5,
         )
-        return self.tell(found, "a", now)
+        return self.tell(found.replace(**more), "a", now)
 
     def at(self, position: int, sink: str = "s", now: int = 0) -> list[Effect]:
         """The sink answers the last question."""
         op = self.machine.sinks[sink].op
-        return self.tell(SinkPosition(sink, position, op), now=now)
+        slot = self.machine.slot
+        answer = SinkPosition(sink=sink, position=position, op=op, slot=slot)
+        return self.tell(answer, now=now)
 
     def offer(
-        self, volume: str, *epochs: int, pair: str = "x", digest: int = 7, now: int = 0
+        self,
+        volume: str,
+        *epochs: int,
+        pair: str = "x",
+        digest: int = 7,
+        now: int = 0,
+        history: str = "h",
     ) -> list[Effect]:
-        offers = tuple((epoch, 5, digest) for epoch in epochs)
+        offers = tuple(
+            Offer(epoch=epoch, size=5, digest=digest, header=header(epoch, history=history).digest)
+            for epoch in epochs
+        )
         return self.tell(Offers(pair, offers), volume, now)
 
     def answer(
-        self, volume: str, epoch: int, pair: str = "x", digest: int = 7, now: int = 0
+        self,
+        volume: str,
+        epoch: int,
+        pair: str = "x",
+        digest: int = 7,
+        now: int = 0,
+        history: str = "h",
     ) -> list[Effect]:
-        return self.tell(Answer(pair, epoch, digest, (f"{pair}{epoch}",)), volume, now)
+        of_header = header(epoch, history=history).digest
+        answer = Answer(pair, epoch, digest, (f"{pair}{epoch}",), header=of_header)
+        return self.tell(answer, volume, now)
 
 
 def active(*headers: Header, settings: Settings = S, position: int = 0, **more: object) -> Merge:
@@ -281,7 +324,7 @@ def test_a_sink_that_fell_back_is_said_and_gets_nothing() -> None:  # SinkRewoun
 
 
 def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12]
-    three = Generation(3, (("w", ""),))
+    three = generation(3, "w")
     merge = active(
         header(1),
         header(2, generation=2),
@@ -495,9 +538,88 @@ def test_have_is_the_last_header_known_or_delivered(headers: tuple[Header, ...])
 def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
     merge = active(header(2), header(3), position=1)
     merge.view(header(2), header(3))
+    assert merge.tell(Muster(5), "c") == [SurveySink("s", 5)]
+    merge.tell(SinkSurveyed("s", 5, 1))
     ((to, answer),) = sent(Present, merge.tell(Muster(5), "c"))
     assert to == "c"
-    expected = Present(5, "merge", "", 0, False, 0, 1, (header(2), header(3)), (G1,))
-    assert answer == expected
+    assert answer == Present(
+        term=5,
+        kind=MemberKind.MERGE,
+        pair="",
+        committed=0,
+        verified=False,
+        slot=0,
+        delivered=1,
+        furthest=1,
+        digest="",
+        headers=(header(2), header(3)),
+        generations=(G1,),
+        version=(1, 1),
+        slots=(Slot(number=0, first=1),),
+        next_slot=5,
+    )
     assert merge.tell(Muster(4), "b") == []
     assert merge.view(completed=True, version=(4, 99)) == []
+
+
+def test_a_merge_surveys_the_sinks_before_it_answers_a_muster() -> None:  # (i)
+    merge = Merge(sinks=("s", "t"))
+    assert merge.tell(Muster(5), "c") == [SurveySink("s", 5), SurveySink("t", 5)]
+    assert merge.tell(Muster(5), "c") == []
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert sent(Present, merge.tell(Muster(5), "c")) == []
+    assert merge.tell(Muster(5), "c", now=S.silence) == [SurveySink("t", 5)]
+    merge.tell(SinkSurveyed("t", 5, 4))
+    ((_, answer),) = sent(Present, merge.tell(Muster(5), "c"))
+    assert (answer.delivered, answer.furthest) == (0, 4)
+
+
+def test_a_survey_of_an_earlier_muster_counts_for_nothing() -> None:  # (i)
+    merge = Merge()
+    merge.tell(Muster(5), "c")
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert merge.tell(Muster(6), "c") == [SurveySink("s", 6)]
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert sent(Present, merge.tell(Muster(6), "c")) == []
+
+
+# --- histories: the log was rebuilt -----------------------------------------------------------
+
+
+def test_only_answers_to_the_very_header_are_asked_for_and_taken() -> None:  # (i)
+    merge = active(header(1))
+    assert wants(merge.offer("x0", 1, history="other")) == {}
+    assert events(merge.answer("x0", 1, history="other")) == ["StaleRefused"]
+    assert merge.machine.answers == {}
+    assert wants(merge.offer("x1", 1)) == {"x1": (1,)}
+    assert delivers(merge.answer("x1", 1)) == [("s", 1)]
+
+
+def test_answers_to_different_headers_are_not_compared() -> None:  # (i) [4]
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    assert events(merge.offer("x1", 1, digest=8, history="other")) == []
+    assert merge.machine.differing == {}
+
+
+def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  # (i)
+    merge = active(header(1), header(2))
+    merge.answer("x0", 1)
+    merge.at(1)
+    assert only(MergeReport, merge.machine.tick(1)).delivered_digest == header(1).digest
+    merge.tell(Muster(5), "c")
+    merge.tell(SinkSurveyed("s", 5, 1))
+    ((_, told),) = sent(Present, merge.tell(Muster(5), "c"))
+    assert (told.digest, told.headers) == (header(1).digest, (header(1), header(2)))
+    merge.view(header(2, history="other", term=5), version=(5, 1))
+    assert merge.machine.headers == {}
+    anew = header(2, history="other", term=5).replace(previous=header(1).digest)
+    merge.view(anew, version=(5, 1))
+    assert merge.machine.headers == {2: anew}
+
+
+def test_what_another_merge_delivered_is_of_no_known_history() -> None:  # (i)
+    merge = active(header(1), position=0)
+    merge.answer("x0", 1)
+    merge.at(3)
+    assert only(MergeReport, merge.machine.tick(1)).delivered_digest == ""

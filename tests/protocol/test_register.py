@@ -25,8 +25,8 @@ def swapping(effects: list[Effect]) -> Swap:
 
 
 def test_swap_needs_the_expected_version() -> None:  # (e)
-    assert swap(NOBODY, 0, FIRST) == (True, FIRST._replace(version=1))
-    now = FIRST._replace(version=1)
+    assert swap(NOBODY, 0, FIRST) == (True, FIRST.replace(version=1))
+    now = FIRST.replace(version=1)
     assert swap(now, 0, Place(0, 1, "b", None)) == (False, now)
     assert swap(now, 2, Place(0, 1, "b", None)) == (False, now)
     assert swap(now, 1, Place(7, 2, "b", "a")) == (True, Place(2, 2, "b", "a"))

@@ -1,7 +1,7 @@
 """A replica: joins, runs every epoch as one micro-batch, keeps results until delivered."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.protocol.builders import (
@@ -14,6 +14,8 @@ from tests.protocol.builders import (
     Volume,
     carry_out,
     crashes,
+    digest,
+    generation,
     header,
     of,
     only,
@@ -22,59 +24,59 @@ from tests.protocol.builders import (
     shipped,
 )
 
-from tandem_runtime.protocol.data import Generation, Header, LaneId, Place, Settings, Span
+from tandem_core.documents import Share
+from tandem_core.model.states import MemberKind
+from tandem_runtime.protocol.data import Header, LaneId, Place, Settings, Span
 from tandem_runtime.protocol.effects import (
     Effect,
     Erase,
     Exit,
     Finish,
+    ForgetState,
     Happened,
     Install,
     Run,
     Send,
     Ship,
+    ShipState,
     Write,
 )
-from tandem_runtime.protocol.joining import Kept
+from tandem_runtime.protocol.held import StoredReplica
 from tandem_runtime.protocol.messages import (
-    COMPLETED,
-    DISPLACED,
-    GONE,
-    NO_ROWS,
-    NOT_HERE,
-    NOT_YET,
-    RETIRED,
-    ROWS,
-    SEATED,
-    WAITING,
     Answer,
     BatchCommitted,
     BatchResult,
+    CopiedState,
     CopyRefused,
     CopyState,
     Fetch,
+    FetchAnswer,
     Fetched,
     Installed,
     NotLead,
+    Offer,
     Offers,
     ReplicaReport,
     ReplicaView,
     SparkUp,
     Splits,
+    Standing,
     StateCopied,
     Terminate,
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
+from tandem_runtime.protocol.outbox import Kept
 from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.protocol.states import ReplicaLife
 
 LEAD = peer("a")
-KEYS = "keys of x"
+KEYS = Share("f1", "x")
 
 
 VIEW = ReplicaView(
     version=(1, 1),
-    standing=SEATED,
+    standing=Standing.SEATED,
     source=(),
     source_epoch=None,
     headers=(),
@@ -88,7 +90,12 @@ VIEW = ReplicaView(
 
 
 def view(*headers: Header, **changes: Any) -> ReplicaView:
-    return VIEW._replace(headers=headers, **changes)
+    return VIEW.replace(headers=headers, **changes)
+
+
+def stored(volume: Volume) -> StoredReplica:
+    """A volume as a replica finds it; the state is under a key of the test's own Spark."""
+    return StoredReplica(volume, [cast("int", k[1]) for k in volume if k[0] == "checkpoint"])
 
 
 class Replica:
@@ -100,13 +107,21 @@ class Replica:
         settings: Settings = S,
         pair: str = "x",
         name: str = "x0",
+        *,
+        booting: bool = False,
     ) -> None:
         self.volume: Volume = {} if volume is None else volume
-        self.machine = ReplicaMachine(name, 1, pair, KEYS, self.volume, settings, now=0)
+        self.machine = ReplicaMachine(
+            name, 1, pair, KEYS, stored(self.volume), settings, now=0, booting=booting
+        )
         self.machine.handle(0, None, Splits(MEMBERS))
 
     def do(self, effects: list[Effect]) -> list[Effect]:
         carry_out(self.volume, effects)
+        for effect in effects:
+            if isinstance(effect, ForgetState):
+                for epoch in [e for e in stored(self.volume).checkpoints if e < effect.before]:
+                    del self.volume["checkpoint", epoch]
         return effects
 
     def tell(self, message: object, now: int = 0, sender: str | None = None) -> list[Effect]:
@@ -133,10 +148,17 @@ def result(epoch: int) -> BatchResult:
     return BatchResult(epoch, 5, 100 + epoch, f"result {epoch}")
 
 
-def full(epoch: int = 0, settings: Settings = S) -> Replica:
+def offer(epoch: int) -> Offer:
+    """What is said of that result."""
+    return Offer(epoch=epoch, size=5, digest=100 + epoch, header=digest(epoch))
+
+
+def full(epoch: int = 0, settings: Settings = S, *, booting: bool = False) -> Replica:
     """A full member that has committed an epoch."""
     volume: Volume = {("verified",): True, ("checkpoint", epoch): f"state {epoch}"}
-    return Replica(volume, settings)
+    if epoch:
+        volume["header", epoch] = header(epoch)
+    return Replica(volume, settings, booting=booting)
 
 
 def ran(epochs: int, settings: Settings = S) -> Replica:
@@ -172,12 +194,12 @@ def test_a_full_member_reports_what_it_committed_and_which_headers_it_has() -> N
 
 def test_a_joiner_answers_no_calls() -> None:  # [5]
     replica = Replica()
-    replica.view(standing=WAITING, calls=4)
+    replica.view(standing=Standing.WAITING, calls=4)
     assert report(replica.tick(0)).calls == 0
 
 
 def test_without_a_lead_nothing_is_reported() -> None:
-    machine = ReplicaMachine("x0", 1, "x", KEYS, {}, S, 0)
+    machine = ReplicaMachine("x0", 1, "x", KEYS, StoredReplica({}), S, 0)
     assert machine.tick(0) == []
 
 
@@ -206,26 +228,26 @@ def test_a_resumed_member_says_so_once() -> None:
 # --- standing -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("standing", [COMPLETED, RETIRED])
+@pytest.mark.parametrize("standing", [Standing.COMPLETED, Standing.RETIRED])
 def test_who_is_not_needed_any_more_exits(standing: str) -> None:
     assert full().view(standing=standing) == [Exit(standing)]
 
 
 def test_who_is_displaced_exits_and_starts_on_a_new_volume() -> None:
-    (leave,) = of(Exit, full().view(standing=DISPLACED))
+    (leave,) = of(Exit, full().view(standing=Standing.DISPLACED))
     assert leave.wipe
 
 
 def test_a_view_of_a_deposed_lead_says_nothing() -> None:  # [11]
     replica = full()
     replica.view(version=(2, 3))
-    assert replica.view(standing=DISPLACED, version=(2, 2)) == []
-    assert replica.view(standing=DISPLACED, version=(1, 9)) == []
+    assert replica.view(standing=Standing.DISPLACED, version=(2, 2)) == []
+    assert replica.view(standing=Standing.DISPLACED, version=(1, 9)) == []
 
 
 def test_whoever_waits_for_a_seat_does_nothing_yet() -> None:
-    assert Replica().view(standing=WAITING, source=(("t",),)) == []
-    assert of(Run, full().view(header(1), standing=WAITING)) == []
+    assert Replica().view(standing=Standing.WAITING, source=(("t",),)) == []
+    assert of(Run, full().view(header(1), standing=Standing.WAITING)) == []
 
 
 # --- joining --------------------------------------------------------------------------------
@@ -242,8 +264,8 @@ def test_the_first_of_a_pair_begins_with_the_empty_state() -> None:
 
 
 def copied(epoch: int = 3, outbox: tuple[int, ...] = (2, 3)) -> StateCopied:
-    kept = tuple((e, 5, 100 + e) for e in outbox)
-    payload = (f"state {epoch}", *(f"result {e}" for e in outbox))
+    kept = tuple(offer(e) for e in outbox)
+    payload = CopiedState(f"state {epoch}", tuple(f"result {e}" for e in outbox))
     return StateCopied("x", epoch, header(epoch), G1, kept, (), payload)
 
 
@@ -258,7 +280,7 @@ def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] co
     assert of(Install, effects) == [Install(3, (copied().payload,))]
     assert isinstance(effects[-1], Install)
     assert (replica.volume["outbox", 2], replica.volume["outbox", 3]) == ("result 2", "result 3")
-    assert replica.volume["kept", 3] == Kept(5, 103)
+    assert replica.volume["kept", 3] == Kept(5, 103, digest(3))
     assert not replica.machine.verified
     carry_out(replica.volume, [Write(("checkpoint", 3), "state 3")])
     replica.tell(Installed(3))
@@ -267,20 +289,15 @@ def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] co
     effects = replica.tick(1) + replica.view(now=1)
     effects += replica.tick(2)
     offers = sent(Offers, effects)[-1][1].offers
-    assert [epoch for epoch, _, _ in offers] == [2, 3]
+    assert [told.epoch for told in offers] == [2, 3]
 
 
 def test_a_twin_s_older_state_comes_along() -> None:
     replica = Replica()
     replica.view(source=(("x1",),))
-    message = copied()._replace(older=(1, 2))
-    payload = (*copied().payload, "state 1", "state 2")  # type: ignore[misc]
-    replica.tell(message._replace(payload=payload), sender="x1")
+    effects = replica.tell(copied().replace(older=(1, 2)), sender="x1")
+    assert [install.older for install in of(Install, effects)] == [(1, 2)]
     replica.tell(Installed(3))
-    assert (replica.volume["checkpoint", 1], replica.volume["checkpoint", 2]) == (
-        "state 1",
-        "state 2",
-    )
     assert replica.machine.checkpoints == [1, 2, 3]
 
 
@@ -290,7 +307,7 @@ def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
     assert replica.volume["generation", 1] == G1
     plain = Replica()
     plain.view(source=(("x1",),))
-    plain.tell(copied()._replace(header=None, generation=None), sender="x1")
+    plain.tell(copied().replace(header=None, generation=None), sender="x1")
     assert ("header", 3) not in plain.volume
 
 
@@ -313,11 +330,27 @@ def test_state_from_parents_brings_no_outbox() -> None:
     assert replica.volume["header", 3] == header(3)
 
 
+def test_state_that_comes_twice_is_installed_once() -> None:  # [11]
+    replica, effects = joined()
+    assert len(of(Install, effects)) == 1
+    assert replica.tell(copied(4), sender="x1") == []
+    assert sent(CopyState, replica.tick(S.retry)) == []
+    assert sent(CopyState, replica.view(source=(("x2",),))) == []
+
+
+def test_the_empty_beginning_is_installed_once() -> None:  # [11]
+    replica = Replica()
+    assert of(Install, replica.view(source=(), source_epoch=0)) == [Install(0, ())]
+    assert of(Install, replica.view(source=(), source_epoch=0)) == []
+    assert of(Install, replica.tick(S.retry)) == []
+
+
 def test_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
     replica = Replica({("checkpoint", e): f"state {e}" for e in (1, 3, 4)})
     assert not replica.machine.verified
-    effects = replica.tell(Installed(3))
-    assert of(Erase, effects) == [Erase(("checkpoint", 1)), Erase(("checkpoint", 4))]
+    replica.view(source=TWIN)
+    replica.tell(copied(), sender="x1")
+    replica.tell(Installed(3))
     assert replica.machine.checkpoints == [3]
 
 
@@ -329,8 +362,7 @@ TWIN = (("x1",),)
 
 def behind(epoch: int = 1) -> Replica:
     """A full member that starts again, and its twin is far ahead."""
-    replica = full(epoch)
-    replica.machine.booting = True
+    replica = full(epoch, booting=True)
     replica.view(header(epoch + 1, Span(A1, 1, 1)), source=TWIN)
     return replica
 
@@ -364,19 +396,29 @@ def test_one_whose_twin_is_close_computes_what_it_missed() -> None:
     assert len(sent(Fetch, effects)) == 1
 
 
+def test_rows_asked_for_before_it_skips_start_no_epoch() -> None:
+    replica = behind()
+    replica.view(source=())
+    replica.tell(SparkUp())
+    replica.view(source=TWIN)
+    assert replica.machine.life is ReplicaLife.SKIPPING
+    came = Fetched(Span(A1, 1, 1), FetchAnswer.ROWS, "rows")
+    assert replica.tell(came, sender="a") == []
+    assert [span for _, span in fetches(replica.view(source=()))] == [Span(A1, 1, 1)]
+
+
 def test_the_twin_s_state_takes_the_place_of_the_own_one() -> None:
     replica = behind()
     replica.tell(SparkUp())
     replica.view(*(header(e) for e in range(3, 9)), source=TWIN)
     effects = skipped(replica)
     assert (replica.machine.committed, replica.machine.checkpoints) == (7, [7])
-    assert ("checkpoint", 1) not in replica.volume
     assert report(effects).committed == 7
     assert [run.header.epoch for run in of(Run, effects)] == [8]
     assert of(Happened, effects) == [Happened("SkippedAhead", "x0", "from epoch 1 to 7")]
     effects = replica.view(source=(), now=1) + replica.tick(2)
     offers = sent(Offers, effects)[-1][1].offers
-    assert [epoch for epoch, _, _ in offers] == [6, 7]  # [8]
+    assert [told.epoch for told in offers] == [6, 7]  # [8]
 
 
 def test_a_crash_on_the_way_leaves_the_own_state() -> None:  # [8]
@@ -447,37 +489,34 @@ def test_state_that_comes_to_a_full_member_is_not_taken() -> None:  # [11]
 def test_a_twin_gets_the_last_state_with_every_result_not_delivered() -> None:  # [8]
     replica = ran(3)
     replica.view(delivered=1)
-    (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
-    assert ship.to == "n"
-    older = (("checkpoint", 1), ("checkpoint", 2))
-    assert ship.keys == (("checkpoint", 3), ("outbox", 2), ("outbox", 3), *older)
-    assert ship.select is None
-    message = shipped(replica.volume, ship)
+    (ship,) = of(ShipState, replica.tell(CopyState("x", None, None), sender="n"))
+    assert (ship.to, ship.share) == ("n", None)
+    message = ship.message
     assert (message.epoch, message.header, message.generation) == (3, header(3), G1)
-    assert message.outbox == ((2, 5, 102), (3, 5, 103))
+    assert message.outbox == (offer(2), offer(3))
     assert message.older == (1, 2)
-    assert message.payload == ("state 3", "result 2", "result 3", "state 1", "state 2")
 
 
 def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
     replica = ran(1)
     replica.view(header(2))
     replica.tell(result(2))
-    (ship,) = of(Ship, replica.tell(CopyState("x", None, None), sender="n"))
-    assert ship.keys == (("checkpoint", 1), ("outbox", 1), ("checkpoint", 0))
+    (ship,) = of(ShipState, replica.tell(CopyState("x", None, None), sender="n"))
+    assert (ship.message.epoch, ship.message.older) == (1, (0,))
+    assert [told.epoch for told in ship.message.outbox] == [1]
 
 
 def test_a_child_gets_the_state_of_one_epoch_reduced_to_its_keys() -> None:
     replica = ran(3)
-    (ship,) = of(Ship, replica.tell(CopyState("y", "keys of y", 2), sender="y0"))
-    assert (ship.keys, ship.select) == ((("checkpoint", 2),), "keys of y")
-    message = shipped(replica.volume, ship)
-    assert (message.pair, message.epoch, message.outbox) == ("y", 2, ())
+    (ship,) = of(ShipState, replica.tell(CopyState("y", Share("f2", "y"), 2), sender="y0"))
+    assert ship.share == Share("f2", "y")
+    message = ship.message
+    assert (message.pair, message.epoch, message.outbox, message.older) == ("y", 2, (), ())
 
 
 def test_what_is_not_here_is_refused() -> None:
     replica = ran(3)
-    effects = replica.tell(CopyState("y", "keys", 9), sender="y0")
+    effects = replica.tell(CopyState("y", Share("f2", "y"), 9), sender="y0")
     assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
     assert len(sent(CopyRefused, Replica().tell(CopyState("x", None, None), sender="n"))) == 1
 
@@ -496,21 +535,21 @@ def test_rows_are_fetched_from_the_lanes_then_run_in_their_order() -> None:  # [
     replica = full()
     effects = replica.view(ROWS_OF_1)
     assert fetches(effects) == [("a", Span(A1, 1, 2)), ("b", Span(B1, 1, 1))]
-    assert {fetch.keys for _, fetch in sent(Fetch, effects)} == {KEYS}
-    assert replica.tell(Fetched(Span(B1, 1, 1), ROWS, "of b"), sender="b") == []
-    effects = replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
+    assert {fetch.share for _, fetch in sent(Fetch, effects)} == {KEYS}
+    assert replica.tell(Fetched(Span(B1, 1, 1), FetchAnswer.ROWS, "of b"), sender="b") == []
+    effects = replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.ROWS, "of a"), sender="a")
     assert effects == [Write(("header", 1), ROWS_OF_1), Run(ROWS_OF_1, ("of a", "of b"))]
 
 
 def test_no_rows_is_an_answer() -> None:
     replica = full()
     replica.view(header(1, Span(A1, 1, 1)))
-    effects = replica.tell(Fetched(Span(A1, 1, 1), NO_ROWS), sender="a")
+    effects = replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.NO_ROWS), sender="a")
     assert of(Run, effects)[0].rows == ((),)
 
 
-@pytest.mark.parametrize("answer", [NOT_HERE, NOT_YET])
-def test_not_yet_and_not_here_make_it_ask_the_other_copy(answer: str) -> None:
+@pytest.mark.parametrize("answer", [FetchAnswer.NOT_HERE, FetchAnswer.NOT_YET])
+def test_not_yet_and_not_here_make_it_ask_the_other_copy(answer: FetchAnswer) -> None:
     replica = full()
     assert fetches(replica.view(header(1, Span(A1, 1, 1)))) == [("a", Span(A1, 1, 1))]
     assert replica.tell(Fetched(Span(A1, 1, 1), answer), sender="a") == []
@@ -528,25 +567,25 @@ def test_an_answer_that_does_not_come_makes_it_ask_the_other_copy() -> None:
 def test_gone_means_that_it_has_to_join_again() -> None:
     replica = full()
     replica.view(header(1, Span(A1, 1, 1)))
-    (leave,) = of(Exit, replica.tell(Fetched(Span(A1, 1, 1), GONE), sender="a"))
+    (leave,) = of(Exit, replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.GONE), sender="a"))
     assert leave.wipe
 
 
 def test_rows_that_are_not_asked_for_are_not_taken() -> None:  # [11]
     replica = full()
-    assert replica.tell(Fetched(Span(A1, 1, 1), GONE), sender="a") == []
+    assert replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.GONE), sender="a") == []
     replica.view(ROWS_OF_1)
-    assert replica.tell(Fetched(Span(A1, 9, 9), GONE), sender="a") == []
-    replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
-    replica.tell(Fetched(Span(B1, 1, 1), ROWS, "of b"), sender="b")
-    assert replica.tell(Fetched(Span(A1, 1, 2), ROWS, "again"), sender="a") == []
-    assert replica.tell(Fetched(Span(A1, 1, 2), GONE), sender="a") == []
+    assert replica.tell(Fetched(Span(A1, 9, 9), FetchAnswer.GONE), sender="a") == []
+    replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.ROWS, "of a"), sender="a")
+    replica.tell(Fetched(Span(B1, 1, 1), FetchAnswer.ROWS, "of b"), sender="b")
+    assert replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.ROWS, "again"), sender="a") == []
+    assert replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.GONE), sender="a") == []
 
 
 def test_only_what_is_missing_is_asked_for_again() -> None:
     replica = full()
     replica.view(ROWS_OF_1)
-    replica.tell(Fetched(Span(A1, 1, 2), ROWS, "of a"), sender="a")
+    replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.ROWS, "of a"), sender="a")
     assert [span for _, span in fetches(replica.tick(S.interval))] == [Span(B1, 1, 1)]
 
 
@@ -573,7 +612,7 @@ def test_the_result_is_in_the_outbox_before_spark_may_commit() -> None:  # [8] n
     effects = replica.tell(result(1))
     assert effects == [
         Write(("outbox", 1), "result 1"),
-        Write(("kept", 1), Kept(5, 101)),
+        Write(("kept", 1), Kept(5, 101, digest(1))),
         Finish(1),
     ]
 
@@ -604,8 +643,8 @@ def test_a_commit_is_acknowledged_and_offered() -> None:
     effects = replica.run(1)
     assert report(effects).committed == 1
     assert sent(Offers, effects) == [
-        ("m0", Offers("x", ((1, 5, 101),))),
-        ("m1", Offers("x", ((1, 5, 101),))),
+        ("m0", Offers("x", (offer(1),))),
+        ("m1", Offers("x", (offer(1),))),
     ]
 
 
@@ -630,7 +669,7 @@ def test_it_runs_only_so_far_ahead_of_delivery() -> None:  # [12]
 def test_the_lowest_results_are_offered_as_many_as_the_window_has() -> None:  # [12]
     replica = ran(4, S._replace(window=2))
     offers = only(Offers, replica.tick(1)).offers
-    assert [epoch for epoch, _, _ in offers] == [1, 2]
+    assert [told.epoch for told in offers] == [1, 2]
 
 
 def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
@@ -641,7 +680,7 @@ def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
         ("m", (("outbox", 2),)),
     ]
     answer = shipped(replica.volume, of(Ship, effects)[0])
-    assert answer == Answer("x", 1, 101, ("result 1",))
+    assert answer == Answer("x", 1, 101, ("result 1",), header=digest(1))
     assert set(replica.machine.outbox) == {1, 2}
     assert replica.tell(Want(()), sender="m") == []
     assert ("outbox", 1) in replica.volume
@@ -662,16 +701,15 @@ def test_what_is_delivered_is_dropped() -> None:  # [12]
         Erase(("outbox", 1)),
         Erase(("kept", 2)),
         Erase(("outbox", 2)),
-        Erase(("checkpoint", 0)),
-        Erase(("checkpoint", 1)),
     ]
+    assert of(ForgetState, effects) == [ForgetState(2)]
     assert (set(replica.machine.outbox), replica.machine.checkpoints) == ({3}, [2, 3])
-    assert [epoch for epoch, _, _ in only(Offers, replica.tick(1)).offers] == [3]
+    assert [told.epoch for told in only(Offers, replica.tick(1)).offers] == [3]
 
 
 def test_a_joiner_drops_delivered_results_too() -> None:  # [12]
     replica, _ = joined()
-    effects = replica.view(standing=WAITING, delivered=2)
+    effects = replica.view(standing=Standing.WAITING, delivered=2)
     assert Erase(("outbox", 2)) in effects
     assert ("outbox", 3) in replica.volume
 
@@ -685,7 +723,7 @@ def test_the_last_state_stays_whatever_is_delivered() -> None:
 def test_trimmed_headers_are_dropped_but_not_the_last_committed() -> None:  # [12] (i)
     replica = ran(3)
     replica.view(delivered=3, trim=2)
-    assert set(replica.machine.headers) == {3}
+    assert set(replica.machine.headers) == {2, 3}  # a new pair's state may be of the trim point
     replica.view(delivered=3, trim=3)
     assert set(replica.machine.headers) == {3}
     assert ("header", 2) not in replica.volume
@@ -693,10 +731,12 @@ def test_trimmed_headers_are_dropped_but_not_the_last_committed() -> None:  # [1
 
 def test_generations_that_no_kept_header_names_are_dropped() -> None:  # [12]
     replica = ran(1)
-    carried = Generation(2, (("x", KEYS),))
+    carried = generation(2, "x")
     replica.view(header(2, generation=2), generations=(carried,))
     replica.run(2)
     replica.view(delivered=2, trim=1, generations=())
+    assert set(replica.machine.generations) == {1, 2}
+    replica.view(delivered=2, trim=2, generations=())
     assert set(replica.machine.generations) == {2}
     assert ("generation", 1) not in replica.volume
 
@@ -712,13 +752,13 @@ def test_where_lanes_lie_is_remembered_for_a_bounded_number() -> None:  # [12]
     replica = full()
     many = tuple((LaneId("s", n), ("s", "t")) for n in range(40))
     replica.view(lanes=many)
-    assert len(replica.machine.lanes) <= 32
+    assert len(replica.machine.fetching.lanes) <= 32
     replica.view(lanes=many[:32])
-    assert len(replica.machine.lanes) == 32
+    assert len(replica.machine.fetching.lanes) == 32
     needed = full()
     needed.view(header(1, Span(LaneId("s", 0), 1, 1)), lanes=many[:1])
     needed.view(lanes=many)
-    assert LaneId("s", 0) in needed.machine.lanes
+    assert LaneId("s", 0) in needed.machine.fetching.lanes
 
 
 # --- restarts -------------------------------------------------------------------------------
@@ -728,7 +768,12 @@ def advance(replica: Replica) -> list[tuple[str, list[Effect]]]:
     """The way of one epoch, step by step, with the effects of each."""
     steps: list[tuple[str, Callable[[], list[Effect]]]] = [
         ("view", lambda: replica.machine.handle(0, LEAD, view(header(1, Span(A1, 1, 1))))),
-        ("rows", lambda: replica.machine.handle(0, LEAD, Fetched(Span(A1, 1, 1), ROWS, "rows"))),
+        (
+            "rows",
+            lambda: replica.machine.handle(
+                0, LEAD, Fetched(Span(A1, 1, 1), FetchAnswer.ROWS, "rows")
+            ),
+        ),
         ("result", lambda: replica.machine.handle(0, None, result(1))),
         ("commit", lambda: replica.machine.handle(0, None, BatchCommitted(1))),
     ]
@@ -753,7 +798,7 @@ def test_a_process_that_dies_anywhere_in_an_epoch_does_the_same_again() -> None:
             assert again.machine.committed == (1 if committed else 0)
             if committed:
                 # Its result is there: nobody has to compute it again.
-                assert again.machine.outbox == {1: Kept(5, 101)}
+                assert again.machine.outbox == {1: Kept(5, 101, digest(1))}
                 assert again.volume["outbox", 1] == "result 1"
             else:
                 finish(again)
@@ -767,7 +812,7 @@ def finish(replica: Replica) -> None:
     replica.view(header(1, Span(A1, 1, 1)))
     effects = replica.tick(0)
     if not of(Run, effects):
-        replica.tell(Fetched(Span(A1, 1, 1), ROWS, "rows"), sender="a")
+        replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.ROWS, "rows"), sender="a")
     replica.run(1)
     assert replica.machine.committed == 1
 
@@ -811,13 +856,24 @@ def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
     replica = ran(2)
     ((to, answer),) = sent(Present, replica.tell(Muster(5), sender="c"))
     assert to == "c"
-    assert answer == Present(5, "replica", "x", 2, True, -1, 0, (header(1), header(2)), (G1,))
+    assert answer == Present(
+        term=5,
+        kind=MemberKind.REPLICA,
+        pair="x",
+        committed=2,
+        verified=True,
+        slot=-1,
+        delivered=0,
+        digest=digest(2),
+        headers=(header(1), header(2)),
+        generations=(G1,),
+    )
 
 
 def test_after_a_muster_lower_terms_are_refused() -> None:  # (i)
     replica = ran(1)
     replica.tell(Muster(5), sender="c")
-    assert replica.view(standing=DISPLACED, version=(4, 99)) == []
+    assert replica.view(standing=Standing.DISPLACED, version=(4, 99)) == []
     assert replica.tell(Muster(4), sender="b") == []
 
 
@@ -826,3 +882,117 @@ def test_effects_of_a_run_are_written_before_spark_starts() -> None:  # (i)
     effects = replica.view(header(1))
     kinds = [type(effect) for effect in effects if type(effect) is not Send]
     assert kinds == [Write, Write, Run]
+
+
+# --- histories: the log was rebuilt -----------------------------------------------------------
+
+
+def anew(epoch: int, previous: str) -> Header:
+    """A header that a rebuilt log has cut in the place of another one."""
+    return header(epoch, history="b", term=5).replace(previous=previous)
+
+
+def test_a_report_names_the_headers_it_speaks_of_by_their_digests() -> None:  # (i)
+    replica = ran(2)
+    replica.view(header(3, Span(A1, 1, 1)))
+    found = report(replica.tick(0))
+    assert (found.committed_digest, found.have_digest) == (digest(2), digest(3))
+
+
+def test_a_header_that_does_not_continue_what_is_known_is_not_taken() -> None:  # (i)
+    replica = ran(1)
+    replica.view(anew(2, "another"))
+    assert set(replica.machine.headers) == {1}
+    replica.view(anew(2, digest(1)))
+    assert replica.machine.headers[2] == anew(2, digest(1))
+
+
+def test_what_was_cut_anew_takes_the_place_of_what_is_not_committed() -> None:  # (i)
+    rows = Span(A1, 1, 1)
+    replica = ran(1)
+    replica.view(header(2, rows), header(3, rows))
+    replica.view(anew(2, digest(1)), version=(5, 1))
+    assert replica.machine.headers == {1: header(1), 2: anew(2, digest(1))}
+    replica.view(anew(1, ""), version=(5, 1))
+    assert replica.machine.headers[1] == header(1)  # it is committed: only the lead can tell
+
+
+def test_a_muster_keeps_the_next_epoch_waiting_until_its_lead_has_spoken() -> None:  # (i)
+    replica = ran(1)
+    replica.tell(Muster(5), sender="c")
+    replica.machine.headers[2] = header(2)
+    assert of(Run, replica.tick(1)) == []
+    effects = replica.view(anew(2, digest(1)), version=(5, 1))
+    assert [run.header for run in of(Run, effects)] == [anew(2, digest(1))]
+
+
+def test_rows_that_come_after_a_muster_start_no_epoch() -> None:  # (i)
+    replica = ran(1)
+    replica.view(header(2, Span(A1, 1, 1)))
+    replica.tell(Muster(5), sender="c")
+    came = Fetched(Span(A1, 1, 1), FetchAnswer.ROWS, "rows")
+    assert of(Run, replica.tell(came, sender="a")) == []
+    effects = replica.view(version=(5, 1))
+    assert [run.rows for run in of(Run, effects)] == [("rows",)]
+
+
+def test_rows_of_an_epoch_that_was_cut_anew_are_fetched_anew() -> None:  # (i)
+    old, new = Span(A1, 1, 1), Span(B1, 1, 1)
+    replica = ran(1)
+    replica.view(header(2, old, new))
+    replica.tell(Fetched(old, FetchAnswer.ROWS, "of a"), sender="a")
+    again = anew(2, digest(1)).replace(spans=(new,))
+    assert fetches(replica.view(again, version=(5, 1))) == [("b", new)]
+    effects = replica.tell(Fetched(new, FetchAnswer.ROWS, "of b"), sender="b")
+    assert [run.rows for run in of(Run, effects)] == [("of b",)]
+
+
+def test_an_epoch_that_was_cut_anew_while_it_ran_is_not_committed() -> None:  # (i)
+    replica = ran(1)
+    replica.view(header(2))
+    replica.view(anew(2, digest(1)), version=(5, 1))
+    effects = replica.tell(result(2))
+    assert of(Finish, effects) == []
+    (leave,) = of(Exit, effects)
+    assert not leave.wipe
+    again = Replica(dict(replica.volume))
+    assert again.machine.committed == 1
+    assert of(Run, again.tick(0)) == []
+    effects = again.view(anew(2, digest(1)), version=(5, 1))
+    assert [run.header for run in of(Run, effects)] == [anew(2, digest(1))]
+
+
+def test_an_epoch_that_is_being_committed_is_told_as_what_it_is() -> None:  # (i)
+    replica = ran(1)
+    replica.view(header(2))
+    replica.tell(result(2))
+    replica.view(anew(2, digest(1)), version=(5, 1))
+    effects = replica.commit(2)
+    assert (report(effects).committed, report(effects).committed_digest) == (2, digest(2))
+    assert of(Run, replica.view(anew(3, digest(2, "b")), version=(5, 1))) == []
+
+
+def test_a_state_without_its_header_is_not_given() -> None:  # (i)
+    replica = ran(2)
+    del replica.machine.headers[1]
+    effects = replica.tell(CopyState("y", Share("f2", "y"), 1), sender="y0")
+    assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
+    asked = CopyState("y", Share("f2", "y"), 0)
+    assert len(of(ShipState, replica.tell(asked, sender="y0"))) == 1
+
+
+def test_the_headers_of_a_twin_s_older_state_come_along() -> None:  # (i)
+    (ship,) = of(ShipState, ran(3).tell(CopyState("x", None, None), sender="n"))
+    message = ship.message
+    assert (message.older_headers, message.older_generations) == ((header(1), header(2)), (G1,))
+    replica = Replica()
+    replica.view(source=(("x1",),))
+    copied = CopiedState("state 3")
+    older = message.replace(older_generations=(G2,), outbox=(), older=(), payload=copied)
+    replica.tell(older, sender="x1")
+    assert (replica.volume["generation", 1], replica.volume["generation", 2]) == (G1, G2)
+    assert [replica.volume["header", epoch] for epoch in (1, 2, 3)] == [
+        header(1),
+        header(2),
+        header(3),
+    ]

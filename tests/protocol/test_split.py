@@ -24,7 +24,8 @@ from tests.protocol.builders import (
     split_report,
 )
 
-from tandem_runtime.protocol.book import CLOSED, CLOSING, OPEN
+from tandem_core.documents import Function, Share
+from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.data import Chunk, LaneId, Mark, Place, Settings, Span
 from tandem_runtime.protocol.effects import (
     Acknowledge,
@@ -33,26 +34,23 @@ from tandem_runtime.protocol.effects import (
     Happened,
     Pull,
     ReadRegister,
+    Select,
     Send,
     Ship,
     Swap,
     Write,
 )
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import (
-    GONE,
-    NO_ROWS,
-    NOT_HERE,
-    NOT_YET,
-    ROWS,
     ChunkCopied,
     CopyChunk,
     CopyEntry,
     Deposed,
     EntryCopied,
     Fetch,
+    FetchAnswer,
     Fetched,
     FillLog,
+    FunctionTold,
     LaneView,
     MergeView,
     NeedFill,
@@ -68,9 +66,11 @@ from tandem_runtime.protocol.messages import (
     TakeLead,
     Terminate,
     VolumeGone,
+    WantFunction,
 )
 from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.split import SplitMachine
+from tandem_runtime.protocol.states import Bond, LaneState
 
 VIEW = SplitView(
     version=(1, 1),
@@ -87,8 +87,12 @@ VIEW = SplitView(
 
 
 def lane_view(lane: LaneId = A1, **changes: Any) -> LaneView:
-    base = LaneView(lane, "b", view=1, state=OPEN, reach=0, last=0, trimmed=0)
-    return base._replace(**changes)
+    base = LaneView(lane, "b", view=1, state=LaneState.OPEN, reach=0, last=0, trimmed=0)
+    return base.replace(**changes)
+
+
+FUNCTION = Function("f1", b"one label, x")
+SHARE = Share(FUNCTION.digest, "x")
 
 
 class Split:
@@ -103,6 +107,7 @@ class Split:
         self.volume: Volume = {} if volume is None else volume
         self.machine = SplitMachine(MEMBERS[0], 1, self.volume, settings, now=0)
         self.tell(Splits(MEMBERS))
+        self.machine.functions[FUNCTION.digest] = FUNCTION.form
         if place is not None:
             self.tell(RegisterAnswer(0, False, place))
 
@@ -115,7 +120,7 @@ class Split:
         return self.do(self.machine.handle(now, origin, message))
 
     def view(self, *lanes: LaneView, now: int = 0, **changes: Any) -> list[Effect]:
-        return self.tell(VIEW._replace(lanes=lanes, **changes), "z", now)
+        return self.tell(VIEW.replace(lanes=lanes, **changes), "z", now)
 
     def tick(self, now: int) -> list[Effect]:
         return self.do(self.machine.tick(now))
@@ -210,7 +215,7 @@ def test_a_lane_that_is_over_before_its_owner_heard_of_it_is_given_up() -> None:
     assert report(split.tick(1)).opening == (A2, "c")
     other = Split()
     other.tick(0)
-    other.view(lane_view(state=CLOSED))
+    other.view(lane_view(state=LaneState.CLOSED))
     assert other.machine.lane is None
     split = Split()
     split.tick(0)
@@ -352,9 +357,9 @@ def test_a_view_older_than_a_copied_chunk_s_owner_knows_says_nothing() -> None:
 
 def test_a_closed_lane_ends_and_stays_readable() -> None:
     split = sealed(2)
-    split.view(lane_view(state=CLOSED, last=2, buddy=None), version=(1, 2))
+    split.view(lane_view(state=LaneState.CLOSED, last=2, buddy=None), version=(1, 2))
     assert split.machine.lane is None
-    (fetched,) = split.tell(Fetch(Span(A1, 1, 2), "keys"), "x0")
+    (fetched,) = split.tell(Fetch(Span(A1, 1, 2), SHARE), "x0")
     assert isinstance(fetched, Ship)
     opening = report(split.tick(9000)).opening
     assert opening is not None
@@ -384,9 +389,9 @@ def test_reported_notes_begin_after_what_headers_cover() -> None:
 def test_a_copy_is_sealed_only_by_its_recorded_buddy() -> None:  # close-at-report
     split = Split()
     split.tell(CopyChunk(B1, (0, 0), (0, 0), 0, 1, (Chunk(note(), ()),)), "b")
-    split.view(lane_view(B1, state=CLOSING, buddy="c"))
+    split.view(lane_view(B1, state=LaneState.CLOSING, buddy="c"))
     assert report(split.tick(0)).sealed == ()
-    split.view(lane_view(B1, state=CLOSING, buddy="a", view=3), version=(1, 2))
+    split.view(lane_view(B1, state=LaneState.CLOSING, buddy="a", view=3), version=(1, 2))
     (copy,) = report(split.tick(0)).sealed
     assert (copy.lane, copy.view, copy.through) == (B1, 3, 1)
 
@@ -466,7 +471,7 @@ def test_a_copied_chunk_is_written_before_it_is_acknowledged() -> None:  # [8]
 
 def test_a_chunk_that_is_refused_gets_no_acknowledgement() -> None:
     split = Split()
-    split.view(lane_view(B1, state=CLOSING, buddy="a"))
+    split.view(lane_view(B1, state=LaneState.CLOSING, buddy="a"))
     message = CopyChunk(B1, (0, 0), (0, 0), 0, 1, (Chunk(note(), ()),))
     effects = split.tell(message, "b")
     assert [type(e) for e in effects] == [Happened]
@@ -476,7 +481,7 @@ def test_a_chunk_that_is_refused_gets_no_acknowledgement() -> None:
 
 
 def fetch(split: Split, lane: LaneId, first: int, last: int) -> str:
-    (effect,) = split.tell(Fetch(Span(lane, first, last), "keys"), "x0")
+    (effect,) = split.tell(Fetch(Span(lane, first, last), SHARE), "x0")
     assert isinstance(effect, Send | Ship)
     assert effect.to == "x0"
     assert isinstance(effect.message, Fetched)
@@ -486,37 +491,57 @@ def fetch(split: Split, lane: LaneId, first: int, last: int) -> str:
 
 def test_rows_are_shipped_chunk_by_chunk_reduced_to_the_keys_asked_for() -> None:
     split = sealed(3)
-    (ship,) = split.tell(Fetch(Span(A1, 2, 3), "keys"), "x0")
+    (ship,) = split.tell(Fetch(Span(A1, 2, 3), SHARE), "x0")
     assert isinstance(ship, Ship)
     assert ship == Ship(
         "x0",
-        Fetched(Span(A1, 2, 3), ROWS),
+        Fetched(Span(A1, 2, 3), FetchAnswer.ROWS),
         (("chunk", A1, 2), ("chunk", A1, 3)),
-        "keys",
+        Select(FUNCTION, "x"),
     )
 
 
+def test_without_the_routing_function_rows_are_not_here_and_the_lead_is_asked() -> None:
+    split = sealed(1)
+    unknown = Share("f9", "x")
+    effects = split.tell(Fetch(Span(A1, 1, 1), unknown), "x0")
+    assert effects == [
+        Send("x0", Fetched(Span(A1, 1, 1), FetchAnswer.NOT_HERE)),
+        Send("z", WantFunction("f9")),
+    ]
+    split.tell(FunctionTold(Function("f9", b"form")), "z")
+    (ship,) = split.tell(Fetch(Span(A1, 1, 1), unknown), "x0")
+    assert isinstance(ship, Ship)
+    assert ship.select == Select(Function("f9", b"form"), "x")
+
+
+def test_a_split_passes_on_the_routing_functions_that_it_knows() -> None:
+    split = sealed(1)
+    assert split.tell(WantFunction(FUNCTION.digest), "b") == [Send("b", FunctionTold(FUNCTION))]
+    assert split.tell(WantFunction("f9"), "b") == []
+
+
 def test_no_rows() -> None:
-    assert fetch(sealed(2, size=0), A1, 1, 2) == NO_ROWS
+    assert fetch(sealed(2, size=0), A1, 1, 2) == FetchAnswer.NO_ROWS
 
 
 def test_not_yet() -> None:  # [8]
-    assert fetch(sealed(2), A1, 2, 3) == NOT_YET
+    assert fetch(sealed(2), A1, 2, 3) == FetchAnswer.NOT_YET
     waiting = sealed(1, "b")
-    assert fetch(waiting, A1, 1, 1) == NOT_YET
+    assert fetch(waiting, A1, 1, 1) == FetchAnswer.NOT_YET
     waiting.copied(1)
-    assert fetch(waiting, A1, 1, 1) == ROWS
+    assert fetch(waiting, A1, 1, 1) == FetchAnswer.ROWS
 
 
 def test_gone() -> None:  # [5]
     split = sealed(2)
     split.view(lane_view(buddy=None, trimmed=1), version=(1, 2))
-    assert fetch(split, A1, 1, 2) == GONE
-    assert fetch(split, A1, 2, 2) == ROWS
+    assert fetch(split, A1, 1, 2) == FetchAnswer.GONE
+    assert fetch(split, A1, 2, 2) == FetchAnswer.ROWS
 
 
 def test_not_here() -> None:
-    assert fetch(sealed(1), C1, 1, 1) == NOT_HERE
+    assert fetch(sealed(1), C1, 1, 1) == FetchAnswer.NOT_HERE
 
 
 def test_either_copy_serves_reads() -> None:
@@ -524,10 +549,10 @@ def test_either_copy_serves_reads() -> None:
     for number in (1, 2):
         chunk = Chunk(note(), ())
         split.tell(CopyChunk(B1, (0, 0), (0, 0), 0, number, (chunk,)), "b")
-    assert fetch(split, B1, 1, 2) == ROWS
-    assert fetch(split, B1, 2, 3) == NOT_YET
+    assert fetch(split, B1, 1, 2) == FetchAnswer.ROWS
+    assert fetch(split, B1, 2, 3) == FetchAnswer.NOT_YET
     split.view(lane_view(B1, trimmed=1, buddy="a"))
-    assert fetch(split, B1, 1, 1) == GONE
+    assert fetch(split, B1, 1, 1) == FetchAnswer.GONE
 
 
 # --- the header log -------------------------------------------------------------------------
@@ -538,7 +563,7 @@ def leading() -> Split:
     split = Split(place=None)
     split.tell(RegisterAnswer(0, False, Place(0, 0, "", None)))
     (swap,) = of(Swap, split.machine.tick(0))
-    split.tell(RegisterAnswer(swap.op, True, swap.place._replace(version=1)))
+    split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=1)))
     assert split.machine.succession.lead is not None
     return split
 
@@ -616,7 +641,7 @@ def test_a_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:
     split.tell(VolumeGone("z"))
     split.tell(VolumeGone("y"))
     (swap,) = of(Swap, split.machine.tick(0))
-    split.tell(RegisterAnswer(swap.op, True, swap.place._replace(version=5)))
+    split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=5)))
     mustering = split.machine.succession.mustering
     assert mustering is not None
     assert sent(Muster, split.tell(joiner_report(), "x0")) == [("x0", Muster(2))]
@@ -624,9 +649,11 @@ def test_a_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:
     held = split_report(copies=((B1, 4),))
     assert split.tell(held, "c") == []
     assert mustering.copies == {B1: {"c": 4}}
-    split.tell(Present(2, "replica", "x", 3, True, -1, 0, (), ()), "x0")
+    split.tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0")
     assert set(mustering.present) == {"x0"}
-    assert Split().tell(Present(2, "replica", "x", 3, True, -1, 0, (), ()), "x0") == []
+    assert (
+        Split().tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0") == []
+    )
 
 
 def test_older_processes_are_refused_until_their_volume_is_gone() -> None:  # [11] shared-name
@@ -666,7 +693,7 @@ def test_it_goes_once_nobody_needs_its_volume() -> None:  # [8]
     assert may_leave()
     assert may_leave(lane_view(B1, buddy="c"))
     assert may_leave(lane_view(B1, buddy="c", trimmed=2))
-    assert not may_leave(lane_view(A1, state=CLOSED))
+    assert not may_leave(lane_view(A1, state=LaneState.CLOSED))
     assert not may_leave(lane_view(B1, buddy="a"))
     assert not may_leave(place=Place(4, 1, "a", "y"))
     assert not may_leave(place=Place(4, 1, "z", "a"))
@@ -681,7 +708,7 @@ def test_it_stays_while_it_writes_a_lane_or_was_not_asked() -> None:
 
 @pytest.mark.parametrize(("trimmed", "leaves"), [(3, False), (4, True)])
 def test_it_stays_while_chunks_of_closed_lanes_are_needed(trimmed: int, leaves: bool) -> None:
-    lane = lane_view(B1, buddy="c", state=CLOSED, last=4, trimmed=trimmed)
+    lane = lane_view(B1, buddy="c", state=LaneState.CLOSED, last=4, trimmed=trimmed)
     assert may_leave(lane) is leaves
 
 
@@ -689,7 +716,7 @@ def test_it_stays_while_chunks_of_closed_lanes_are_needed(trimmed: int, leaves: 
 
 
 def suspended(version: int, wanted: bool = True) -> NewIntent:
-    return NewIntent(intent(version=version)._replace(suspended=wanted))
+    return NewIntent(intent(version=version).replace(suspended=wanted))
 
 
 def test_sources_are_not_asked_while_the_newest_intent_says_so() -> None:

@@ -17,6 +17,7 @@ from tests.protocol.builders import (
     book_of,
     carry_out,
     crashes,
+    digest,
     header,
     intent,
     of,
@@ -26,11 +27,10 @@ from tests.protocol.builders import (
     told,
 )
 
-from tandem_runtime.protocol.book import OPEN
+from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.data import NOBODY, Place
 from tandem_runtime.protocol.effects import Effect, Happened, ReadRegister, Swap, Write
 from tandem_runtime.protocol.header_log import SNAPSHOT, VOID, HeaderLog
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import (
     CopyEntry,
     Deposed,
@@ -42,8 +42,15 @@ from tandem_runtime.protocol.messages import (
 )
 from tandem_runtime.protocol.muster import Present
 from tandem_runtime.protocol.neighbours import Neighbours
-from tandem_runtime.protocol.records import Entry, GenerationKnown, LaneClosing, LaneOpened
+from tandem_runtime.protocol.records import (
+    Entry,
+    GenerationKnown,
+    LaneClosing,
+    LaneOpened,
+    MergeChosen,
+)
 from tandem_runtime.protocol.register import swap
+from tandem_runtime.protocol.states import Bond, LaneState
 from tandem_runtime.protocol.succession import Succession
 
 SILENCE = S.silence
@@ -180,7 +187,7 @@ def test_a_buddy_refuses_lower_terms_before_it_asks_the_register() -> None:  # (
 def test_a_failed_swap_returns_it_to_the_register_s_term() -> None:  # (a)
     lead, buddy = bonded()
     swaps = of(Swap, buddy.succession.tick(4 + SILENCE))
-    lead.register.place = lead.register.place._replace(version=9)
+    lead.register.place = lead.register.place.replace(version=9)
     answer = buddy.register.answer(swaps[0])
     assert answer is not None
     assert not answer.swapped
@@ -227,7 +234,7 @@ def test_until_the_register_says_so_nothing_more_is_published() -> None:  # (b) 
     assert lead.succession.lead is not None
     carry_out(lead.volume, lead.succession.lead._write([LaneOpened(B1, None)], 5))
     lead.tick(4 + SILENCE, answers=False)
-    lead.register.place = lead.register.place._replace(buddy="b")
+    lead.register.place = lead.register.place.replace(buddy="b")
     assert lead.succession.lead.log.bond is Bond.LEAVING
     assert lead.succession.lead.pending
 
@@ -374,7 +381,7 @@ def test_a_buddy_folds_published_entries_away() -> None:  # [12]
     log = buddy.succession.log
     for _ in range(S.entries_before_snapshot + 2):
         number = log.copy.through + 1
-        entry = CopyEntry(log.copy.fence, number, LaneOpened(A1, None), number)
+        entry = CopyEntry(log.copy.fence, number, MergeChosen(0, "m"), number)
         buddy.do(buddy.succession.entry(peer("a"), entry, 9))
     assert len(log.entries) <= S.entries_before_snapshot
 
@@ -524,7 +531,11 @@ def test_whoever_was_missed_is_not_missed_once_more_by_the_new_lead() -> None:  
     lead = buddy.succession.lead
     assert lead is not None
     closing = [entry for _, entry in lead.pending if isinstance(entry, LaneClosing)]
-    closing += [LaneClosing(lane) for lane, state in lead.book.lanes.items() if state.state != OPEN]
+    closing += [
+        LaneClosing(lane)
+        for lane, state in lead.book.lanes.items()
+        if state.state != LaneState.OPEN
+    ]
     assert closing == [LaneClosing(A1)]
 
 
@@ -634,10 +645,10 @@ def test_a_buddy_restarted_on_its_volume_keeps_its_place() -> None:  # (h)
 def test_a_crash_anywhere_in_a_take_over_loses_no_entry(entries: int, more: int) -> None:
     """(a) (h): every prefix of the effects leaves a log that holds what was held."""
     # Lanes of others than the former lead, about which a new one decides nothing at once.
-    lead, buddy = bonded(*(LaneOpened(C1._replace(number=n + 1), None) for n in range(entries)))
+    lead, buddy = bonded(*(LaneOpened(C1.replace(number=n + 1), None) for n in range(entries)))
     assert lead.succession.lead is not None
     for number in range(more):
-        effects = lead.succession.lead._write([LaneOpened(B1._replace(number=number + 1), "a")], 5)
+        effects = lead.succession.lead._write([LaneOpened(B1.replace(number=number + 1), "a")], 5)
         for _, entry in sent(CopyEntry, effects):
             buddy.do(buddy.succession.entry(peer("a"), entry, 5))
     before, volume = held(buddy), dict(buddy.volume)
@@ -671,7 +682,9 @@ def mustering(known: Place = LOST) -> Member:
 
 def present(committed: int) -> Present:
     known = (header(1), header(2))
-    return Present(4, "replica", "x", committed, True, -1, 0, known, (G1,))
+    return Present(
+        4, MemberKind.REPLICA, "x", committed, True, -1, 0, digest(committed), known, (G1,)
+    )
 
 
 @pytest.mark.parametrize(
@@ -680,8 +693,8 @@ def present(committed: int) -> Present:
         (LOST, {"a", "b"}, True),
         (LOST, {"a"}, False),
         (LOST, {"b"}, False),
-        (LOST._replace(buddy=None), {"a"}, True),
-        (LOST._replace(buddy=None), set(), False),
+        (LOST.replace(buddy=None), {"a"}, True),
+        (LOST.replace(buddy=None), set(), False),
     ],
 )
 def test_only_when_all_named_volumes_are_gone_may_anybody_lead(
@@ -730,7 +743,7 @@ def test_once_enough_have_answered_the_log_is_rebuilt() -> None:  # (i)
     member = mustering()
     assert member.succession.mustering is not None
     member.succession.mustering.answered("x0", present(2))
-    merged = Present(4, "merge", "", 0, False, 0, 1, (), ())
+    merged = Present(4, MemberKind.MERGE, "", 0, False, 0, 1, "", (), ())
     member.succession.mustering.answered("m", merged)
     member.tick(2 * SILENCE)
     assert not member.leads
@@ -757,7 +770,7 @@ def test_once_rebuilt_nobody_is_mustered_any_more() -> None:  # (i)
 def test_losses_are_recorded_and_told_when_rebuilt() -> None:  # (i) DataLost
     member = mustering()
     assert member.succession.mustering is not None
-    merged = Present(4, "merge", "", 0, False, 0, 3, (header(2),), (G1,))
+    merged = Present(4, MemberKind.MERGE, "", 0, False, 0, 3, "", (header(2),), (G1,))
     member.succession.mustering.answered("m", merged)
     effects = member.tick(1 + S.patience)
     assert member.succession.lead is not None
@@ -824,7 +837,7 @@ def test_only_the_lead_of_this_term_can_hand_over(sender: str, term: int) -> Non
 
 def test_whoever_is_not_the_named_buddy_takes_nothing_over() -> None:  # (e)
     lead, buddy = bonded()
-    lead.register.place = lead.register.place._replace(version=9, buddy=None)
+    lead.register.place = lead.register.place.replace(version=9, buddy=None)
     buddy.tick(5 + SILENCE // 2)
     assert buddy.succession.take_lead(peer("a"), TakeLead(1), 6 + SILENCE // 2) == []
     taken = buddy.succession.register.busy

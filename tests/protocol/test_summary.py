@@ -1,13 +1,13 @@
 """The pipeline in one value."""
 
-from tests.protocol.builders import A1, G1, S, header, intent, replica_report, running_book
+from tests.protocol.builders import A1, G1, S, header, intent, record, replica_report, running_book
 
+from tandem_core.documents import Pair
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import LaneId, Mark, Settings
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.hearsay import Heard
 from tandem_runtime.protocol.lead import Lead
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.records import (
     BuddyChanged,
     DataLost,
@@ -21,6 +21,7 @@ from tandem_runtime.protocol.records import (
     Trimmed,
     Vacated,
 )
+from tandem_runtime.protocol.states import Bond, SeatState
 from tandem_runtime.protocol.summary import SeatSummary, Summary, summarise
 
 
@@ -54,8 +55,8 @@ def test_it_tells_where_everything_stands() -> None:
     (pair,) = found.pairs
     assert (pair.name, pair.generation_known) == ("x", True)
     assert pair.seats == (
-        SeatSummary("x0", verified=True, lapsed=False, committed=3, synced=True, silent=False),
-        SeatSummary("x1", verified=True, lapsed=False, committed=2, synced=True, silent=False),
+        SeatSummary("x0", SeatState.VERIFIED, committed=3, synced=True, silent=False),
+        SeatSummary("x1", SeatState.VERIFIED, committed=2, synced=True, silent=False),
     )
     assert (found.lost, found.vulnerable, found.completed) == ((), (), False)
 
@@ -76,7 +77,7 @@ def test_synced_is_close_to_the_last_header_speaking_and_verified() -> None:
     heard(lead, "x1", 0)
     assert synced(lead) == [True, False]
     assert synced(lead, S.silence) == [False, False]
-    lead.book.apply(Seated("x", 0, "n"))
+    record(lead.book, Seated("x", 0, "n"))
     heard(lead, "n", 2)
     assert synced(lead) == [False, False]
 
@@ -107,7 +108,7 @@ def test_a_pair_with_one_full_member_is_said() -> None:  # [8]
 
 
 def test_retired_pairs_are_not_told_of_and_losses_are() -> None:
-    second = G1._replace(number=2, pairs=(("v", ""),))
+    second = G1.replace(number=2, pairs=(Pair("v", "v"),))
     book = running_book(GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",)))
     book.apply(DataLost("p", "why"))
     book.apply(LaneClosing(A1))

@@ -13,9 +13,9 @@ from tandem.kube.objects import labels_of, name_of, uid_of
 from tandem.kube.port import KubeError
 from tandem.kube.shell import Ran
 from tandem.kube.user import Access
-from tandem.model.names import KIND_LABEL, register_name
 from tandem.remote.commands import SIGNAL_PROGRAM
 from tandem.remote.look import Cast, cast_of
+from tandem_core.model.names import KIND_LABEL, register_name
 
 BEGAN, LATER = "2024-05-01T12:00:00Z", "2024-05-01T12:01:00Z"
 
@@ -69,7 +69,7 @@ class Stage:
         self.shell.state = {
             "volume": "v",
             "incarnation": 1,
-            "split": {"lead": {"term": 1, **lead}},
+            "part": {"kind": "split", "lead": {"term": 1, **lead}},
         }
 
     def of_kind(self, kind: str) -> list[Object]:

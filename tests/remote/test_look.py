@@ -11,12 +11,12 @@ from tandem.control.keys import Key
 from tandem.kube.kinds import REPLICA_SET
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import NotFound, Refused, Unreachable
-from tandem.model.states import MemberKind, MemberState, PairState, Role
-from tandem.model.status import Member
 from tandem.remote.look import Look, look_at
 from tandem.remote.members import state_of
 from tandem.remote.pipelines import find_pipeline
 from tandem.targets import Missing
+from tandem_core.model.states import MemberKind, MemberState, PairState, Role
+from tandem_core.model.status import Member
 
 
 def look(stage: Stage) -> Look:
@@ -53,7 +53,7 @@ def test_the_lead_tells_which_merge_delivers_and_how_far_everybody_is() -> None:
     stage.let_lead(stage.cast().pods[0])
     stage.let_lead_say(
         delivered=39,
-        merges={"0": f"{active}.0"},
+        merges=[{"slot": 0, "volume": f"{active}.0"}],
         pairs=[{"name": "pair-0", "seats": seats[:2]}, {"name": "pair-1", "seats": seats[2:]}],
     )
     seen = look(stage)
@@ -83,7 +83,7 @@ def test_who_may_not_ask_the_lead_still_sees_the_rest(trouble: Any) -> None:
 def test_a_split_that_does_not_lead_any_more_says_nothing() -> None:
     stage = Stage()
     stage.let_lead(stage.cast().pods[0])
-    stage.shell.state = {"volume": "v", "incarnation": 1, "split": {"lead": None}}
+    stage.shell.state = {"volume": "v", "incarnation": 1, "part": {"kind": "split"}}
     assert look(stage).word is None
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.routing.codec import (
+from tandem_core.routing.codec import (
     MOST_BYTES,
     digest_of,
     from_bytes,
@@ -15,9 +15,9 @@ from tandem.routing.codec import (
     serialised_size,
     to_bytes,
 )
-from tandem.routing.errors import CorruptFunctionError, FunctionTooLargeError
-from tandem.routing.function import RoutingFunction
-from tandem.routing.xxh64 import hash_words
+from tandem_core.routing.errors import CorruptFunctionError, FunctionTooLargeError
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.xxh64 import hash_words
 
 
 def function_with(pairs: int, hot: int) -> RoutingFunction:

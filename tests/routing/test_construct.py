@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.routing.codec import from_bytes, to_bytes
 from tandem.routing.construct import construct, why_reconstruct
 from tandem.routing.decision import Decision
-from tandem.routing.function import RoutingFunction
 from tandem.routing.profile import LoadProfile, merge_profiles
-from tandem.routing.ring import bucket_of
 from tandem.routing.settings import Beta, Heuristic, Measure, Resource, Settings, Utility
 from tandem.routing.summary import AmountArray
 from tandem.routing.task import Task
-from tandem.routing.xxh64 import U64Array, hash_words
+from tandem_core.routing.codec import from_bytes, to_bytes
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.ring import bucket_of
+from tandem_core.routing.xxh64 import U64Array, hash_words
 
 PROBES = hash_words(np.arange(20_000, dtype=np.uint64), seed=99)
 ROWS_ONLY = Settings(

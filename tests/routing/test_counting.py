@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tandem.routing.counting import KeyCounter
 from tandem.routing.distinct import KEPT, DistinctSketch, merge_sketches
-from tandem.routing.errors import InvalidSettingError
 from tandem.routing.lossy import LossyCounter
 from tandem.routing.profile import merge_profiles
-from tandem.routing.ring import bucket_of
 from tandem.routing.summary import BYTES, MEMORY, ROWS, KeySummary, merge_summaries
-from tandem.routing.xxh64 import U64Array, hash_words
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.ring import bucket_of
+from tandem_core.routing.xxh64 import U64Array, hash_words
 
 ROWS_IN_STREAM = 60_000
 STREAMS = [

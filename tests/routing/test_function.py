@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.routing.baselines import modulo_owner
-from tandem.routing.errors import InvalidSettingError
-from tandem.routing.function import MOST_VNODES, RoutingFunction
-from tandem.routing.keys import hash_column
-from tandem.routing.ring import BUCKETS, bucket_of
-from tandem.routing.xxh64 import U64Array, hash_words
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.function import MOST_VNODES, RoutingFunction
+from tandem_core.routing.keys import hash_column
+from tandem_core.routing.ring import BUCKETS, bucket_of
+from tandem_core.routing.xxh64 import U64Array, hash_words
 
 HASHES = st.integers(0, 2**64 - 1)
 NAMES = st.lists(

@@ -13,8 +13,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.routing.errors import UnroutableKeyError
-from tandem.routing.keys import NULL_HASH, hash_column, hash_columns, hash_keys
+from tandem_core.routing.errors import UnroutableKeyError
+from tandem_core.routing.keys import NULL_HASH, hash_column, hash_columns, hash_keys
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "vectors.json").read_text("utf-8"))
 INTEGER_TYPES = [

@@ -12,7 +12,7 @@ from tandem.routing.construct import construct, why_reconstruct
 from tandem.routing.decision import Decision
 from tandem.routing.profile import LoadProfile
 from tandem.routing.summary import AmountArray
-from tandem.routing.xxh64 import U64Array, hash_words
+from tandem_core.routing.xxh64 import U64Array, hash_words
 
 CASES = 100
 

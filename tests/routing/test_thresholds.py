@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.routing.balance import ResourceBalance
-from tandem.routing.errors import InvalidSettingError
 from tandem.routing.profile import LoadProfile
 from tandem.routing.settings import Beta, Measure, Resource, Settings, Utility
 from tandem.routing.summary import AmountArray
 from tandem.routing.thresholds import counting_epsilon, delta, theta
 from tandem.routing.workload import hot_keys
-from tandem.routing.xxh64 import hash_words
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.xxh64 import hash_words
 
 TOY = {"X": 5, "Z": 3, "V": 2, "R": 1, "U": 4, "Y": 3, "W": 3, "L": 1}
 # The paper's figure 1; migration counts the frequencies of keys whose channel changed.

@@ -1,8 +1,9 @@
 """Asks a process over HTTP."""
 
 import http.client
-import json
-from typing import Any
+
+from tandem_core.client import Address, ask
+from tandem_core.reports import MemberReport
 
 
 def get(port: int, path: str, token: str | None = None, host: str = "127.0.0.1") -> tuple[int, str]:
@@ -19,7 +20,6 @@ def get(port: int, path: str, token: str | None = None, host: str = "127.0.0.1")
         connection.close()
 
 
-def state(port: int, token: str, host: str = "127.0.0.1") -> Any:
-    """What a process says of itself; nothing if it does not answer."""
-    status, body = get(port, "/state", token, host)
-    return json.loads(body) if status == 200 else {}
+def report(port: int, token: str, host: str = "127.0.0.1") -> MemberReport | None:
+    """What a process says of itself; None if it does not answer."""
+    return ask(Address(host, port), token)

@@ -1,7 +1,6 @@
 """What a driver does with copies of state, and when Spark fails. Spark itself is not needed."""
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -16,11 +15,15 @@ from typing import Any, cast
 import pytest
 from tests.services.test_node import SETTINGS, Around, Sent
 
-from tandem.model.exit_codes import FAILED, REFUSED
+from tandem_core.documents import Share
+from tandem_core.model.exit_codes import FAILED, REFUSED
+from tandem_core.reports import MemberRefusal, decode_refusal
 from tandem_runtime.protocol.data import Header, Peer
-from tandem_runtime.protocol.effects import Effect, Install, Run, Ship
-from tandem_runtime.protocol.messages import StateCopied, TakeLead
+from tandem_runtime.protocol.effects import Effect, Install, Run, Ship, ShipState
+from tandem_runtime.protocol.held import StoredReplica
+from tandem_runtime.protocol.messages import CopiedState, CopyRefused, Offer, StateCopied, TakeLead
 from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.protocol.states import ReplicaLife
 from tandem_runtime.services import driver as module
 from tandem_runtime.services import replica as program
 from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
@@ -72,7 +75,8 @@ class Replica:
         self.volume = volume
         self.sent = Sent()
         post: Any = self.sent
-        self.machine = ReplicaMachine(volume.id, 1, "pair-0", "keys", {}, SETTINGS, 0)
+        share, empty = Share("f", "pair-0"), StoredReplica({})
+        self.machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0)
         self.node = Node(self.machine, volume, Around(), post, SETTINGS)
         self.driver = Driver(Around().pipeline, volume, post)
         self.driver.serve(self.node)
@@ -81,11 +85,13 @@ class Replica:
         self.node.carry_out(list(effects))
 
     def ships(self, message: StateCopied = BEGINNING, to: str = JOINER) -> None:
-        self.does(Ship(to, message, ()))
+        self.does(ShipState(to, message, None))
 
     def receives(self, *messages: StateCopied) -> int:
         """Take what a twin sends, after all that went before; the process's exit code."""
-        self.machine.joining.told(((TWIN.volume,),), None, 0)
+        if self.machine.life is ReplicaLife.WAITING:
+            self.machine.joining.told(((TWIN.volume,),), None, 0)
+            self.machine.life = ReplicaLife.COPYING
         for message in messages:
             self.node.receive(TWIN, message)
         self.node.stop()
@@ -100,7 +106,7 @@ class Replica:
         for part in tree_parts(0, tree):
             assembly.take(part_frame(part), part.data)
         shutil.rmtree(tree)
-        message = assembly.take(message_frame(BEGINNING._replace(epoch=epoch)), None)
+        message = assembly.take(message_frame(BEGINNING.replace(epoch=epoch)), None)
         return cast("StateCopied", message)
 
     def trees(self, direction: str) -> list[Path]:
@@ -124,7 +130,7 @@ def replica(volume: Volume) -> Replica:
 
 def test_a_copy_is_the_tree_with_the_outbox_beside_it(replica: Replica) -> None:
     replica.volume.write(("outbox", 4), b"result")
-    replica.ships(BEGINNING._replace(outbox=((4, 6, 1),)))
+    replica.ships(BEGINNING.replace(outbox=(Offer(epoch=4, size=6, digest=1),)))
     ((to, parcel),) = replica.sent.parcels
     assert to == JOINER
     assert parcel.parts is not None
@@ -159,12 +165,12 @@ def test_a_copy_that_went_astray_is_made_anew_when_it_is_asked_for(replica: Repl
 
 def test_a_state_that_is_not_there_any_more_is_not_sent(replica: Replica) -> None:
     commit(checkpoint_of(replica.volume), 2, 3)
-    replica.ships(BEGINNING._replace(epoch=9))
+    replica.ships(BEGINNING.replace(epoch=9))
     assert replica.sent.parcels == []
     assert replica.trees("outgoing") == []
-    replica.ships(BEGINNING._replace(epoch=3))
+    replica.ships(BEGINNING.replace(epoch=3))
     ((_, parcel),) = replica.sent.parcels
-    assert parcel.message == BEGINNING._replace(epoch=3)
+    assert parcel.message == BEGINNING.replace(epoch=3)
 
 
 def test_a_full_disk_costs_the_joiner_a_copy_and_nobody_else_anything(
@@ -180,11 +186,11 @@ def test_a_full_disk_costs_the_joiner_a_copy_and_nobody_else_anything(
         link(source, target)
 
     monkeypatch.setattr(os, "link", link_while_there_is_room)
-    replica.ships(BEGINNING._replace(epoch=3))
+    replica.ships(BEGINNING.replace(epoch=3))
     assert replica.sent.parcels == []
     assert replica.trees("outgoing") == []
     room[0] = 1000
-    replica.ships(BEGINNING._replace(epoch=3))
+    replica.ships(BEGINNING.replace(epoch=3))
     assert len(replica.sent.parcels) == 1
 
 
@@ -194,6 +200,20 @@ def test_other_messages_are_shipped_as_by_any_process(replica: Replica) -> None:
     ((to, parcel),) = replica.sent.parcels
     assert (to, parcel.message) == ("merge.a", TakeLead(1))
     assert replica.trees("outgoing") == []
+
+
+def test_state_for_another_share_is_refused(replica: Replica) -> None:
+    replica.does(ShipState(JOINER, BEGINNING, Share("f", "pair-1")))
+    ((to, parcel),) = replica.sent.parcels
+    assert (to, parcel.message) == (JOINER, CopyRefused(BEGINNING.pair))
+    assert replica.trees("outgoing") == []
+
+
+def test_state_of_several_parents_ends_the_process(replica: Replica) -> None:
+    replica.does(Install(9, (CopiedState("of p"), CopiedState("of q"))))
+    assert replica.driver.failure is not None
+    assert replica.driver.failure.reason == "StateUnsupported"
+    assert not checkpoint_of(replica.volume).exists()
 
 
 def test_a_copy_that_came_is_installed_and_others_go(replica: Replica) -> None:  # [12]
@@ -227,6 +247,7 @@ def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) ->
     commit(checkpoint_of(replica.volume), 2, 3)
     replica.does(Install(0, ()))
     assert list(checkpoint_of(replica.volume).iterdir()) == []
+    replica.machine.life = ReplicaLife.INSTALLING
     replica.receives()
     assert (replica.machine.verified, replica.machine.committed) == (True, 0)
 
@@ -235,7 +256,7 @@ def test_a_copy_takes_the_place_of_the_own_state(replica: Replica) -> None:
     checkpoint = checkpoint_of(replica.volume)
     commit(checkpoint, 2, 3)
     (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
-    replica.does(Install(9, ((tree,),)))
+    replica.does(Install(9, (CopiedState(tree),)))
     assert committed_epochs(checkpoint) == [8, 9]
     assert [path.name for path in checkpoint.parent.glob("spark*")] == ["spark"]  # [12]
 
@@ -256,7 +277,7 @@ def test_a_crash_while_a_copy_takes_its_place_leaves_one_of_both(
 
     monkeypatch.setattr(tree, "move", crash)
     with pytest.raises(KeyboardInterrupt):
-        replica.does(Install(9, ((tree,),)))
+        replica.does(Install(9, (CopiedState(tree),)))
     Replica(volume)
     left = [8, 9] if moved else [2, 3]
     assert committed_epochs(checkpoint_of(volume)) == left
@@ -281,12 +302,13 @@ def test_spark_is_warmed_up_unless_old_epochs_wait_for_this_one_alone(
 def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
     replica = Replica(volume)
     assert replica.driver.booted.wait(LIMIT)
-    machine = ReplicaMachine(volume.id, 1, "pair-0", "", {}, SETTINGS, 0, booting=True)
+    share, empty = Share("f", "pair-0"), StoredReplica({})
+    machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0, booting=True)
     node = Node(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
     replica.driver.serve(node)
     node.stop()
     node.run()
-    assert not machine.booting
+    assert machine.spark_up
 
 
 def test_the_machine_hears_when_spark_comes_up(
@@ -295,13 +317,13 @@ def test_the_machine_hears_when_spark_comes_up(
     goes_on = threading.Event()
     monkeypatch.setattr(NoSpark, "boot", lambda *_, **__: goes_on.wait(LIMIT))
     replica = Replica(volume)
-    replica.machine.booting = True
+    replica.machine.spark_up = False
     goes_on.set()
     deadline = time.monotonic() + LIMIT
-    while replica.machine.booting and time.monotonic() < deadline:
+    while not replica.machine.spark_up and time.monotonic() < deadline:
         replica.node.stop()
         replica.node.run()
-    assert not replica.machine.booting
+    assert replica.machine.spark_up
 
 
 QUERYS = EngineFailure("UNRESOLVED_COLUMN", "no such column", "mend it", is_users=True)
@@ -357,5 +379,5 @@ def test_a_spare_whose_spark_does_not_start_ends_with_the_reason_on_its_volume(
         surroundings=Around(), volume=volume, post=Sent(), serve=lambda *_, **__: None
     )
     assert program.run(process, Namespace(pair=None, in_cluster=False)) == code
-    left = json.loads((volume.directory / "refusal.json").read_text())
-    assert Failure(**left) == failure
+    left = decode_refusal((volume.directory / "refusal.json").read_bytes())
+    assert left == MemberRefusal(reason=failure.reason, message=failure.message, hint=failure.hint)

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import sys
@@ -14,12 +13,13 @@ from tests.local.harness import wait_for
 from tests.repeatable import thorough
 from tests.surroundings.pods_around import mount
 
-from tandem.model.exit_codes import FAILED, REFUSED, WIPED
+from tandem_core.model.exit_codes import FAILED, REFUSED, WIPED
+from tandem_core.reports import MemberRefusal, decode_refusal, encode_report
 from tandem_runtime.services.habitats import MOST_LAST_WORDS, InPod, last_words
 from tandem_runtime.surroundings.this_pod import ThisPod, this_pod
 from tandem_runtime.surroundings.through_splits import ThroughSplits
 
-REFUSAL = {"reason": "QueryRefused", "message": "no", "hint": "change it", "final": True}
+REFUSAL = MemberRefusal(reason="QueryRefused", message="no", hint="change it")
 
 
 @pytest.fixture
@@ -76,11 +76,10 @@ def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
 def test_a_refusal_is_left_as_the_last_words(pod: ThisPod, restarted: list[Any]) -> None:
     home = home_of(pod)
     home.volume.claim()
-    home.volume.refuse(dict(REFUSAL))
+    home.volume.refuse(REFUSAL)
     assert home.leave(REFUSED) == REFUSED
     home.volume.release()
-    left = json.loads(pod.termination_log.read_text())
-    assert left == {"reason": "QueryRefused", "message": "no", "hint": "change it"}
+    assert decode_refusal(pod.termination_log.read_text()) == REFUSAL
     assert restarted == []
 
 
@@ -88,7 +87,7 @@ def test_a_refusal_is_left_as_the_last_words(pod: ThisPod, restarted: list[Any])
 def test_other_ends_leave_nothing(pod: ThisPod, restarted: list[Any], code: int) -> None:
     home = home_of(pod)
     home.volume.claim()
-    home.volume.refuse(dict(REFUSAL))
+    home.volume.refuse(REFUSAL)
     assert home.leave(code) == code
     home.volume.release()
     assert pod.termination_log.read_text() == ""
@@ -101,14 +100,14 @@ def test_other_ends_leave_nothing(pod: ThisPod, restarted: list[Any], code: int)
     hint=st.text(max_size=20) | st.text(min_size=1, max_size=9).map(lambda text: text * 999),
 )
 def test_last_words_are_passed_on_whole(message: str, hint: str) -> None:
-    text = last_words({"reason": "R", "message": message, "hint": hint})
+    whole = MemberRefusal(reason="R", message=message, hint=hint)
+    text = last_words(whole)
     assert len(text.encode()) <= MOST_LAST_WORDS
-    told = json.loads(text)
-    assert told["reason"] == "R"
-    assert message.startswith(told["message"])
-    assert hint.startswith(told["hint"])
-    whole = json.dumps({"reason": "R", "message": message, "hint": hint})
-    assert (told["message"], told["hint"]) == (message, hint) or len(whole) > MOST_LAST_WORDS
+    told = decode_refusal(text)
+    assert told.reason == "R"
+    assert message.startswith(told.message)
+    assert hint.startswith(told.hint)
+    assert told == whole or len(encode_report(whole)) > MOST_LAST_WORDS
 
 
 @pytest.fixture

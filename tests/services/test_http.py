@@ -1,12 +1,12 @@
-import json
-
 import pytest
 from tests.services.asking import get
 
+from tandem_core.reports import MemberReport, SplitReport, decode_report
 from tandem_runtime.services import http
 from tandem_runtime.services.http import Pages
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
+REPORT = MemberReport("s.0", 1, SplitReport(lane_bytes=7))
 
 
 class Process:
@@ -15,7 +15,7 @@ class Process:
     healthy, ready = True, True
 
     def __init__(self) -> None:
-        pages = Pages(lambda: self.healthy, lambda: self.ready, lambda: {"kind": "split"})
+        pages = Pages(lambda: self.healthy, lambda: self.ready, lambda: REPORT)
         self.port = http.serve(("127.0.0.1", 0), TOKEN, pages)
 
 
@@ -28,7 +28,7 @@ def process() -> Process:
 def test_the_state_is_only_for_those_with_the_token(process: Process, given: str | None) -> None:
     assert get(process.port, "/state", given)[0] == 401
     status, body = get(process.port, "/state", TOKEN)
-    assert (status, json.loads(body)) == (200, {"kind": "split"})
+    assert (status, decode_report(body)) == (200, REPORT)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from tests.surroundings.test_laptop import MANIFEST
 
-from tandem.model.exit_codes import REFUSED, WIPED
-from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem_runtime.protocol.data import Chunk, Intent, LaneId, Member, Note, Peer, Settings
+from tandem_core.documents import Function, Intent
+from tandem_core.model.exit_codes import REFUSED, WIPED
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_runtime.protocol.data import Chunk, LaneId, Member, Note, Peer, Segment, Settings
 from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
 from tandem_runtime.protocol.messages import CopyChunk, NewIntent, Splits, TakeLead, VolumeGone
 from tandem_runtime.services.node import INBOX_BYTES, INBOX_MESSAGES, Failure, Node
@@ -55,6 +56,9 @@ class Around:
 
     def intent(self) -> Intent | None:
         return Intent(1, (), 1, ())
+
+    def functions(self) -> tuple[Function, ...]:
+        return ()
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
         self.asked.append(volumes)
@@ -172,22 +176,25 @@ def test_who_leaves_a_deleted_pipeline_hands_nothing_over(
 
 def test_effects_happen_in_their_order(volume: Volume) -> None:
     effects: list[Effect] = [
-        Write(("entry", 1), "x"),
-        Write(("entry", 2), "y"),
-        Erase(("entry", 1)),
+        Write(("lane", LaneId("s", 1)), ord("x")),
+        Write(("lane", LaneId("s", 2)), ord("y")),
+        Erase(("lane", LaneId("s", 1))),
         Send("a", TakeLead(1)),
         Happened("LeadChanged", "me", "term 3"),
     ]
     node, _, sent = node_of(volume, lambda m: effects if m == TakeLead(9) else [], ticks=3)
     node.receive(PEER, TakeLead(9))
     node.run()
-    assert volume.contents() == {("entry", 2): "y"}
+    assert volume.contents() == {("lane", LaneId("s", 2)): ord("y")}
     assert [(to, parcel.message) for to, parcel in sent.parcels] == [("a", TakeLead(1))]
     assert [event.event for event in node.events] == ["LeadChanged"]
 
 
 def test_nothing_after_an_exit_happens(volume: Volume) -> None:
-    effects: list[Effect] = [Exit("displaced", wipe=True), Write(("entry", 1), "x")]
+    effects: list[Effect] = [
+        Exit("displaced", wipe=True),
+        Write(("lane", LaneId("s", 1)), ord("x")),
+    ]
     node, _, __ = node_of(volume, lambda m: effects if m == TakeLead(9) else [])
     node.receive(PEER, TakeLead(9))
     assert node.run() == WIPED
@@ -212,7 +219,7 @@ def test_shipped_bytes_are_read_when_their_turn_comes(volume: Volume) -> None:
 def test_a_copied_chunk_comes_with_its_note_and_untouched_bytes(volume: Volume) -> None:
     note = Note(5, ())
     rows = pa.record_batch({"k": ["a"], "_hash": pa.array([1], pa.uint64())})
-    form = pa.py_buffer(b"".join(chunk_bytes(Chunk(note, (("s", rows),)))))
+    form = chunk_bytes(Chunk(note, (Segment("s/0", 0, 0, 1, ("s", rows)),)))
     node, machine, _ = node_of(volume)
     node.receive(PEER, CopyChunk(LANE, (1, 1), (1, 1), 0, 1, (form,)))
     node.run()
@@ -233,7 +240,7 @@ def test_a_full_inbox_refuses_peers_but_not_the_own_threads(volume: Volume) -> N
 def test_an_inbox_is_bounded_in_bytes_and_admits_one_when_empty(volume: Volume) -> None:
     node, machine, _ = node_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
     huge = pa.py_buffer(bytes(INBOX_BYTES + 1))
-    answer = CopyChunk(LANE, (1, 1), (1, 1), 0, 0)._replace(payload=None)
+    answer = CopyChunk(LANE, (1, 1), (1, 1), 0, 0).replace(payload=None)
     for _ in range(3):
         node.receive(PEER, _WithBytes((huge,)))
     node.receive(PEER, answer)

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from tests.local.harness import wait_for
-from tests.services.asking import state
+from tests.services.asking import report
 from tests.services.test_in_cluster import INTENT
 from tests.surroundings.test_laptop import MANIFEST
 
-from tandem_runtime.wire.codec import encode
+from tandem_core.intent_form import intent_text
+from tandem_core.model.states import SinkClass
+from tandem_core.reports import ActiveMerge, LeadReport, MemberReport, MergeReport, Trouble
 
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline
 
@@ -33,11 +35,23 @@ class Member:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=os.environ, stdout=log, stderr=log)
 
-    def state(self) -> Any:
+    def report(self) -> MemberReport | None:
         assert self.process.poll() is None, self.log.read_text()
         if not self.card.exists():
-            return {}
-        return state(json.loads(self.card.read_text())["http_port"], TOKEN)
+            return None
+        return report(json.loads(self.card.read_text())["http_port"], TOKEN)
+
+    def lead(self) -> LeadReport | None:
+        said = self.report()
+        return said.lead if said is not None else None
+
+    def merge(self) -> MergeReport | None:
+        said = self.report()
+        return said.merge if said is not None else None
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        said = self.report()
+        return said.troubles if said is not None else ()
 
     def end(self) -> None:
         self.process.kill()
@@ -54,7 +68,7 @@ def members(tmp_path: Path, manifest: dict[str, Any]) -> Iterator[list[Member]]:
     (tmp_path / "pipeline.json").write_text(json.dumps({"manifest": manifest}))
     (tmp_path / "uid").write_text("u-1")
     (tmp_path / "token").write_text(TOKEN)
-    (tmp_path / "intent").write_bytes(encode(INTENT))
+    (tmp_path / "intent").write_text(intent_text(INTENT))
     (tmp_path / "peers").mkdir()
     made = [Member(tmp_path, "split-0"), Member(tmp_path, "merge-0", "--slot", "0")]
     yield made
@@ -64,9 +78,9 @@ def members(tmp_path: Path, manifest: dict[str, Any]) -> Iterator[list[Member]]:
 
 def test_a_split_leads_a_merge_finds_it_and_both_stop_where_they_are(members: list[Member]) -> None:
     split, merge = members
-    wait_for(lambda: ((split.state().get("split") or {}).get("lead") or {}).get("merges"), 40)
-    wait_for(lambda: merge.state().get("merge", {}).get("active"), 40)
-    assert split.state()["split"]["lead"]["merges"] == {"0": merge.volume}
+    active = (ActiveMerge(slot=0, volume=merge.volume),)
+    wait_for(lambda: (lead := split.lead()) is not None and lead.merges == active, 40)
+    wait_for(lambda: (said := merge.merge()) is not None and said.active, 40)
     for member in members:
         member.process.send_signal(signal.SIGINT)
         assert member.process.wait(20) == 0
@@ -89,12 +103,14 @@ class TestTroubles:
         split, merge = members
 
         def reasons() -> list[str]:
-            said = (split.state().get("split"), merge.state().get("merge"))
-            return [each["reason"] for part in said for each in (part or {}).get("troubles", ())]
+            return [each.reason for each in (*split.troubles(), *merge.troubles())]
 
         wait_for(lambda: reasons() == ["SourceFailed", "SinkFailed"], 40)
         (tmp_path / "typo").mkdir()
         wait_for(lambda: reasons() == ["SinkFailed"], 40)
         (tmp_path / "file").unlink()
         wait_for(lambda: reasons() == [], 40)
-        assert merge.state()["merge"]["sinks"]["o"]["class"] == "Transactional"
+        said = merge.merge()
+        assert said is not None
+        (sink,) = said.sinks
+        assert (sink.name, sink.delivery) == ("o", SinkClass.TRANSACTIONAL)

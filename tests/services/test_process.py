@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.services.asking import get, state
+from tests.services.asking import get, report
 from tests.services.test_node import Around, Scripted
 
+from tandem_core.reports import MergeReport
 from tandem_runtime.protocol.data import Peer
 from tandem_runtime.protocol.effects import Effect, Exit
 from tandem_runtime.protocol.messages import TakeLead
@@ -84,13 +85,14 @@ def node_of(process: Process[Told], answer: Callable[[object], list[Effect]], ti
 
 def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
     process = Process("merge", home)
-    process.serve(lambda: {"merge": {"slot": 0}}, process.is_running)
+    process.serve(lambda: MergeReport(active=True, slot=3), process.is_running)
     port = home.around.card.http_port
     assert get(port, "/healthz")[0] == 200
     assert get(port, "/readyz")[0] == 503
-    told = state(port, "t")
-    assert (told["kind"], told["name"], told["volume"]) == ("merge", "merge-0", "merge-0.a")
-    assert told["merge"] == {"slot": 0}
+    told = report(port, "t")
+    assert told is not None
+    assert (told.name, told.volume, told.incarnation) == ("merge-0", "merge-0.a", 1)
+    assert told.part == MergeReport(active=True, slot=3)
     process._server.shutdown()
 
 
@@ -98,18 +100,18 @@ def test_what_a_former_process_had_half_received_goes(home: Home) -> None:  # [1
     left = home.volume.directory / "incoming" / "0"
     left.mkdir(parents=True)
     process = Process("replica", home)
-    process.serve(dict, lambda: False)
-    process.serve(dict, lambda: True, "pair-0")
+    process.serve(MergeReport, lambda: False)
+    process.serve(MergeReport, lambda: True, "pair-0")
     assert list(left.parent.iterdir()) == []
     process._server.shutdown()
 
 
 def test_readiness_is_what_was_said_last(home: Home) -> None:
     process = Process("replica", home)
-    process.serve(dict, lambda: False)
+    process.serve(MergeReport, lambda: False)
     port = home.around.card.http_port
     assert get(port, "/readyz")[0] == 503
-    process.serve(dict, lambda: True, "pair-0")
+    process.serve(MergeReport, lambda: True, "pair-0")
     assert home.around.card == home.around.card._replace(pair="pair-0", http_port=port)
     assert get(port, "/readyz")[0] == 200
     process._server.shutdown()
@@ -117,7 +119,7 @@ def test_readiness_is_what_was_said_last(home: Home) -> None:
 
 def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
     process = Process("merge", home)
-    process.serve(dict, process.is_running)
+    process.serve(MergeReport, process.is_running)
     heard: list[object] = []
     done = TakeLead(-1)
 
@@ -145,7 +147,7 @@ def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
 
 def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
     process = Process("split", home)
-    process.serve(dict, process.is_running)
+    process.serve(MergeReport, process.is_running)
     node = node_of(process, lambda _: [Exit("completed")], 10**6)
     seen: list[int] = []
 
@@ -163,7 +165,7 @@ def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
 
 def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
     process = Process("split", home)
-    process.serve(dict, process.is_running)
+    process.serve(MergeReport, process.is_running)
     seen: list[int] = []
 
     def stuck(_: object) -> list[Effect]:

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from tests.sources.builders import files_stream, json_lines, write
 
+from tandem_runtime.protocol.data import Position
 from tandem_runtime.protocol.messages import SourceRows
 from tandem_runtime.services import readers
 from tandem_runtime.services.node import Failure, Node
@@ -44,7 +45,7 @@ class Asker:
     def tell_event(self, *_: str) -> None:
         """Events have their tests among watches."""
 
-    def ask(self, position: object) -> SourceRows:
+    def ask(self, position: Position) -> SourceRows:
         self.reader.pull(position)
         answer = self.answers.get(timeout=10)
         assert isinstance(answer, SourceRows)

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,13 +16,27 @@ from tests.protocol.test_summary import lead_of
 from tests.services.test_node import Around
 from tests.surroundings.test_laptop import MANIFEST
 
-from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem.model.spec import ResultFormat, Stream
-from tandem.model.states import EventReason
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.spec import ResultFormat, Stream
+from tandem_core.model.states import EventReason, SinkClass
+from tandem_core.reports import (
+    ActiveMerge,
+    DriverState,
+    MemberReport,
+    MergeReport,
+    ReplicaReport,
+    SinkReport,
+    SplitReport,
+    Trouble,
+    decode_report,
+    encode_report,
+)
+from tandem_runtime.protocol.data import Slot
 from tandem_runtime.protocol.effects import ReadPosition
 from tandem_runtime.protocol.messages import SinkPosition, SourceRows
-from tandem_runtime.services import merge, readers, split
-from tandem_runtime.services.troubles import Trouble
+from tandem_runtime.protocol.states import ReplicaLife, SeatState
+from tandem_runtime.protocol.summary import PairSummary, SeatSummary, Summary
+from tandem_runtime.services import merge, readers, replica, split
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.opening import open_partition
@@ -60,7 +75,102 @@ def test_gauges_of_a_split_are_of_the_moment_they_are_read() -> None:
     assert gauge("tandem_lane_bytes") == 10
     found.machine.succession.lead = lead_of(running_book(header(1), header(2)))
     assert [gauge(f"tandem_{name}") for name in ("leads", "epoch_cut")] == [1, 2]
-    assert cast("Any", watch.state())["split"]["lane_bytes"] == 10
+    assert watch.report().lane_bytes == 10
+
+
+SEATS = (
+    SeatSummary("x0", SeatState.VERIFIED, committed=6, synced=True, silent=False),
+    SeatSummary("x1", SeatState.LAPSED, committed=5, synced=False, silent=True),
+)
+SUMMARY = Summary(
+    term=4,
+    epoch=7,
+    delivered=5,
+    trim=3,
+    generation=2,
+    rows_in=100,
+    rejected=9,
+    pairs=(PairSummary("x", generation_known=True, seats=SEATS),),
+    lost=("y",),
+    vulnerable=("header log",),
+    merges=((0, "m0"), (1, "m1")),
+    completed=True,
+    slots=(Slot(0, first=1), Slot(1, first=3).ended_at(6), Slot(2, first=7)),
+    next_slot=3,
+)
+
+
+def test_a_lead_reports_all_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = opened()
+    monkeypatch.setattr(found.machine, "summary", lambda _: SUMMARY)
+    lead = split.Watch(found.machine, intake(Told())).report().lead
+    assert lead is not None
+    assert (lead.merges, lead.open_slots) == ((ActiveMerge(0, "m0"), ActiveMerge(1, "m1")), (0, 2))
+    assert [(pair.name, len(pair.seats)) for pair in lead.pairs] == [("x", 2)]
+    for told, known in zip(lead.pairs[0].seats, SEATS, strict=True):
+        for name in told.__struct_fields__:
+            assert getattr(told, name) == getattr(known, name)
+    same = set(Summary._fields) - {"merges", "slots", "pairs"}
+    assert {name: getattr(lead, name) for name in same} == {
+        name: getattr(SUMMARY, name) for name in same
+    }
+    assert decode_report(encode_report(MemberReport("s", 1, SplitReport(lead)))).lead == lead
+
+
+@pytest.mark.parametrize(
+    ("booted", "joins", "headers", "state"),
+    [
+        (False, True, (), DriverState.BOOTING),
+        (False, False, (1, 2), DriverState.BOOTING),
+        (True, True, (9,), DriverState.JOINING),
+        (True, False, (), DriverState.RUNNING),
+        (True, False, (5, 6), DriverState.RUNNING),
+        (True, False, (5, 6, 7), DriverState.REPLAYING),
+    ],
+)
+def test_a_replica_reports_what_it_is_doing(
+    booted: bool, joins: bool, headers: tuple[int, ...], state: DriverState
+) -> None:
+    machine = SimpleNamespace(
+        pair="x",
+        committed=5,
+        verified=True,
+        joins=joins,
+        headers=dict.fromkeys(headers),
+        spark_up=booted,
+        life=ReplicaLife.IDLE,
+    )
+    driver = SimpleNamespace(late_dropped=3, batch_ms=12.345)
+    told = replica.Watch(cast("Any", machine), cast("Any", driver)).report()
+    assert told == ReplicaReport(
+        state=state,
+        committed=5,
+        verified=True,
+        late_dropped=3,
+        pair="x",
+        protocol_state="idle",
+        batch_ms=12.3,
+    )
+
+
+def test_a_merge_reports_the_sinks_that_it_has_opened() -> None:
+    found = Merge(sinks=("o",))
+    delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
+    watch = merge.Watch(found.machine, delivery)
+    assert watch.report() == MergeReport(slot=found.machine.slot)
+    outlet = delivery.outlets["o"]
+    outlet.delivery, outlet.position, outlet.rows_out = SinkClass.IDEMPOTENT, 4, 70
+    found.view(delivered=3)
+    found.at(4, "o")
+    found.machine.duplicates_dropped = 2
+    assert watch.report() == MergeReport(
+        active=True,
+        delivered=4,
+        rows_out=70,
+        duplicates_dropped=2,
+        sinks=(SinkReport("o", SinkClass.IDEMPOTENT, 4),),
+        slot=found.machine.slot,
+    )
 
 
 def test_the_gauge_of_a_merge_is_of_the_moment_it_is_read() -> None:
@@ -116,7 +226,7 @@ def test_a_sink_is_in_trouble_until_it_can_be_written(tmp_path: Path) -> None:
     in_the_way, node = tmp_path / "file", Told()
     in_the_way.touch()
     opened = partial(FilesSink, in_the_way / "out", "u", ResultFormat.JSON)
-    outlet = merge.Outlet("o", opened, cast("Any", node))
+    outlet = merge.Outlet("o", opened, lambda: 0, cast("Any", node))
     for op in (1, 2):
         outlet.ask(ReadPosition("o", op))
     assert node.events.get(timeout=PATIENCE)[:2] == ("SinkFailed", "o")
@@ -141,8 +251,10 @@ def test_only_the_merge_that_delivers_tells_of_sinks() -> None:
     (rewound,) = delivery.troubles()
     assert (rewound.reason, rewound.subject) == (EventReason.SINK_REWOUND, "o")
     delivery.outlets["o"].spot.failed(Trouble(EventReason.SINK_FAILED, "o", "full", ""))
-    said = [each["reason"] for each in cast("Any", watch.state())["merge"]["troubles"]]
-    assert said == [EventReason.SINK_FAILED, EventReason.SINK_REWOUND]
+    assert [each.reason for each in watch.report().troubles] == [
+        EventReason.SINK_FAILED,
+        EventReason.SINK_REWOUND,
+    ]
     found.view(version=(1, 2), active=False)
     assert delivery.troubles() == []
 

@@ -5,25 +5,24 @@ from contextlib import contextmanager
 
 import pytest
 
-from tandem.simulator.configuration import QUIET, Configuration, Partition
-from tandem.simulator.ledger import Ledger
-from tandem.simulator.violation import BrokenError
+from tandem_core.documents import Stream
 from tandem_runtime.protocol.data import (
-    ACTIVE,
     BEGINNING_OF_TIME,
-    ENDED,
-    IDLE,
     Chunk,
-    Generation,
     Header,
     LaneId,
     Mark,
     Note,
+    Segment,
     Settings,
     Span,
-    Stream,
 )
 from tandem_runtime.protocol.records import Lapsed, Seated, Trimmed, Vacated, Verified
+from tandem_runtime.protocol.states import PartitionState
+from tandem_simulator.configuration import QUIET, Configuration, Partition, Row
+from tandem_simulator.ledger import Ledger
+from tandem_simulator.shares import generation_of
+from tandem_simulator.violation import BrokenError
 
 LANE = LaneId("split-0.1", 1)
 KEYS = frozenset(range(8))
@@ -54,24 +53,28 @@ def configuration() -> Configuration:
 
 def ledger() -> Ledger:
     book = Ledger(configuration())
-    book.generation_made(Generation(1, (("pair-0", KEYS),)))
+    book.generation_made(generation_of(1, (("pair-0", KEYS),)))
     return book
 
 
 def write_chunks(book: Ledger) -> None:
     """Three chunks of one row each."""
     for number, row in enumerate(ROWS, 1):
-        mark = Mark(row[1] + 1, row[3])
-        chunk = Chunk(Note(10, (("stream-0/0", mark),)), ((row,),))
-        book.chunk_written(LANE, number, chunk, 0)
+        mark = Mark(row[1] + 1, row[3], rows=row[1] + 1)
+        book.chunk_written(LANE, number, chunk(row, mark=mark), 0)
+
+
+def chunk(*rows: Row, mark: Mark | None = None) -> Chunk:
+    segment = Segment("stream-0/0", rows[0][1], rows[0][1], len(rows), rows)
+    return Chunk(Note(10, (("stream-0/0", mark),) if mark else ()), (segment,))
 
 
 def header(epoch: int, *, generation: int = 1, first: int | None = None) -> Header:
     """The header of an epoch that takes in the chunk of the same number."""
-    chunk = epoch if first is None else first
-    at = ROWS[chunk - 1][3] if chunk <= len(ROWS) else BEGINNING_OF_TIME
-    marks = (("stream-0/0", Mark(chunk, at, ACTIVE)),)
-    return Header(epoch, generation, (Span(LANE, chunk, chunk),), marks, (("stream-0", at),), 0)
+    number = epoch if first is None else first
+    at = ROWS[number - 1][3] if number <= len(ROWS) else BEGINNING_OF_TIME
+    marks = (("stream-0/0", Mark(number, at, PartitionState.ACTIVE, rows=number)),)
+    return Header(epoch, generation, (Span(LANE, number, number),), marks, (("stream-0", at),), 0)
 
 
 FIRST = ((0, 3, 1, ((0, 0),)),)
@@ -106,7 +109,51 @@ def test_the_right_account_breaks_nothing(book: Ledger) -> None:
 def test_two_headers_for_an_epoch(book: Ledger) -> None:
     book.header_seen(header(1), "one")
     with breaks(6, "two-headers"):
-        book.header_seen(header(1)._replace(delivered=7), "another")
+        book.header_seen(header(1).replace(delivered=7), "another")
+
+
+def named(found: Header, digest: str) -> Header:
+    return found.replace(digest=digest)
+
+
+def test_a_rebuilt_log_may_go_on_with_either_history(book: Ledger) -> None:
+    old = [named(header(1), "a1"), named(header(2), "a2")]
+    anew = named(header(1).replace(term=2), "b1")
+    for shown in old:
+        book.header_seen(shown, "one")
+    book.rebuilt("", {}, "split-0.1")
+    book.header_seen(anew, "another")
+    assert book.expected.through == 1
+    book.rebuilt("a2", {1: old[0], 2: old[1]}, "split-1.1")
+    assert (book.expected.through, book.expected.headers[1]) == (2, old[0])
+    book.rebuilt("b1", {}, "split-2.1")
+    assert (book.expected.through, book.expected.headers[1]) == (1, anew)
+
+
+def test_a_rebuilt_log_of_two_histories(book: Ledger) -> None:
+    book.header_seen(named(header(1), "a1"), "one")
+    book.header_seen(named(header(2), "a2"), "one")
+    book.rebuilt("", {}, "split-0.1")
+    anew = named(header(1).replace(term=2), "b1")
+    book.header_seen(anew, "another")
+    with breaks(6, "no-such-history"):
+        book.rebuilt("a2", {1: anew, 2: named(header(2), "a2")}, "split-1.1")
+
+
+def test_a_rebuilt_log_with_a_header_that_nobody_was_shown(book: Ledger) -> None:
+    with breaks(6, "no-such-history"):
+        book.rebuilt("a1", {1: named(header(1), "a1")}, "split-1.1")
+
+
+def test_what_was_delivered_binds_a_rebuilt_log(book: Ledger) -> None:
+    old, anew = named(header(1), "a1"), named(header(1).replace(term=2), "b1")
+    book.header_seen(old, "one")
+    book.rebuilt("", {}, "split-0.1")
+    book.header_seen(anew, "another")
+    book.delivered("sink-0", 1, (("pair-0", FIRST),))
+    book.rebuilt("a1", {1: old}, "split-1.1")
+    with breaks(6, "two-headers"):
+        book.header_seen(old, "one more")
 
 
 def test_a_generation_that_falls(book: Ledger) -> None:
@@ -116,7 +163,7 @@ def test_a_generation_that_falls(book: Ledger) -> None:
 
 
 def test_a_header_after_the_final_one(book: Ledger) -> None:
-    book.header_seen(header(1)._replace(final=True), "one")
+    book.header_seen(header(1).replace(final=True), "one")
     with breaks(6, "after-the-end"):
         book.header_seen(header(2), "one")
 
@@ -137,11 +184,11 @@ def test_a_chunk_that_nobody_wrote(book: Ledger) -> None:
 def test_a_chunk_that_changes_after_its_header(book: Ledger) -> None:
     book.header_seen(header(1), "one")
     with breaks(3, "chunk-changed"):
-        book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)), 0)
+        book.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
 
 
 def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
-    book.chunk_written(LANE, 1, Chunk(Note(10, ()), ((ROWS[1],),)), 0)
+    book.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
     with breaks(3, "no-such-chunk"):
         book.header_seen(header(1), "one")
 
@@ -152,7 +199,7 @@ def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
 def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
     book = ledger()
     rows = (ROWS[row],) if row else (ROWS[0], ROWS[0])
-    book.chunk_written(LANE, 1, Chunk(Note(10, ()), (rows,)), 0)
+    book.chunk_written(LANE, 1, chunk(*rows), 0)
     with breaks(invariant, kind):
         book.header_seen(header(1), "one")
 
@@ -160,23 +207,23 @@ def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
 def test_a_mark_that_is_not_what_the_rows_say(book: Ledger) -> None:
     wrong = (("stream-0/0", Mark(2, 1000)),)
     with breaks(1, "wrong-mark"):
-        book.header_seen(header(1)._replace(marks=wrong), "one")
+        book.header_seen(header(1).replace(marks=wrong), "one")
 
 
 def test_a_partition_that_ends_before_its_last_row(book: Ledger) -> None:
-    wrong = (("stream-0/0", Mark(1, 1000, ENDED)),)
+    wrong = (("stream-0/0", Mark(1, 1000, PartitionState.ENDED, rows=1)),)
     with breaks(1, "ended-early"):
-        book.header_seen(header(1)._replace(marks=wrong), "one")
+        book.header_seen(header(1).replace(marks=wrong), "one")
 
 
 @pytest.mark.parametrize("watermark", [999, 1001])
 def test_a_watermark_that_is_not_the_minimum(book: Ledger, watermark: int) -> None:
     with breaks(7, "watermark"):
-        book.header_seen(header(1)._replace(watermarks=(("stream-0", watermark),)), "one")
+        book.header_seen(header(1).replace(watermarks=(("stream-0", watermark),)), "one")
 
 
 def test_a_partition_called_idle_while_its_source_has_rows() -> None:
-    idle = Note(0, (("stream-0/0", Mark(1, 1000, IDLE)),))
+    idle = Note(0, (("stream-0/0", Mark(1, 1000, PartitionState.IDLE)),))
     ledger().chunk_written(LANE, 1, Chunk(idle, ()), 500)
     with breaks(7, "idle-with-rows"):
         ledger().chunk_written(LANE, 1, Chunk(idle, ()), 5000)
@@ -224,7 +271,7 @@ def test_an_epoch_without_a_header(book: Ledger) -> None:
 
 
 def test_answers_of_other_pairs_than_the_generation_lists(book: Ledger) -> None:
-    book.generation_made(Generation(2, (("pair-1", KEYS),)))
+    book.generation_made(generation_of(2, (("pair-1", KEYS),)))
     book.header_seen(header(1), "one")
     with breaks(2, "wrong-pairs"):
         book.delivered("sink-0", 1, (("pair-1", FIRST),))
@@ -267,16 +314,16 @@ def test_the_last_copy_of_acknowledged_rows_erased(book: Ledger) -> None:
 def test_completion_without_every_row(book: Ledger) -> None:
     with breaks(1, "completed-early"):
         book.finish()
-    book.header_seen(header(1)._replace(final=True), "one")
-    book.positions = {"sink-0": 1, "sink-1": 1}
+    book.header_seen(header(1).replace(final=True), "one")
+    book.dealt.whole = {"sink-0": 1, "sink-1": 1}
     with breaks(1, "rows-missing"):
         book.finish()
 
 
 def test_completion_with_open_windows(book: Ledger) -> None:
     for epoch in (1, 2, 3):
-        book.header_seen(header(epoch)._replace(final=epoch == 3), "one")
-    book.positions = {"sink-0": 3, "sink-1": 3}
+        book.header_seen(header(epoch).replace(final=epoch == 3), "one")
+    book.dealt.whole = {"sink-0": 3, "sink-1": 3}
     with breaks(7, "windows-open"):
         book.finish()
 

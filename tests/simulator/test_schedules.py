@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from tandem.cli import simulate
-from tandem.simulator import coverage, schedule
-from tandem.simulator.campaign import run_campaign
-from tandem.simulator.configuration import QUIET, configure
-from tandem.simulator.drawing import draw
-from tandem.simulator.failure import explain
-from tandem.simulator.plan import steps_of
-from tandem.simulator.plants import PLANTS, Plant
-from tandem.simulator.schedule import run_schedule, run_with
-from tandem.simulator.trace import Trace
-from tandem.simulator.violation import Violation
+from tandem_cli import simulate
+from tandem_simulator import coverage, schedule
+from tandem_simulator.campaign import run_campaign
+from tandem_simulator.configuration import QUIET, configure
+from tandem_simulator.drawing import draw
+from tandem_simulator.failure import explain
+from tandem_simulator.plan import steps_of
+from tandem_simulator.plants import PLANTS, Plant
+from tandem_simulator.schedule import run_schedule, run_with
+from tandem_simulator.trace import Trace
+from tandem_simulator.violation import Violation
 
 
 @pytest.mark.parametrize("number", [0, 3, 11])

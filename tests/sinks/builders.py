@@ -6,14 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.model.spec import ResultFormat
+from tandem_core.model.spec import ResultFormat
 from tandem_runtime.sinks.files import FilesSink
 
 UID = "7d1f4d3e"
 
 
-def opened(directory: Path, result_format: str = "json", uid: str = UID) -> FilesSink:
-    return FilesSink(directory, uid, ResultFormat(result_format))
+def opened(
+    directory: Path, result_format: str = "json", uid: str = UID, *, slot: int = 0, first: int = 1
+) -> FilesSink:
+    return FilesSink(directory, uid, ResultFormat(result_format), slot=slot, first=first)
 
 
 def table(*values: int) -> Any:

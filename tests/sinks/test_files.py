@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.sinks.builders import UID, beside, opened, results, table
 
-from tandem.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
-from tandem.model.states import SinkClass
+from tandem_core.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
+from tandem_core.model.states import SinkClass
 from tandem_runtime.sinks import files, opening
 from tandem_runtime.sinks.opening import open_sink
 from tandem_runtime.sinks.position import move_position

@@ -26,8 +26,8 @@ class Killed(BaseException):
     """The process is gone; whatever it would still do, it cannot."""
 
 
-class Merge(threading.Thread):
-    """Delivers all epochs, one step each time it is told to."""
+class Stepped(threading.Thread):
+    """Works on a directory, one step each time it is told to."""
 
     def __init__(self, number: int, directory: Path) -> None:
         super().__init__(daemon=True)
@@ -41,14 +41,15 @@ class Merge(threading.Thread):
     def run(self) -> None:
         try:
             self.pause()
-            sink = opened(self.directory)
-            while (position := sink.position()) < EPOCHS:
-                sink.deliver(position + 1, answer(self.number, position + 1))
+            self.work()
         except Killed:
             pass
         finally:
             self.finished = True
             self._stands.release()
+
+    def work(self) -> None:
+        raise NotImplementedError
 
     def pause(self) -> None:
         """Before each step: wait until it may be taken."""
@@ -73,6 +74,20 @@ class Merge(threading.Thread):
         self.step()
         self.join()
 
+    def finish(self) -> None:
+        while not self.finished:
+            self.step()
+        self.join()
+
+
+class Merge(Stepped):
+    """Delivers all epochs."""
+
+    def work(self) -> None:
+        sink = opened(self.directory)
+        while (position := sink.position()) < EPOCHS:
+            sink.deliver(position + 1, answer(self.number, position + 1))
+
 
 def answer(merge: int, epoch: int) -> list[tuple[str, Any]]:
     """Rows that tell whose they are; each merge has an epoch for which it has none."""
@@ -86,12 +101,12 @@ def rows_in(merge: int, epoch: int) -> int:
 
 @contextmanager
 def stepwise(patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every operation on a path a step of the merge that does it."""
+    """Make every operation on a path a step of the thread that does it."""
 
     def stepping(operation: Callable[..., Any]) -> Callable[..., Any]:
         def stepped(*arguments: Any, **named: Any) -> Any:
             me = threading.current_thread()
-            if isinstance(me, Merge):
+            if isinstance(me, Stepped):
                 me.pause()
             return operation(*arguments, **named)
 
@@ -137,9 +152,7 @@ def test_every_epoch_comes_once_and_whole(
         for number in deaths:
             merges[number].kill()
         for merge in merges:
-            while not merge.finished:
-                merge.step()
-            merge.join()
+            merge.finish()
     take_away()
     position = opened(directory)
     assert position.position() == EPOCHS

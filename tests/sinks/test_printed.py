@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.sinks.builders import table
 
-from tandem.model.states import SinkClass
+from tandem_core.model.states import SinkClass
 from tandem_runtime.sinks.printed import PrintedSink
-from tandem_runtime.sinks.sink import SinkFailed
+from tandem_runtime.sinks.sink import SinkFailed, Standing
 
 
 class Log:
@@ -63,3 +63,13 @@ def test_an_output_that_is_closed_fails_and_can_be_tried_again() -> None:
     with pytest.raises(SinkFailed):
         sink.deliver(1, [("pair-0", table(1))])
     assert (sink.position(), sink.rows_out) == (0, 0)
+
+
+def test_an_ended_slot_is_over_when_all_slots_have_printed_its_last_epoch() -> None:
+    log, everywhere = Log(), Log()
+    sink = PrintedSink(io.BytesIO(), log, everywhere)
+    log.delivered, everywhere.delivered = 9, 3
+    assert sink.seal(1, 1, 4) == Standing(position=3, sealed=False)
+    everywhere.delivered = 5
+    assert sink.seal(1, 1, 4) == Standing(position=4, sealed=True)
+    assert not sink.sealed

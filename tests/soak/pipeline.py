@@ -22,8 +22,8 @@ import duckdb
 import pyarrow as pa
 from tests.laptop.harness import POLL_SECONDS, Run
 
-from tandem.model.pipeline import Refusal, parse_pipeline
-from tandem.model.spec import Stream
+from tandem_core.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.spec import Stream
 from tandem_runtime.sources.generator import generated
 
 Document = dict[str, Any]

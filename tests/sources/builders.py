@@ -8,9 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.model.ddl_parser import parse_schema
-from tandem.model.quantities import Duration
-from tandem.model.spec import FileFormat, FilesSource, GeneratorSource, OnError, Stream, Watermark
+from tandem_core.model.ddl_parser import parse_schema
+from tandem_core.model.quantities import Duration
+from tandem_core.model.spec import (
+    FileFormat,
+    FilesSource,
+    GeneratorSource,
+    OnError,
+    Stream,
+    Watermark,
+)
+from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.opening import open_partition
 from tandem_runtime.sources.pace import Clock
 from tandem_runtime.sources.source import Batch, Rejected, SourcePartition
@@ -98,7 +106,7 @@ def close_all() -> None:
         _opened.pop().close()
 
 
-def read_to_end(source: SourcePartition, position: object = 0) -> list[Batch]:
+def read_to_end(source: SourcePartition, position: Position = 0) -> list[Batch]:
     """All batches of a bounded source."""
     batches = [source.read(position)]
     while not batches[-1].ended:
@@ -107,7 +115,7 @@ def read_to_end(source: SourcePartition, position: object = 0) -> list[Batch]:
     return batches
 
 
-def read_now(source: SourcePartition, position: object) -> list[Batch]:
+def read_now(source: SourcePartition, position: Position) -> list[Batch]:
     """What a watched source has, until it answers that there is nothing."""
     batches = [source.read(position)]
     while batches[-1].end != batches[-1].position:

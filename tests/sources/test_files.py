@@ -28,11 +28,11 @@ from tests.sources.builders import (
     write,
 )
 
-from tandem.model.spec import OnError
-from tandem_runtime.protocol.data import BEGINNING_OF_TIME
+from tandem_core.model.spec import OnError
+from tandem_core.partitions import SourceUnsupported, partitions_of
+from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
 from tandem_runtime.sources.file_readers import MOST_ROWS
-from tandem_runtime.sources.partitions import partitions_of
-from tandem_runtime.sources.source import SourceFailed, SourceUnavailable, SourceUnsupported
+from tandem_runtime.sources.source import SourceFailed, SourceUnavailable
 
 USERS = "user STRING"
 
@@ -153,7 +153,7 @@ def test_any_text_is_read_the_same_in_one_go_and_in_pieces(
     lines = [json.dumps({"user": user}, ensure_ascii=False).encode() for user in users]
     write(directory, "a.json", ends.join(lines))
     stream = files_stream(directory, schema=USERS, rate=rate)
-    position: object = 0
+    position: Position = 0
     found: list[str] = []
     while True:
         batch = opened(stream).read(position)
@@ -312,7 +312,7 @@ def test_a_watched_directory_gives_new_files_and_waits_briefly(tmp_path: Path) -
     nothing = source.read(0)
     assert (nothing.end, nothing.ended) == (0, False)
     assert sum(clock.waited) == pytest.approx(0.2)
-    position: object = 0
+    position: Position = 0
     for name in ("a", "b"):
         write(tmp_path, f"{name}.json", json_lines([name]))
         batches = read_now(source, position)
@@ -327,7 +327,7 @@ def test_of_a_growing_file_only_whole_lines_are_taken(tmp_path: Path, name: str)
     whole = gzip.compress(text) if name.endswith(".gz") else text
     path = tmp_path / name
     source = opened(files_stream(tmp_path, schema=USERS, bounded=False))
-    position: object = 0
+    position: Position = 0
     users: list[str] = []
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size]) if size == 0 else append(path, whole[size - 1 : size])

@@ -19,9 +19,10 @@ from tests.sources.builders import (
     rows_of,
 )
 
+from tandem_core.partitions import partitions_of
 from tandem_runtime.arrow_schema import arrow_schema
+from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.generator import generated
-from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.sources.zipf import Zipf
 
 EVERYTHING = (
@@ -177,7 +178,7 @@ def test_reading_goes_on_at_any_row() -> None:
 def test_the_pace_is_kept(rate: int) -> None:
     clock = FakeClock()
     source = opened(generator_stream(rate=rate), clock=clock)
-    position: object = 0
+    position: Position = 0
     while clock.time < 5:
         waited = sum(clock.waited)
         batch = source.read(position)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.repeatable import thorough
 from tests.sources.builders import only_value
 
-from tandem.model.ddl_parser import parse_schema
+from tandem_core.model.ddl_parser import parse_schema
 from tandem_runtime.arrow_schema import arrow_schema
 from tandem_runtime.sources.json_lines import JsonDecoder
 from tandem_runtime.sources.json_values import JsonRows

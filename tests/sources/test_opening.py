@@ -2,11 +2,10 @@
 
 import pytest
 
-from tandem.model.ddl_parser import parse_schema
-from tandem.model.spec import HttpSource, KafkaSource, Stream
+from tandem_core.model.ddl_parser import parse_schema
+from tandem_core.model.spec import HttpSource, KafkaSource, Stream
+from tandem_core.partitions import SourceUnsupported, partitions_of
 from tandem_runtime.sources.opening import open_partition
-from tandem_runtime.sources.partitions import partitions_of
-from tandem_runtime.sources.source import SourceUnsupported
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.sources.builders import (
     rows_of,
 )
 
-from tandem.model.spec import OnError
+from tandem_core.model.spec import OnError
 from tandem_runtime.sources.source import SourceFailed
 
 NOON = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.sources.builders import files_stream, generator_stream, opened, read_to_end, rejected_of
 
-from tandem.model.spec import ResultFormat
+from tandem_core.model.spec import ResultFormat
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sources.generator import generated
 

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.harness import Replica
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import Spark
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark.launch import Driver, start_driver
 
 

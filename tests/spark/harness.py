@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tandem.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_runtime.arrow_schema import arrow_schema
 from tandem_runtime.spark.engine import Engine
 from tandem_runtime.spark.failure import EngineFailure

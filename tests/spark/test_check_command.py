@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tandem.model.exit_codes import REFUSED
+from tandem_core.model.exit_codes import REFUSED
 
 QUERY = """
 import os

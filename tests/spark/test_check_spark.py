@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem.model.spec import Spark
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark.check import check_query
 from tandem_runtime.spark.launch import start_driver
 from tandem_runtime.spark.plan_fingerprint import fingerprint

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.spark.harness import Replica, pipeline, stream
 
-from tandem.model.pipeline import Pipeline
+from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.spark.failure import EngineError
 from tandem_runtime.spark.launch import Driver
 from tandem_runtime.spark.refusals import Reason

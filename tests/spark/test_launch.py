@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.model.spec import Spark
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark import java
 from tandem_runtime.spark.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
 from tandem_runtime.spark.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
@@ -21,7 +21,7 @@ MIB = 2**20
 ORPHAN = """
 import sys
 from pathlib import Path
-from tandem.model.spec import Spark
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark.launch import start_driver
 driver = start_driver(Spark(), Path(sys.argv[1]))
 rows = driver.session.sparkContext.parallelize([1]).map(lambda x: x + 1).collect()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tandem.model import names
+from tandem_core.model import names
 from tandem_runtime.surroundings.api import CREDENTIALS, Access
 
 TLS = Path(__file__).with_name("tls")

@@ -1,16 +1,15 @@
 """A pipeline's pods on loopback addresses: their mounts, their objects, their surroundings."""
 
-import base64
 import json
 from pathlib import Path
 
 from tests.surroundings.fake_api import LEASES, MAPS, NAMESPACE, PODS, FakeApi, lease, pod
 from tests.surroundings.test_laptop import MANIFEST
 
-from tandem.model import names
-from tandem_runtime.protocol.data import Intent
+from tandem_core.documents import Intent
+from tandem_core.intent_form import intent_text
+from tandem_core.model import names
 from tandem_runtime.surroundings.this_pod import ThisPod
-from tandem_runtime.wire.codec import encode
 
 PIPELINE_TOKEN = "of-the-pipeline"  # noqa: S105 - of this test's own pods
 UID = "7d1f4d3e"
@@ -47,9 +46,8 @@ def environment(this: ThisPod, api: FakeApi) -> dict[str, str]:
 
 def put_intent(api: FakeApi, intent: Intent) -> None:
     """Write the intent as the operator does."""
-    content = base64.b64encode(encode(intent)).decode()
     metadata = {"name": names.intent_name("p"), "uid": "of-the-intent"}
-    api.put(MAPS, {"metadata": metadata, "binaryData": {names.INTENT_KEY: content}})
+    api.put(MAPS, {"metadata": metadata, "data": {names.INTENT_KEY: intent_text(intent)}})
 
 
 def furnish(api: FakeApi, *uids: str, intent: Intent | None = None) -> None:

@@ -7,11 +7,12 @@ from tests.local.harness import wait_for
 from tests.surroundings.fake_api import MAPS, PODS, FakeApi, pod
 from tests.surroundings.pods_around import PIPELINE_TOKEN, UID, furnish, mount, put_intent
 
-from tandem_runtime.protocol.data import Intent, Member, Place
+from tandem_core.codec import encode
+from tandem_core.documents import Intent
+from tandem_runtime.protocol.data import Member, Place
 from tandem_runtime.surroundings.api import Access
 from tandem_runtime.surroundings.cluster import ClusterSplit
 from tandem_runtime.surroundings.in_pod import Around
-from tandem_runtime.wire.codec import encode
 
 PORT = 4711
 
@@ -115,8 +116,8 @@ def test_an_older_or_unreadable_intent_changes_nothing(api: FakeApi, split: Clus
         put_intent(api, each)
     garbage = api.get(MAPS, "p-intent")
     for content in ({}, {"intent": "!"}, {"intent": "AAAA"}):
-        api.put(MAPS, {**garbage, "binaryData": content})
-    put_intent(api, newer._replace(version=4))
+        api.put(MAPS, {**garbage, "data": content})
+    put_intent(api, newer.replace(version=4))
     seen: list[int] = []
 
     def caught_up() -> bool:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tandem_runtime.protocol.data import NOBODY, Intent, Member, Place
+from tandem_core.documents import Intent
+from tandem_core.intent_form import intent_text
+from tandem_runtime.protocol.data import NOBODY, Member, Place
 from tandem_runtime.surroundings.documents import PipelineUnreadable
 from tandem_runtime.surroundings.laptop import Laptop
 from tandem_runtime.surroundings.port import Card, Outcast
-from tandem_runtime.wire.codec import encode
 
 MANIFEST = {
     "apiVersion": "tandem.dev/v1alpha1",
@@ -114,7 +115,7 @@ def test_the_intent_is_read_anew_when_it_is_replaced(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     assert laptop.intent() is None
     for version in (1, 2):
-        (directory / "new").write_bytes(encode(Intent(version, (), 1, ())))
+        (directory / "new").write_text(intent_text(Intent(version, (), 1, ())))
         (directory / "new").replace(directory / "intent")
         found = laptop.intent()
         assert found is not None

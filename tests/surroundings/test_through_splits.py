@@ -8,7 +8,8 @@ from tests.local.harness import wait_for
 from tests.surroundings.fake_api import PODS, FakeApi, pod
 from tests.surroundings.pods_around import PIPELINE_TOKEN, furnish, mount, put_intent
 
-from tandem_runtime.protocol.data import Intent, Member, Peer
+from tandem_core.documents import Intent
+from tandem_runtime.protocol.data import Member, Peer
 from tandem_runtime.protocol.messages import TakeLead
 from tandem_runtime.surroundings.api import Access
 from tandem_runtime.surroundings.cluster import ClusterSplit

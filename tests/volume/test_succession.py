@@ -13,7 +13,7 @@ def begun(home: Path) -> Path:
     """The pod's volume, with something on it."""
     volume = Volume(current_volume(home, POD))
     volume.claim()
-    volume.write(("entry", 1), "x")
+    volume.write(("lanes",), 7)
     volume.release()
     return volume.directory
 
@@ -28,7 +28,7 @@ def test_a_pod_begins_with_volume_0_and_keeps_it_over_restarts(tmp_path: Path) -
     assert first == tmp_path / f"{POD}.0"
     again = Volume(current_volume(tmp_path, POD))
     assert again.directory == first
-    assert again.contents() == {("entry", 1): "x"}
+    assert again.contents() == {("lanes",): 7}
 
 
 def test_the_next_volume_is_empty_and_the_last_one_is_removed(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_process_that_dies_before_the_next_volume_is_there_keeps_its_own(
         succeed(first)
     found = current_volume(tmp_path, POD)
     assert found == first
-    assert Volume(found).contents() == {("entry", 1): "x"}
+    assert Volume(found).contents() == {("lanes",): 7}
     assert succeed(found).name == f"{POD}.1"
 
 

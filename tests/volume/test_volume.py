@@ -5,27 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from tests.volume.builders import segment
 
-from tandem.routing.codec import to_bytes
-from tandem.routing.function import RoutingFunction
-from tandem.routing.keys import hash_keys
+from tandem_core.codec import Undecodable, UnknownRecord
 from tandem_runtime.protocol.data import Chunk, LaneId, Mark, Note
 from tandem_runtime.protocol.effects import Key
-from tandem_runtime.volume.chunks import HASH, read_note, read_rows, share_of
 from tandem_runtime.volume.keys import key_at, path_of
 from tandem_runtime.volume.volume import Volume, VolumeDistrusted, VolumeInUse
 
 LANE = LaneId("split-0.k3", 2)
 NOTE = Note(300, (("payments/0", Mark(("a.json", 17), 5, rows=3)),))
-
-
-def rows(first: int, count: int) -> pa.RecordBatch:
-    users = [f"user-{n}" for n in range(first, first + count)]
-    batch = pa.record_batch({"user": users, "amount": list(range(first, first + count))})
-    return batch.append_column(HASH, pa.array(hash_keys(batch, ["user"]), pa.uint64()))
 
 
 def volume_at(directory: Path) -> Volume:
@@ -54,14 +44,14 @@ def test_other_files_are_no_keys(path: str) -> None:
 
 
 def test_what_was_written_is_there_after_a_restart(volume: Volume) -> None:
-    volume.write(("entry", 1), ((1, 0), "x"))
-    volume.write(("entry", 2), ((1, 0), "y"))
-    volume.write(("entry", 1), ((1, 0), "z"))
-    volume.erase(("entry", 2))
+    volume.write(("lane", LaneId("s", 1)), ord("x"))
+    volume.write(("lane", LaneId("s", 2)), ord("y"))
+    volume.write(("lane", LaneId("s", 1)), ord("z"))
+    volume.erase(("lane", LaneId("s", 2)))
     volume.write(("outbox", 5), b"bytes")
-    volume.write(("chunk", LANE, 7), Chunk(NOTE, (("payments", rows(0, 3)),)))
+    volume.write(("chunk", LANE, 7), Chunk(NOTE, (segment("payments/0", 0, 3),)))
     assert Volume(volume.directory).contents() == {
-        ("entry", 1): ((1, 0), "z"),
+        ("lane", LaneId("s", 1)): ord("z"),
         ("outbox", 5): (),
         ("chunk", LANE, 7): Chunk(NOTE, None),
     }
@@ -112,36 +102,17 @@ def test_a_disk_that_does_not_take_everything_leaves_no_mark(
         volume_at(tmp_path)
 
 
-def test_a_chunk_keeps_the_order_of_rows_of_each_stream(volume: Volume) -> None:
-    payload = (("a", rows(0, 2)), ("b", rows(9, 1)), ("a", rows(2, 2)))
-    volume.write(("chunk", LANE, 1), Chunk(NOTE, payload))
-    form = volume.buffer(("chunk", LANE, 1))
-    assert read_note(form) == NOTE
-    found = {
-        stream: [amount for batch in batches for amount in batch.column("amount").to_pylist()]
-        for stream, batches in read_rows(form)
-    }
-    assert found == {"a": [0, 1, 2, 3], "b": [9]}
+@pytest.mark.parametrize("key", [("book",), ("entry", 4)])
+def test_a_part_of_the_header_log_that_cannot_be_read_is_told_apart(
+    volume: Volume, key: Key
+) -> None:
+    volume.write(key, {"fence": (1, 0), "entry": {"type": "OfALaterVersion"}})
+    with pytest.raises(UnknownRecord):
+        volume.contents()
 
 
-def test_the_shares_of_all_pairs_make_up_the_chunk(volume: Volume) -> None:
-    volume.write(("chunk", LANE, 1), Chunk(NOTE, (("a", rows(0, 500)),)))
-    form = volume.buffer(("chunk", LANE, 1))
-    function = RoutingFunction.plain(["pair-0", "pair-1", "pair-2"])
-    shares = []
-    for pair in function.pairs:
-        part = b"".join(share_of(form, (to_bytes(function), pair)))
-        assert read_note(part) == NOTE
-        ((_, batches),) = read_rows(part)
-        amounts = [x for batch in batches for x in batch.column("amount").to_pylist()]
-        assert amounts == sorted(amounts)
-        shares.append(amounts)
-    assert sorted(np.concatenate(shares)) == list(range(500))
-    assert all(shares)
-
-
-def test_a_single_pair_gets_the_chunk_as_it_is(volume: Volume) -> None:
-    volume.write(("chunk", LANE, 1), Chunk(NOTE, (("a", rows(0, 5)),)))
-    form = volume.buffer(("chunk", LANE, 1))
-    select = (to_bytes(RoutingFunction.plain(["pair-0"])), "pair-0")
-    assert share_of(form, select)[0] is form
+def test_anything_else_that_cannot_be_read_is_no_part_of_the_header_log(volume: Volume) -> None:
+    volume.write(("generation", 1), {"type": "OfALaterVersion"})
+    with pytest.raises(Undecodable) as refused:
+        volume.contents()
+    assert not isinstance(refused.value, UnknownRecord)

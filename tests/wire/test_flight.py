@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+from tandem_core.calls import UNANSWERED_MS, call, location
+from tandem_core.codec import encode
 from tandem_runtime.protocol.data import LaneId, Peer
 from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
-from tandem_runtime.wire.codec import encode
-from tandem_runtime.wire.flight import QUEUED, UNANSWERED_MS, Parcel, Post, Server, call, location
+from tandem_runtime.wire.flight import QUEUED, Hello, Parcel, Post, Server
 from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
@@ -104,7 +105,7 @@ def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None
     post.send("merge.b", Parcel(TakeLead(1)))
     _, answer = station.next()
     assert [value.to_pybytes() for value in answer.payload] == values
-    assert answer._replace(payload=None) == Answer("pair-0", 4, 99)
+    assert answer.replace(payload=None) == Answer("pair-0", 4, 99)
     assert station.next()[1] == TakeLead(1)
 
 
@@ -223,7 +224,7 @@ def test_a_stream_that_does_not_say_whose_it_is_is_refused(station: Station) -> 
         with pytest.raises(flight.FlightServerError):
             writer, _ = client.do_put(descriptor, SCHEMA, options)
             while True:
-                writer.write_metadata(pa.py_buffer(encode((-1, TakeLead(1)))))
+                writer.write_metadata(pa.py_buffer(encode(TakeLead(1))))
     assert station.received.empty()
 
 
@@ -293,12 +294,12 @@ def test_a_stream_without_the_token_is_refused(
 ) -> None:
     with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
         options = flight.FlightCallOptions(headers=headers, timeout=LIMIT)
-        descriptor = flight.FlightDescriptor.for_command(encode((*ME, "merge.b")))
+        descriptor = flight.FlightDescriptor.for_command(encode(Hello(ME, "merge.b")))
         with pytest.raises(flight.FlightUnauthenticatedError):
             # The refusal may come with the first call or with a later one.
             writer, _ = client.do_put(descriptor, SCHEMA, options)
             while True:
-                writer.write_metadata(pa.py_buffer(encode((-1, TakeLead(1)))))
+                writer.write_metadata(pa.py_buffer(encode(TakeLead(1))))
     assert station.received.empty()
 
 

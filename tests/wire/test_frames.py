@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from tandem_core.codec import Undecodable
 from tandem_runtime.protocol.messages import StateCopied
-from tandem_runtime.wire.codec import Undecodable
 from tandem_runtime.wire.frames import Assembly, Part, Tree, message_frame, part_frame
 
 MESSAGE = StateCopied("pair-0", 4, None, None, (), ())

@@ -4,9 +4,8 @@ A pod is read again and deleted only if it is still the same one; the twin that 
 pair is asked again and must say so itself.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tandem.control.events import Happening, Notice
 from tandem.control.members import Members
@@ -15,29 +14,29 @@ from tandem.control.pods import Pod, read_pod
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound
-from tandem.model.names import (
+from tandem.policy.decisions import Adopt, AssignSpare, Decision, Kill, Move, Replace
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory
+from tandem.policy.pairs import look_at
+from tandem.policy.snapshot import Complaint, Snapshot
+from tandem.policy.steps import Action, Note, Step, held, ignore, step_of
+from tandem_core.model.names import (
     COMPONENT_LABEL,
     GENERATION_LABEL,
     KIND_LABEL,
     PAIR_LABEL,
     ROLE_LABEL,
 )
-from tandem.model.states import MemberKind, Role
-from tandem.policy.decisions import Adopt, AssignSpare, Decision, Kill, Move, Replace
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
-from tandem.policy.pairs import look_at
-from tandem.policy.snapshot import Complaint, Snapshot
-from tandem_runtime.wire.volume_ids import pod_volume
+from tandem_core.model.states import MemberKind, Role
+from tandem_core.volume_ids import pod_volume
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 """Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
 _ASSIGNED_COST = "100"
+NOT_CONFIRMED = "asked again, the pods do not confirm it"
 
 AboutPod = Kill | Replace | Move | AssignSpare | Adopt
 """What is decided about one pod."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,8 @@ class Hands:
     limits: Limits
     generation: int
     """The one whose pairs are there."""
+    note: Note = ignore
+    """Told of what was done, and of what is left to the next look."""
 
     def act(self, decisions: Iterable[Decision]) -> Iterator[Happening | Hindrance]:
         """Carry out what is decided about pods, one after the other; what was done is told.
@@ -68,11 +69,19 @@ class Hands:
         for decision in (each for each in decisions if isinstance(each, AboutPod)):
             what = f"{type(decision).__name__} {decision.name}"
             try:
-                yield from self._act(decision)
+                yield from self._tell(decision)
             except (Conflict, NotFound) as problem:
-                _log.info("%s is left to the next look: %s", what, problem)
+                self.note(held(decision, str(problem)))
             except KubeError as problem:
+                self.note(held(decision, str(problem)))
                 yield Hindrance(Complaint("NotDone", f"{what} ({decision.reason}): {problem}"))
+
+    def _tell(self, decision: AboutPod) -> Iterator[Happening]:
+        """Act, and note whether that was confirmed. A spare that was told is no event."""
+        told = tuple(self._act(decision))
+        done = told or isinstance(decision, AssignSpare)
+        self.note(step_of(decision) if done else held(decision, NOT_CONFIRMED))
+        yield from told
 
     def _act(self, decision: AboutPod) -> Iterator[Happening]:
         match decision:
@@ -166,15 +175,20 @@ class Hands:
             self.members.assign(pod, self.token, pair)
         except OSError as problem:
             yield from self._delete(pod, Notice.SPARE_FAILED, str(problem))
+            why = f"it cannot be told to join {pair}: {problem}"
+            self.note(Step(Action.DELETE, f"Pod {pod.name}", why, (pod.name,)))
 
     def label(self, pod: Pod, role: Role) -> Hindrance | None:
         """Let a replica's label say what it is; one that is gone needs none."""
+        step = Step(Action.LABEL, f"{pod.name} as {role}", "its label says otherwise", (pod.name,))
         try:
             self.kube.mark(pod.document, {ROLE_LABEL: str(role)}, {})
         except (Conflict, NotFound):
             return None
         except KubeError as problem:
+            self.note(replace(step, action=Action.WAIT, subject=step.text, reason=str(problem)))
             return Hindrance(Complaint("NotDone", f"{pod.name} as {role}: {problem}"))
+        self.note(step)
         return None
 
 

@@ -1,9 +1,10 @@
 """The objects of a pipeline: those that should be there against those that are."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from tandem.control.drift import has_drifted
 from tandem.control.intent import InTheWay
@@ -27,8 +28,9 @@ from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, 
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
 from tandem.manifests.objects import objects_of
 from tandem.manifests.order import Order
-from tandem.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
 from tandem.policy.snapshot import Complaint
+from tandem.policy.steps import Action, Note, Step, ignore
+from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
 
 _WORKLOADS = frozenset({DEPLOYMENT, REPLICA_SET, DISRUPTION_BUDGET})
 """What a completed pipeline needs no more."""
@@ -48,6 +50,15 @@ MOST_OF_A_KIND = 3
 """The same for objects of one kind, as when a hook for their admission does not answer."""
 
 
+class Cause(StrEnum):
+    """Why an object is applied or deleted."""
+
+    MISSING = "it is missing"
+    CHANGED = "the manifest wants another one"
+    DRIFTED = "somebody has changed it"
+    UNWANTED = "the pipeline does not need it any more"
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What is to be done so that the right objects are there."""
@@ -56,6 +67,8 @@ class Changes:
     delete: tuple[Object, ...] = ()
     in_the_way: tuple[Object, ...] = ()
     """Objects with the right names that are not this pipeline's."""
+    causes: Mapping[str, Cause] = field(default_factory=dict)
+    """Why each of them is applied, by kind and name."""
 
 
 def wanted(order: Order, over: bool) -> tuple[Object, ...]:
@@ -77,13 +90,14 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
     What was applied and is not wanted goes.
     """
     known = {_identity(document): document for document in there}
-    new, blocked = [], []
+    new, blocked, causes = [], [], {}
     for document in desired:
         found = known.get(_identity(document))
         if found is not None and (is_going(found) or not is_owned_by(found, uid)):
             blocked.append(found)
-        elif found is None or _digest(found) != _digest(document) or has_drifted(document, found):
+        elif cause := _cause(document, found):
             new.append(document)
+            causes[_text(document)] = cause
     kept = {_identity(document) for document in desired}
     return Changes(
         apply=tuple(new),
@@ -97,15 +111,25 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
             and not is_going(document)
         ),
         in_the_way=tuple(blocked),
+        causes=causes,
     )
 
 
-def carry_out(kube: Kube, todo: Changes, uid: str) -> Complaint | None:
+def _cause(document: Object, found: Object | None) -> Cause | None:
+    """Why an object is to be applied; None if what was found is as it should be."""
+    if found is None:
+        return Cause.MISSING
+    if _digest(found) != _digest(document):
+        return Cause.CHANGED
+    return Cause.DRIFTED if has_drifted(document, found) else None
+
+
+def carry_out(kube: Kube, todo: Changes, uid: str, note: Note = ignore) -> Complaint | None:
     """Make the changes, as many as the server makes; why it did not make the first other one.
 
     Nothing is applied over what is there and does not belong to the pipeline `uid`: what lacks its
     label has not been listed. What the server cannot do now is tried again when objects are next
-    compared, and keeps nothing else from being done.
+    compared, and keeps nothing else from being done. `note` is told of what was done.
     """
     complaints = [Complaint(TAKEN, _why_in_the_way(document)) for document in todo.in_the_way]
     unanswered = Counter[Kind]()
@@ -113,6 +137,7 @@ def carry_out(kube: Kube, todo: Changes, uid: str) -> Complaint | None:
         *((document, _apply, "NotApplied") for document in todo.apply),
         *((document, _delete, "NotDeleted") for document in todo.delete),
     ):
+        text = _text(document)
         kind = kind_of(document)
         if unanswered[kind] == MOST_OF_A_KIND or unanswered.total() == MOST_UNANSWERED:
             continue
@@ -122,7 +147,10 @@ def carry_out(kube: Kube, todo: Changes, uid: str) -> Complaint | None:
             complaints.append(Complaint(TAKEN, str(problem)))
         except KubeError as problem:
             unanswered[kind] += isinstance(problem, Unreachable)
-            complaints.append(Complaint(failing, f"{_text(document)}: {problem}"))
+            complaints.append(Complaint(failing, f"{text}: {problem}"))
+        else:
+            action = Action.APPLY if step is _apply else Action.DELETE
+            note(Step(action, text, todo.causes.get(text, Cause.UNWANTED)))
     return complaints[0] if complaints else None
 
 

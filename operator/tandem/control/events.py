@@ -14,9 +14,9 @@ from tandem.control.moments import Moment, plain_stamp, precise_stamp
 from tandem.kube.kinds import EVENT, Object
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
-from tandem.model.names import FIELD_MANAGER
-from tandem.model.states import EventReason, Word
 from tandem.policy.decisions import Record
+from tandem_core.model.names import FIELD_MANAGER
+from tandem_core.model.states import EventReason, Word
 
 MOST_MESSAGE = 1024
 """Messages of more bytes the API server refuses."""

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tandem.control.keys import Key
-from tandem.intent import first_intent, with_primaries
+from tandem.intent import first_functions, first_intent, with_primaries
 from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Kind, Object, kind_of
 from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, NotFound
 from tandem.manifests.order import Images, Order, parse_images
 from tandem.manifests.records import intent_of, register_of, token_of
-from tandem.model.names import (
+from tandem.policy.snapshot import Complaint
+from tandem.policy.steps import Action, Note, Step, ignore
+from tandem_core.documents import Intent
+from tandem_core.intent_form import function_key, intent_text, read_intent_text
+from tandem_core.model.names import (
     ENDING_ANNOTATION,
     IMAGES_ANNOTATION,
     INTENT_KEY,
@@ -25,10 +29,7 @@ from tandem.model.names import (
     register_name,
     token_name,
 )
-from tandem.model.pipeline import Pipeline
-from tandem.policy.snapshot import Complaint
-from tandem_runtime.protocol.data import Intent
-from tandem_runtime.wire.codec import decode, encode
+from tandem_core.model.pipeline import Pipeline
 
 
 class InTheWay(Exception):
@@ -81,24 +82,38 @@ def read_token(kube: Kube, key: Key) -> str | None:
 
 
 def establish(
-    kube: Kube, pipeline: Pipeline, uid: str, *, images: Images, token: str, where: str
+    kube: Kube,
+    pipeline: Pipeline,
+    uid: str,
+    *,
+    images: Images,
+    token: str,
+    where: str,
+    note: Note = ignore,
 ) -> Recorded:
     """Write down everything that a new pipeline begins with, the intent last.
 
     `where` is the operator's namespace. May be done again: what is there stays as it is, so the
-    token that counts is the one that can be read afterwards.
+    token that counts is the one that can be read afterwards. `note` is told of what was created.
 
     Raises:
         InTheWay: something is another pipeline's.
     """
-    intent = first_intent(pipeline)._replace(suspended=pipeline.spec.suspend)
+    intent = first_intent(pipeline).replace(suspended=pipeline.spec.suspend)
     order = Order(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
-    _create_once(kube, token_of(order, token), uid)
-    _create_once(kube, register_of(order), uid)
-    return _recorded(_create_once(kube, intent_of(order, encode(intent)), uid))
+
+    def create(document: Object) -> Object:
+        return _create_once(kube, document, uid, note, "the pipeline is new")
+
+    create(token_of(order, token))
+    create(register_of(order))
+    functions = {function_key(each.digest): each.form for each in first_functions(pipeline)}
+    return _recorded(create(intent_of(order, intent_text(intent), functions)))
 
 
-def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | None:
+def check_records(
+    kube: Kube, order: Order, token: str | None, note: Note = ignore
+) -> Complaint | None:
     """See to it that token and register are still there; what is missing for good.
 
     A token that is known is written down again. An empty register would let the splits begin
@@ -109,7 +124,7 @@ def check_records(kube: Kube, order: Order, token: str | None) -> Complaint | No
         what = f"Lease {register_name(key.name)} is gone: splits cannot agree on a new lead"
         return Complaint("RegisterMissing", f"{what}; only a new pipeline helps")
     if read_token(kube, key) is None and token is not None:
-        _create_once(kube, token_of(order, token), order.uid)
+        _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
     if read_token(kube, key) is None:
         what = f"Secret {token_name(key.name)} is gone or holds no token: new pods cannot start"
         hint = "remove what is left of it" if token is not None else "only a new pipeline helps"
@@ -137,23 +152,25 @@ def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
     kube.delete(there)
 
 
-def _create_once(kube: Kube, document: Object, uid: str) -> Object:
+def _create_once(kube: Kube, document: Object, uid: str, note: Note, reason: str) -> Object:
     """Create an object, or find it as it was created before."""
+    kind, namespace, name = kind_of(document), namespace_of(document), name_of(document)
     try:
-        return kube.create(document)
+        created = kube.create(document)
     except Conflict:
-        kind, namespace, name = kind_of(document), namespace_of(document), name_of(document)
         found = _read(kube, kind, namespace, name, uid)
         if found is None:
             raise
         return found
+    note(Step(Action.CREATE, f"{kind.name} {name}", reason))
+    return created
 
 
 def revised(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
     """The next version with these primaries; the same if nothing changes."""
     if dict(intent.primaries) == dict(primaries) and intent.suspended == suspended:
         return intent
-    return with_primaries(intent, primaries)._replace(suspended=suspended)
+    return with_primaries(intent, primaries).replace(suspended=suspended)
 
 
 def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
@@ -163,8 +180,8 @@ def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
         Conflict: somebody else did so meanwhile.
         NotFound: it is not there any more.
     """
-    data = {INTENT_KEY: base64.b64encode(encode(intent)).decode()}
-    return _recorded(kube.replace({**recorded.document, "binaryData": data}))
+    data = {INTENT_KEY: intent_text(intent)}
+    return _recorded(kube.replace({**recorded.document, "data": data}))
 
 
 def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) -> Object | None:
@@ -180,13 +197,11 @@ def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) ->
 
 def _recorded(document: Object) -> Recorded:
     try:
-        intent = decode(base64.b64decode(document["binaryData"][INTENT_KEY]))
+        intent = read_intent_text(document["data"][INTENT_KEY])
         annotations = annotations_of(document)
         images = parse_images(annotations[IMAGES_ANNOTATION])
         spec = annotations.get(SPEC_ANNOTATION)
     except (ValueError, KeyError, TypeError) as problem:
         what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
         raise Unreadable(f"{what}; use the operator that wrote it") from problem
-    if not isinstance(intent, Intent):
-        raise Unreadable(f"ConfigMap {name_of(document)} holds no intent")
     return Recorded(document, intent, images, spec, ENDING_ANNOTATION in annotations)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tandem.kube.kinds import Object
-from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
-from tandem.model.problems import Problem, path_text, value_text
 from tandem.policy.snapshot import Complaint
 from tandem.support import unsupported
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_core.model.problems import Problem, path_text, value_text
 
 MOST_PROBLEMS = 10
 """More are not told at once."""

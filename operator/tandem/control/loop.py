@@ -4,13 +4,12 @@ Nothing here needs to outlive the operator. What it remembers is found again in 
 the status, and every step may be the last one of this operator: the next one goes on from there.
 """
 
-import math
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tandem.control.act import Hands, Hindrance, wrong_labels
-from tandem.control.anew import TOO_LATE, clear, may_begin_anew
+from tandem.control.anew import BEGINS_ANEW, TOO_LATE, clear, may_begin_anew
 from tandem.control.apply import carry_out, changes, list_objects, wanted
 from tandem.control.events import happening
 from tandem.control.intent import (
@@ -31,18 +30,21 @@ from tandem.control.moments import Moment
 from tandem.control.nodes import Node
 from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at_pods
 from tandem.control.publish import Publisher, Troubles
+from tandem.control.scene import Scene, State
 from tandem.kube.port import Kube, KubeError, Refused, Unreachable
-from tandem.manifests.order import Images, Order
-from tandem.manifests.records import spec_digest
+from tandem.logs import DecisionLog
+from tandem.manifests.order import Images
 from tandem.manifests.workloads import replica_mark
-from tandem.model.pipeline import Pipeline
-from tandem.model.states import Phase
 from tandem.policy.decide import Outcome, decide
-from tandem.policy.decisions import Decision, Halt, Record, Withhold
+from tandem.policy.decision_line import DecisionLine, observed_by
+from tandem.policy.decisions import Complete, Decision, Halt, Promote, Record, Wait, Withhold
 from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, remembered
+from tandem.policy.memory import remembered
 from tandem.policy.pods import tend
 from tandem.policy.snapshot import Complaint
+from tandem.policy.steps import Action, Step, step_of, swap_step
+from tandem_core.model.names import intent_name
+from tandem_core.model.pipeline import Pipeline
 
 TURN = 1.0
 """Seconds between two looks at the pods' own words."""
@@ -50,8 +52,6 @@ IDLE = 30.0
 """Seconds between two looks at a pipeline that is completed or was refused."""
 RESYNC = 10.0
 """Seconds after which the API server is asked again although it told of nothing."""
-LAST_WORDS = 3.0
-"""Seconds that pods of a completed pipeline are still listened to."""
 OBJECTS_EVERY = 30.0
 """Seconds after which all objects are compared although the manifest is the same."""
 OBJECTS_AGAIN = 3.0
@@ -82,62 +82,6 @@ class Ports:
     meter: Meter
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What one turn goes by."""
-
-    moment: Moment
-    listing: Listing
-    recorded: Recorded
-    pipeline: Pipeline | None
-    """None if the manifest as it is now cannot be run."""
-    refused: Complaint | None
-    """Why it cannot."""
-
-    def is_another(self, namespace: str) -> bool:
-        """Whether the manifest is another one than that which the pipeline began with."""
-        order, began = self.order(namespace), self.recorded.spec
-        return order is not None and began is not None and began != spec_digest(order)
-
-    def order(self, namespace: str) -> Order | None:
-        """What the pipeline is to consist of; unknown while its manifest is refused."""
-        if self.pipeline is None:
-            return None
-        return self.recorded.order(self.pipeline, self.listing.uid, namespace)
-
-
-@dataclass(slots=True)
-class State:
-    """What is kept of a pipeline from turn to turn."""
-
-    uid: str
-    publisher: Publisher
-    token: str | None = None
-    memory: Memory | None = None
-    """None until everybody has been asked once."""
-    hindered: Complaint | None = None
-    """What could not be applied when objects were last compared."""
-    undone: Complaint | None = None
-    """What could not be done to pods in the last turn."""
-    compared: tuple[int, bool, bool] | None = None
-    """The manifest's generation, whether all was delivered, and whether drivers could not begin,
-    when objects were compared."""
-    compare_at: float = -math.inf
-    completed_at: float | None = None
-    """When this operator saw that everything is delivered."""
-
-    def is_over(self, now: float) -> bool:
-        """Whether the status says that everything is delivered, and all else that there is to say.
-
-        What was last counted is told a little later.
-        """
-        if self.publisher.written.phase is not Phase.COMPLETED:
-            return False
-        if self.completed_at is None:
-            return True
-        return now - self.completed_at >= LAST_WORDS and self.publisher.settled
-
-
 class Loop:
     """One pipeline. Its turns are taken one after the other, by any thread."""
 
@@ -148,6 +92,7 @@ class Loop:
         self._settings = settings
         self._listing: Listing | None = None
         self._state: State | None = None
+        self._log = DecisionLog(str(key))
 
     def turn(self, moment: Moment, news: bool) -> float | None:
         """One turn; in how many seconds the next one is due, None if the pipeline is gone.
@@ -158,6 +103,7 @@ class Loop:
             Conflict: somebody else wrote the intent; this turn counts for nothing.
             KubeError: see its kinds; the next turn begins where this one ended.
         """
+        self._log.begin()
         try:
             listing = self._list(moment, news)
             if listing is None:
@@ -165,16 +111,24 @@ class Loop:
                 return None
             if self._state is None or self._state.uid != listing.uid:
                 self._state = self._begin(listing)
-            return self._turn(self._state, listing, moment)
+            due = self._turn(self._state, listing, moment)
         except KubeError:
             self._listing = None
             raise
+        self._log.end()
+        return due
+
+    def failed(self) -> DecisionLine:
+        """What a turn that has failed had done until then; whoever called it logs why it did."""
+        return self._log.failed()
 
     def _turn(self, state: State, listing: Listing, moment: Moment) -> float:
+        self._log.observed(lambda _: f"manifest generation {listing.generation}")
         scene = self._scene(listing, moment)
         if isinstance(scene, Complaint):
             waits = scene.reason == TAKEN
             refused = listing.recorded is None and not waits
+            self._hold(Action.REFUSE if refused else Action.WAIT, "the manifest", scene)
             state.publisher.complain(listing.resource, scene, refused, moment)
             return IDLE if state.publisher.settled and not waits else TURN
         if state.is_over(moment.now):
@@ -187,15 +141,20 @@ class Loop:
         if scene.is_another(self._settings.namespace):
             if may_begin_anew(state.publisher.written.phase, sight.snapshot):
                 record_ending(self._kube, scene.recorded)
+                about = (intent_name(self._key.name),)
+                self._log.note(Step(Action.LABEL, "the intent as ending", BEGINS_ANEW, about))
                 self._listing = None
                 return 0.0
             scene = replace(scene, pipeline=None, refused=TOO_LATE)
         if state.memory is None:
             primaries, shown = dict(scene.recorded.intent.primaries), state.publisher.status
             state.memory = remembered(primaries, shown, sight.snapshot.members)
+        snapshot, before = sight.snapshot, state.memory
+        self._log.observed(lambda steps: observed_by(snapshot, before, steps))
         outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
         scene = self._record(state, scene, outcome)
         self._act(state, scene, sight, outcome)
+        self._hold(Action.REFUSE, "the manifest", scene.refused)
         unpublished = self._publish(state, scene, sight, outcome)
         refused = may_begin_anew(state.publisher.status.phase, sight.snapshot)
         self._apply(state, scene, refused=refused)
@@ -211,7 +170,8 @@ class Loop:
         return IDLE if state.hindered is None else TURN
 
     def _begin_anew(self, state: State, scene: Scene) -> float:
-        left = clear(self._kube, self._key, scene.listing, scene.recorded)
+        left = clear(self._kube, self._key, scene.listing, scene.recorded, self._log.note)
+        self._hold(Action.WAIT, "beginning anew", left)
         state.publisher.hinder(scene.listing.resource, left, scene.moment)
         self._listing = None
         if left is None:
@@ -220,6 +180,9 @@ class Loop:
 
     def forget(self) -> None:
         """The pipeline is gone, or is not this operator's to see to any more."""
+        if self._state is not None:
+            self._log.note(Step(Action.FORGET, "the pipeline", "its resource is gone"))
+            self._log.end()
         self._ports.members.look((), "")
         self._ports.meter.gone(self._key)
         self._listing = self._state = None
@@ -261,6 +224,7 @@ class Loop:
                 images=self._settings.images,
                 token=secrets.token_urlsafe(32),
                 where=self._settings.namespace,
+                note=self._log.note,
             )
         except InTheWay as problem:
             return Complaint(TAKEN, str(problem))
@@ -303,6 +267,14 @@ class Loop:
         if intent is not before.intent:
             scene = replace(scene, recorded=swap_intent(self._kube, before, intent))
             self._listing = replace(scene.listing, recorded=scene.recorded)
+        for decision in outcome.decisions:
+            if isinstance(decision, Promote | Record | Halt | Withhold | Wait | Complete):
+                self._log.note(step_of(decision))
+        if intent is not before.intent:
+            changed = suspended != before.intent.suspended
+            asked = [f"spec.suspend is {str(suspended).lower()}"] if changed else []
+            versions = before.intent.version, intent.version
+            self._log.note(swap_step(*versions, outcome.decisions, *asked))
         records = (each for each in outcome.decisions if isinstance(each, Record))
         state.publisher.note(map(happening, records), scene.moment)
         state.memory = outcome.memory
@@ -318,6 +290,7 @@ class Loop:
             sight,
             self._settings.limits,
             scene.recorded.intent.target,
+            self._log.note,
         )
         state.undone = None
         for done in hands.act(outcome.decisions):
@@ -363,20 +336,29 @@ class Loop:
         order = scene.order(self._settings.namespace)
         now, comparing = scene.moment.now, (scene.listing.generation, over, refused)
         if order is None or (now < state.compare_at and state.compared == comparing):
+            self._hold(Action.WAIT, "objects", state.hindered)
             return
         try:
-            missing = check_records(self._kube, order, state.token)
+            missing = check_records(self._kube, order, state.token, self._log.note)
         except InTheWay as problem:
             missing = Complaint(TAKEN, str(problem))
         there = list_objects(self._kube, self._key)
         desired = wanted(replace(order, refused=refused), over)
         todo = changes(desired, there, scene.listing.uid)
-        state.hindered = carry_out(self._kube, todo, order.uid) or missing
+        state.hindered = carry_out(self._kube, todo, order.uid, self._log.note) or missing
+        self._hold(Action.WAIT, "objects", state.hindered)
         if todo.apply:
             # What pods are made from may be another template now.
             self._listing = None
         state.compared = comparing
         state.compare_at = now + (OBJECTS_EVERY if state.hindered is None else OBJECTS_AGAIN)
+
+    # --- log ----------------------------------------------------------------------------------
+
+    def _hold(self, action: Action, what: str, why: Complaint | None) -> None:
+        """Note what cannot be done now, if anything."""
+        if why is not None:
+            self._log.note(Step(action, what, why.text))
 
 
 def _halted(decisions: Iterable[Decision]) -> Complaint | None:

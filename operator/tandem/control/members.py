@@ -5,9 +5,9 @@ from functools import partial
 from typing import Protocol
 
 from tandem.control.pods import Pod, Run
-from tandem.model.names import FLIGHT_PORT, HTTP_PORT
-from tandem.policy.reports import MemberReport
-from tandem.watch import Address, Look, Watch, ask
+from tandem_core.client import Address, Look, Watch, ask
+from tandem_core.model.names import FLIGHT_PORT, HTTP_PORT
+from tandem_core.reports import MemberReport
 
 
 class Members(Protocol):
@@ -54,7 +54,7 @@ class Asked:
         # Here and not above: Flight takes room, and few pipelines have spares.
         import pyarrow as pa  # noqa: PLC0415
 
-        from tandem_runtime.wire.flight import call  # noqa: PLC0415
+        from tandem_core.calls import call  # noqa: PLC0415
 
         try:
             call(str(pod.address), FLIGHT_PORT, token, "assign", pair.encode())

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from tandem.control.keys import Key
-from tandem.model.states import Word
-from tandem.model.status import Status
+from tandem_core.model.states import Word
+from tandem_core.model.status import Status
 
 
 class Meter(Protocol):

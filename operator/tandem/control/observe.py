@@ -13,11 +13,11 @@ from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
 from tandem.kube.objects import is_going, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.manifests.roles import MERGES_PER_SLOT
-from tandem.model.names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
-from tandem.model.states import MemberKind
 from tandem.policy.snapshot import Complaint, Life, Member, Place, Snapshot
-from tandem.watch import Look
-from tandem_runtime.protocol.data import Intent
+from tandem_core.client import Look
+from tandem_core.documents import Intent
+from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
+from tandem_core.model.states import MemberKind
 
 TAKEN = "NameTaken"
 """Why nothing can be done while an object has a name that the pipeline needs."""

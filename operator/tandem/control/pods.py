@@ -1,6 +1,5 @@
 """What a pod's document says of the member that it is."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,14 +9,15 @@ from typing import Any
 from tandem.control.moments import Moment
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
-from tandem.model.exit_codes import REFUSED
-from tandem.model.names import APPLIED_ANNOTATION, KIND_LABEL, PAIR_LABEL, SLOT_LABEL
-from tandem.model.states import MemberKind
 from tandem.policy.recovery import UNEXPLAINED
-from tandem.policy.reports import MemberReport
 from tandem.policy.snapshot import Complaint, Life, Member, Place
-from tandem.watch import Look
-from tandem_runtime.wire.volume_ids import PodVolume, pod_volume
+from tandem_core.client import Look
+from tandem_core.codec import Undecodable
+from tandem_core.model.exit_codes import REFUSED
+from tandem_core.model.names import APPLIED_ANNOTATION, KIND_LABEL, PAIR_LABEL, SLOT_LABEL
+from tandem_core.model.states import MemberKind
+from tandem_core.reports import MemberReport, decode_refusal
+from tandem_core.volume_ids import PodVolume, pod_volume
 
 _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""
@@ -174,11 +174,10 @@ def _complaint(terminated: Mapping[str, Any]) -> Complaint | None:
     if terminated.get("exitCode") != REFUSED:
         return None
     try:
-        said = json.loads(terminated["message"])
-        reason = _word(str(said["reason"])) or UNEXPLAINED.reason
-        return Complaint(reason, str(said["message"]), str(said.get("hint", "")))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        said = decode_refusal(terminated.get("message", ""))
+    except Undecodable:
         return UNEXPLAINED
+    return Complaint(_word(said.reason) or UNEXPLAINED.reason, said.message, said.hint)
 
 
 def _word(text: str) -> str:

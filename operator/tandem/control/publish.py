@@ -10,14 +10,14 @@ from tandem.control.meter import Meter
 from tandem.control.moments import Moment, stamp
 from tandem.kube.kinds import Object
 from tandem.kube.port import Kube
-from tandem.model.pipeline import status_document, status_in
-from tandem.model.states import ConditionType, Phase
-from tandem.model.status import Status
 from tandem.policy.conditions import Background, conditions_of
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status import status_of
+from tandem_core.model.pipeline import status_document, status_in
+from tandem_core.model.states import ConditionType, Phase
+from tandem_core.model.status import Status
 
 EVERY = 2.0
 """Seconds between two versions of the status, at least."""
@@ -72,8 +72,7 @@ class Publisher:
         if why is None:
             self._told.pop(notice, None)
         elif self._told.get(notice) != why:
-            text = f"{why.reason}: {why.message} {why.hint}".strip()
-            self.note([Happening(notice, text)], moment)
+            self.note([Happening(notice, why.text)], moment)
             self._told[notice] = why
 
     def hinder(self, resource: Object, why: Complaint | None, moment: Moment) -> None:

@@ -27,7 +27,7 @@ from tandem.handlers.workers import Workers
 from tandem.kube.client import connect
 from tandem.kube.port import Kube
 from tandem.manifests.order import Images
-from tandem.model.names import NAMESPACE_VARIABLE, POD_NAME_VARIABLE, POD_UID_VARIABLE
+from tandem_core.model.names import NAMESPACE_VARIABLE, POD_NAME_VARIABLE, POD_UID_VARIABLE
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from tandem.control.moments import precise_stamp
 from tandem.handlers.leading import DURATION, EVERY, Claim, Standing, Step, step
 from tandem.kube.kinds import LEASE, Object
 from tandem.kube.port import Kube, KubeError, NotFound
-from tandem.model.names import FIELD_MANAGER
+from tandem_core.model.names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
 

@@ -1,29 +1,9 @@
-"""Logs for programs: one JSON document on each line."""
+"""Where the operator's logs go."""
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
 
-
-class JsonLines(logging.Formatter):
-    """A record as one line; which pipeline it is about stands beside the message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        at = datetime.fromtimestamp(record.created, UTC)
-        line: dict[str, object] = {
-            "time": at.isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        pipeline = getattr(record, "pipeline", None)
-        if pipeline is not None:
-            line["pipeline"] = str(pipeline)
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+from tandem.logs import JsonLines
 
 
 def write_logs(level: str) -> None:

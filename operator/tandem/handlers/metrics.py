@@ -3,8 +3,8 @@
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 from tandem.control.keys import Key
-from tandem.model.states import ConditionStatus, Word
-from tandem.model.status import Status
+from tandem_core.model.states import ConditionStatus, Word
+from tandem_core.model.status import Status
 
 _PIPELINE = ("namespace", "pipeline")
 

@@ -10,7 +10,7 @@ from typing import Any
 import kopf
 
 from tandem.control.keys import Key
-from tandem.model.names import GROUP, PIPELINE_LABEL, PLURAL, VERSION
+from tandem_core.model.names import GROUP, PIPELINE_LABEL, PLURAL, VERSION
 
 Ask = Callable[[Key], None]
 """Takes note that something has happened to a pipeline."""

@@ -13,6 +13,9 @@ from tandem.control.moments import Moment
 from tandem.handlers.agenda import Agenda, Turn
 from tandem.handlers.metrics import Metrics
 from tandem.kube.port import Conflict, KubeError, NotFound, Unreachable
+from tandem.logs import NOTHING, write_line
+from tandem.policy.decision_line import DecisionLine
+from tandem.policy.steps import Action, Step
 
 AGAIN = 0.5
 """Seconds after which a turn that was dropped is taken again."""
@@ -24,14 +27,15 @@ _SPREAD = 0.1
 """By how much of itself a time to wait is varied."""
 _LONGEST_WAIT = 3600.0
 
-_log = logging.getLogger(__name__)
-
 
 class Looping(Protocol):
     """The loop of a pipeline: see `tandem.control.loop.Loop`."""
 
     def turn(self, moment: Moment, news: bool) -> float | None:
         """One turn; when the next one is due, None if the pipeline is gone."""
+
+    def failed(self) -> DecisionLine:
+        """What a turn that has failed had done until then."""
 
 
 class Workers:
@@ -98,27 +102,33 @@ class Workers:
         return None
 
     def _work(self, turn: Turn) -> None:
-        key, failed = turn.key, False
+        key = turn.key
         after: float | None = AGAIN
+        problem: Exception | None = None
         began = time.monotonic()
         try:
             if self._may_act():
                 after = self._turn(turn)
-        except (Conflict, NotFound) as problem:
-            # The world is not as it was seen: the next turn looks anew.
-            _log.info("dropped: %s", problem, extra={"pipeline": str(key)})
-            self._metrics.failed(key, "dropped")
-        except KubeError as problem:
-            _log.warning("failed: %s", problem, extra={"pipeline": str(key)})
-            kind = Unreachable if isinstance(problem, Unreachable) else type(problem)
-            self._metrics.failed(key, kind.__name__.lower())
-            failed = True
-        except Exception:
-            _log.exception("failed", extra={"pipeline": str(key)})
-            self._metrics.failed(key, "unexpected")
-            failed = True
+        except Exception as caught:
+            problem = caught
+            self._metrics.failed(key, _cause(problem))
         self._metrics.turned(time.monotonic() - began)
-        self._settle(key, after, failed)
+        if problem is None:
+            self._settle(key, after, failed=False)
+            return
+        # The loop is asked first: after settling it may be another worker's.
+        line = self._failed(key)
+        # When the world is not as it was seen, the next turn looks anew.
+        dropped = isinstance(problem, Conflict | NotFound)
+        wait = self._settle(key, AGAIN, failed=not dropped)
+        _log_failure(line, problem, wait)
+
+    def _failed(self, key: Key) -> DecisionLine:
+        try:
+            return self._loops[key].failed()
+        except Exception:
+            # Of a pipeline whose loop could not be made, or cannot tell, only the problem is told.
+            return DecisionLine(str(key), NOTHING)
 
     def _turn(self, turn: Turn) -> float | None:
         loop = self._loops.get(turn.key)
@@ -127,14 +137,37 @@ class Workers:
         moment = Moment(time.monotonic(), datetime.now(UTC))  # noqa: TID251
         return loop.turn(moment, turn.news)
 
-    def _settle(self, key: Key, after: float | None, failed: bool) -> None:
+    def _settle(self, key: Key, after: float | None, failed: bool) -> float:
+        """A turn is over; how many seconds are waited after one that has failed."""
         with self._changed:
             now = time.monotonic()
+            wait = after or 0.0
             if failed:
-                self._agenda.failed(key, now)
+                wait = self._agenda.failed(key, now)
             else:
                 if after is None:
                     self._loops.pop(key, None)
                 self._agenda.done(key, now, after)
             del self._began[key]
             self._changed.notify_all()
+        return wait
+
+
+def _cause(problem: Exception) -> str:
+    """What a turn failed of, as it is counted."""
+    match problem:
+        case Conflict() | NotFound():
+            return "dropped"
+        case Unreachable():
+            return "unreachable"
+        case KubeError():
+            return type(problem).__name__.lower()
+    return "unexpected"
+
+
+def _log_failure(line: DecisionLine, problem: Exception, wait: float) -> None:
+    """Log what a turn did before it failed, why it did, and when it is tried again."""
+    step = Step(Action.RETRY, f"in {wait:.1f} s", f"{_cause(problem)}: {problem}")
+    levels = {"dropped": logging.INFO, "unexpected": logging.ERROR}
+    level = levels.get(_cause(problem), logging.WARNING)
+    write_line(line.and_then(step), level, None if isinstance(problem, KubeError) else problem)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tandem.model.problems import ABSENT, Path
+from tandem_core.model.problems import ABSENT, Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 from tandem.local import files
 from tandem.local.directory import Directory
 from tandem.local.processes import dying_with_us
-from tandem.model.exit_codes import REFUSED
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import PythonQuery
 from tandem.policy.snapshot import Complaint
+from tandem_core.model.exit_codes import REFUSED
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import PythonQuery
 
 CheckCommand = Callable[[Path], list[str]]
 """The command that checks the query of a pipeline's directory."""

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from tandem.local.directory import Directory
-from tandem.model.states import MemberKind
 from tandem.policy.snapshot import Place
+from tandem_core.model.states import MemberKind
 
 _MODULES = {
     MemberKind.SPLIT: "tandem_runtime.services.split",
@@ -38,7 +38,7 @@ def assign_spare(directory: Directory, volume: str, pair: str) -> None:
     # Here and not above: Flight takes long to load, and few pipelines have spares.
     import pyarrow as pa  # noqa: PLC0415
 
-    from tandem_runtime.wire.flight import call  # noqa: PLC0415
+    from tandem_core.calls import call  # noqa: PLC0415
 
     card = json.loads(directory.card_of(volume).read_text())
     try:

@@ -1,6 +1,5 @@
 """The processes of a pipeline, place by place, and the record of them."""
 
-import json
 import secrets
 import signal
 import time
@@ -13,9 +12,11 @@ from tandem.local.directory import Directory, DirectoryRefused, give_up_volume
 from tandem.local.observe import by_card
 from tandem.local.processes import Child, end_leftovers, mark_of
 from tandem.local.roll import Roll, from_json, to_json
-from tandem.model.exit_codes import REFUSED
 from tandem.policy.snapshot import Complaint, Life, Member, Place
-from tandem.watch import Look, Watch
+from tandem_core.client import Look, Watch
+from tandem_core.codec import Undecodable
+from tandem_core.model.exit_codes import REFUSED
+from tandem_core.reports import decode_refusal
 
 Command = Callable[[Path, Place, str], list[str]]
 """The command line of a member on a volume, in a pipeline's directory."""
@@ -118,10 +119,11 @@ class Crew:
         if volume is None:
             return None
         try:
-            said = json.loads((self._directory.volume(volume) / "refusal.json").read_text())
-            return Complaint(str(said["reason"]), str(said["message"]), str(said.get("hint", "")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            form = (self._directory.volume(volume) / "refusal.json").read_bytes()
+            said = decode_refusal(form)
+        except (OSError, Undecodable):
             return None
+        return Complaint(said.reason, said.message, said.hint)
 
     # --- acting -------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from tandem.local import files
 from tandem.local.changes import changed_fields
-from tandem.model.pipeline import Pipeline, Refusal, parse_status, pipeline_document
-from tandem.model.problems import path_text, value_text
-from tandem.model.states import Phase
-from tandem.model.status import Status
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_status, pipeline_document
+from tandem_core.model.problems import path_text, value_text
+from tandem_core.model.states import Phase
+from tandem_core.model.status import Status
 
 _PRIVATE = 0o600
 _LOOK_SECONDS = 0.5

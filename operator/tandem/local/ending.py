@@ -4,8 +4,8 @@ import threading
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tandem.model.status import Status
 from tandem.policy.snapshot import Complaint
+from tandem_core.model.status import Status
 
 
 class Ending(StrEnum):

@@ -7,9 +7,9 @@ from pathlib import Path
 from tandem.local.directory import Directory, read_status
 from tandem.local.processes import is_marked, mark_of
 from tandem.local.roll import Roll, from_json
-from tandem.model.states import Role
-from tandem.model.status import Status
 from tandem.targets import LEAD, Missing, nobody
+from tandem_core.model.states import Role
+from tandem_core.model.status import Status
 
 HOME = Path(".tandem")
 """Where pipelines live unless told otherwise, by name."""

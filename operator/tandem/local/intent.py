@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tandem.local import files
 from tandem.local.directory import DirectoryRefused
-from tandem_runtime.protocol.data import Intent
-from tandem_runtime.wire.codec import decode, encode
+from tandem_core.documents import Function, Intent
+from tandem_core.intent_form import function_key, intent_text, read_intent_text
 
 
 def read_intent(path: Path) -> Intent | None:
@@ -15,16 +15,19 @@ def read_intent(path: Path) -> Intent | None:
         DirectoryRefused: the file is something else.
     """
     try:
-        found = decode(path.read_bytes())
+        return read_intent_text(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as problem:
         raise DirectoryRefused(f"{path} cannot be read: {problem}") from problem
-    if not isinstance(found, Intent):
-        raise DirectoryRefused(f"{path} is not an intent")
-    return found
 
 
 def write_intent(path: Path, intent: Intent) -> None:
-    """Put an intent in the place of the older one."""
-    files.write(path, encode(intent))
+    """Put an intent in the place of the older one; what it names must be there before it."""
+    files.write(path, intent_text(intent).encode())
+
+
+def write_functions(directory: Path, functions: tuple[Function, ...]) -> None:
+    """Put routing functions beside the intent, each under its digest."""
+    for function in functions:
+        files.write(directory / function_key(function.digest), function.form)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tandem.watch import Address, Whereabouts
+from tandem_core.client import Address, Whereabouts
 
 
 def by_card(path: Path, pid: int) -> Whereabouts:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import FilesSink, FilesSource, PythonQuery, Query, Sink, Stream
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery, Query, Sink, Stream
 
 
 def with_absolute_paths(pipeline: Pipeline, here: Path, base: Path) -> Pipeline:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from tandem.model.states import EventReason
-from tandem.model.status import Status
 from tandem.policy.snapshot import Snapshot
+from tandem_core.model.states import EventReason
+from tandem_core.model.status import Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The places of a pipeline on one machine."""
 
 from tandem.intent import pair_names
-from tandem.model.spec import Spec
-from tandem.model.states import MemberKind
 from tandem.policy.snapshot import Place
+from tandem_core.model.spec import Spec
+from tandem_core.model.states import MemberKind
 
 _TWINS = ("a", "b")
 _MERGES_PER_SLOT = 2

@@ -18,22 +18,27 @@ from tandem.local.crew import Assign, Command
 from tandem.local.directory import Directory, is_completed, locked, prepare, read_status, remove
 from tandem.local.ending import End, Ending, Stop
 from tandem.local.files import MOST_BYTES
-from tandem.local.results import foreign_sinks, rows_delivered
+from tandem.local.results import foreign_sinks
 from tandem.local.supervisor import Ports, Supervisor
 from tandem.local.table import display_for
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import ConsoleSink
-from tandem.model.status import Status
+from tandem.logs import JsonLines
 from tandem.policy.limits import Limits
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import ConsoleSink
+from tandem_core.model.status import Status
+
+CountRows = Callable[[Pipeline, Directory], int]
+"""How many rows the sinks of a pipeline hold; asked when all members have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What a run starts."""
+    """The data plane as a run needs it: what it starts, tells and asks."""
 
     command: Command
     assign: Assign
     check: CheckCommand
+    count_rows: CountRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def _supervise(
         programs.command,
         programs.assign,
         display,
-        partial(rows_delivered, pipeline, directory),
+        partial(programs.count_rows, pipeline, directory),
         limits or Limits(),
     )
     try:
@@ -139,10 +144,10 @@ class _Log(RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """What is decided goes to a file, which is bounded."""
+    """What is decided goes to a file, which is bounded, a line for each turn that decides."""
     handler = _Log(path, maxBytes=MOST_BYTES, backupCount=1, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("tandem.local")
+    handler.setFormatter(JsonLines())
+    log = logging.getLogger("tandem")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:

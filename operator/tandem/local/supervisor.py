@@ -15,26 +15,27 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from tandem.intent import first_intent, with_primaries
+from tandem.intent import first_functions, first_intent, with_primaries
 from tandem.local import files
 from tandem.local.crew import Assign, Command, Crew
 from tandem.local.directory import Directory, read_status
 from tandem.local.ending import End, Ending, Stop
-from tandem.local.intent import read_intent, write_intent
+from tandem.local.intent import read_intent, write_functions, write_intent
 from tandem.local.picture import Event, Picture
 from tandem.local.processes import may_give_way
 from tandem.local.rates import Rate
 from tandem.local.roster import roster_of
-from tandem.model.pipeline import Pipeline, status_document
-from tandem.model.status import Status
+from tandem.logs import DecisionLog
 from tandem.policy.conditions import Background
 from tandem.policy.decide import Outcome, decide, yielding
+from tandem.policy.decision_line import observed_by
 from tandem.policy.decisions import (
     AssignSpare,
     Complete,
     Decision,
     Halt,
     Kill,
+    Promote,
     Record,
     Replace,
     Restart,
@@ -44,6 +45,9 @@ from tandem.policy.limits import Limits
 from tandem.policy.memory import remembered
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status import at_rest, status_of, with_rows_out
+from tandem.policy.steps import held, step_of, swap_step
+from tandem_core.model.pipeline import Pipeline, status_document
+from tandem_core.model.status import Status
 
 TURN = 0.2
 """Seconds between two looks."""
@@ -100,6 +104,7 @@ class Supervisor:
         self._stop = stop
         self._crew = Crew(directory, roster_of(pipeline.spec), ports.command, ports.assign)
         self._intent = read_intent(directory.intent) or first_intent(pipeline)
+        self._functions = first_functions(pipeline)
         self._status = read_status(directory) or Status()
         # All processes start anew, so how far a recovery was does not matter.
         shown = replace(self._status, pairs=())
@@ -112,6 +117,7 @@ class Supervisor:
         self._warned: dict[str, float] = {}
         self._published = 0.0
         self._gives_way = may_give_way()
+        self._decided = DecisionLog(self._name)
 
     def run(self, seconds: float | None) -> End:
         """Start everything and see to it until it is over, or for so many seconds."""
@@ -120,6 +126,7 @@ class Supervisor:
             self._warn(f"{leftovers} processes of an earlier run were still there and were ended")
         if not self._gives_way:
             _log.warning("members that catch up run at full priority: lowering it would be final")
+        write_functions(self._directory.intent.parent, self._functions)
         write_intent(self._directory.intent, self._intent)
         self._began = self._turned = time.monotonic()
         forced = True
@@ -153,11 +160,17 @@ class Supervisor:
         snapshot = self._look(now)
         if now < self._blind_until:
             return None
-        outcome = decide(snapshot, self._memory, self._ports.limits)
-        # Roles and events may wait for room on the disk; members that died may not.
-        with self._going_on_without_room():
-            self._record(outcome)
-        ending = self._act(outcome.decisions)
+        before = self._memory
+        self._decided.begin()
+        self._decided.observed(lambda steps: observed_by(snapshot, before, steps))
+        outcome = decide(snapshot, before, self._ports.limits)
+        try:
+            # Roles and events may wait for room on the disk; members that died may not.
+            with self._going_on_without_room():
+                self._record(outcome)
+            ending = self._act(outcome.decisions)
+        finally:
+            self._decided.end()
         if self._gives_way:
             self._crew.give_way(yielding(snapshot, self._memory, self._ports.limits))
         self._publish(snapshot, now)
@@ -190,6 +203,9 @@ class Supervisor:
 
     def _record(self, outcome: Outcome) -> None:
         self._memory = outcome.memory
+        for decision in outcome.decisions:
+            if isinstance(decision, Promote):
+                self._decided.note(step_of(decision))
         self._crew.note_lead(self._memory.lead)
         # Not only when somebody is promoted: writing may have failed then.
         pairs = self._memory.pairs.items()
@@ -197,10 +213,13 @@ class Supervisor:
         if primaries != dict(self._intent.primaries):
             intent = with_primaries(self._intent, primaries)
             write_intent(self._directory.intent, intent)
+            versions = self._intent.version, intent.version
+            self._decided.note(swap_step(*versions, outcome.decisions))
             self._intent = intent
         for decision in outcome.decisions:
             if isinstance(decision, Record):
                 self._write_event(decision)
+                self._decided.note(step_of(decision))
 
     def _write_event(self, record: Record) -> None:
         event = Event(_wall_clock(), record.event, record.subject, record.detail)
@@ -213,25 +232,32 @@ class Supervisor:
     def _act(self, decisions: Iterable[Decision]) -> Ending | None:
         ending = None
         for decision in decisions:
-            if not isinstance(decision, Record | Complete):
-                _log.info("%s", decision)
-            match decision:
-                case Start(name, volume, _):
-                    self._crew.start(name, volume)
-                case Restart(name, volume, _):
-                    self._crew.start(name, volume)
-                case Replace(name, volume, _):
-                    self._crew.replace(name, volume)
-                case Kill(name, _):
-                    self._crew.kill(name)
-                case AssignSpare(spare, name, volume, _):
-                    self._crew.use_spare(spare, name, volume)
-                case Halt(_, complaint):
-                    self._halted = complaint
-                    ending = Ending.HALTED
-                case Complete():
-                    ending = Ending.COMPLETED
+            if isinstance(decision, Promote | Record):
+                continue
+            try:
+                ending = self._carry_out(decision) or ending
+            except OSError as error:
+                self._decided.note(held(decision, error.strerror or str(error)))
+                raise
+            self._decided.note(step_of(decision))
         return ending
+
+    def _carry_out(self, decision: Decision) -> Ending | None:
+        match decision:
+            case Start(name, volume, _) | Restart(name, volume, _):
+                self._crew.start(name, volume)
+            case Replace(name, volume, _):
+                self._crew.replace(name, volume)
+            case Kill(name, _):
+                self._crew.kill(name)
+            case AssignSpare(spare, name, volume, _):
+                self._crew.use_spare(spare, name, volume)
+            case Halt(_, complaint):
+                self._halted = complaint
+                return Ending.HALTED
+            case Complete():
+                return Ending.COMPLETED
+        return None
 
     def _end_members(self, why: Ending) -> bool:
         """End everybody in good order; false if somebody has to be killed."""

@@ -9,10 +9,10 @@ from rich.text import Text
 from tandem.local.console import ConsoleTail
 from tandem.local.picture import Event, Picture
 from tandem.member_table import COLOURS, UNEASY, draw_members, titles_by_state
-from tandem.model.quantities import Duration
-from tandem.model.states import PairState
-from tandem.model.status import PairStatus, rejected_text, why_not_ready
 from tandem.policy.snapshot import Snapshot
+from tandem_core.model.quantities import Duration
+from tandem_core.model.states import PairState
+from tandem_core.model.status import PairStatus, rejected_text, why_not_ready
 
 LINE_EVERY = 5.0
 """Seconds between two lines where no table can be drawn."""

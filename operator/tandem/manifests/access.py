@@ -1,7 +1,7 @@
 """Who may reach what: the splits' account, their Service, the NetworkPolicy."""
 
 from tandem.manifests.order import Manifest, Order, applied, metadata_of
-from tandem.model.names import (
+from tandem_core.model.names import (
     APPLICATION,
     COMPONENT_LABEL,
     FLIGHT_PORT,
@@ -18,7 +18,7 @@ from tandem.model.names import (
     split_account,
     splits_service,
 )
-from tandem.model.states import MemberKind
+from tandem_core.model.states import MemberKind
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tandem.manifests.canonical import canonical, digest
-from tandem.model.names import (
+from tandem_core.model.names import (
     APPLICATION,
     APPLIED_ANNOTATION,
     FIELD_MANAGER,
@@ -15,7 +15,7 @@ from tandem.model.names import (
     NAME_LABEL,
     PIPELINE_LABEL,
 )
-from tandem.model.pipeline import Pipeline
+from tandem_core.model.pipeline import Pipeline
 
 Manifest = dict[str, Any]
 """A Kubernetes object as plain data."""

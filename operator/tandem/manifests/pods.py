@@ -6,7 +6,7 @@ from typing import Any
 from tandem.manifests.order import Manifest, Order, labels_of
 from tandem.manifests.records import spec_digest
 from tandem.manifests.roles import Role
-from tandem.model.names import (
+from tandem_core.model.names import (
     COMPONENT_LABEL,
     FLIGHT_PORT,
     FLIGHT_PORT_NAME,
@@ -26,9 +26,9 @@ from tandem.model.names import (
     split_account,
     token_name,
 )
-from tandem.model.pods import PodTemplate, Resources
-from tandem.model.spec_kinds import Json
-from tandem.model.states import MemberKind
+from tandem_core.model.pods import PodTemplate, Resources
+from tandem_core.model.spec_kinds import Json
+from tandem_core.model.states import MemberKind
 
 _USER = 10001
 _GRACE_SECONDS = 30

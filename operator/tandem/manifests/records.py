@@ -1,10 +1,11 @@
 """What pods read and write down: manifest, token, intent, register."""
 
 import base64
+from collections.abc import Mapping
 
 from tandem.manifests.canonical import canonical, digest
 from tandem.manifests.order import Manifest, Order, applied, metadata_of
-from tandem.model.names import (
+from tandem_core.model.names import (
     IMAGES_ANNOTATION,
     INTENT_KEY,
     PIPELINE_KEY,
@@ -15,7 +16,7 @@ from tandem.model.names import (
     spec_name,
     token_name,
 )
-from tandem.model.pipeline import fixed_part, sparse_document
+from tandem_core.model.pipeline import fixed_part, sparse_document
 
 
 def spec_of(order: Order) -> Manifest:
@@ -55,15 +56,16 @@ def token_of(order: Order, token: str) -> Manifest:
     }
 
 
-def intent_of(order: Order, intent: bytes) -> Manifest:
-    """The ConfigMap with an encoded intent; each one is swapped in for the one before."""
+def intent_of(order: Order, intent: str, functions: Mapping[str, bytes]) -> Manifest:
+    """The ConfigMap with an intent, which is swapped for later ones, and its routing functions."""
     metadata = metadata_of(order, intent_name(order.name))
     annotations = {IMAGES_ANNOTATION: order.images.text(), SPEC_ANNOTATION: spec_digest(order)}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {**metadata, "annotations": annotations},
-        "binaryData": {INTENT_KEY: _base64(intent)},
+        "data": {INTENT_KEY: intent},
+        "binaryData": {name: _base64(form) for name, form in functions.items()},
     }
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tandem.manifests.order import Order
-from tandem.model.names import (
+from tandem_core.model.names import (
     GENERATION_LABEL,
     KIND_LABEL,
     PAIR_LABEL,
@@ -14,8 +14,8 @@ from tandem.model.names import (
     spares_name,
     splits_name,
 )
-from tandem.model.pods import PodTemplate
-from tandem.model.states import MemberKind
+from tandem_core.model.pods import PodTemplate
+from tandem_core.model.states import MemberKind
 
 MERGES_PER_SLOT = 2
 """One delivers, one stands by."""

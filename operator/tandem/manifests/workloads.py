@@ -5,10 +5,10 @@ from tandem.manifests.order import Manifest, Order, applied, metadata_of
 from tandem.manifests.pods import pod_of
 from tandem.manifests.records import spec_digest
 from tandem.manifests.roles import Role, merges_of, pairs_of, spares_of, splits_of
-from tandem.model.documents import Document
-from tandem.model.names import APPLIED_ANNOTATION
-from tandem.model.pods import PodTemplate
-from tandem.model.sparse import without_defaults
+from tandem_core.model.documents import Document
+from tandem_core.model.names import APPLIED_ANNOTATION
+from tandem_core.model.pods import PodTemplate
+from tandem_core.model.sparse import without_defaults
 
 _OLD_REVISIONS = 2
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem.model.states import ConditionStatus, ConditionType, MemberKind, PairState
-from tandem.model.status import MOST_MESSAGE, Condition
 from tandem.policy.limits import Limits
 from tandem.policy.memory import LOST_SEPARATOR, Memory
 from tandem.policy.placement import shared_nodes
 from tandem.policy.recovery import ended_how, next_start
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, PairState
+from tandem_core.model.status import MOST_MESSAGE, Condition
 
 MOST_TROUBLES = 20
 """More are counted and not told."""
@@ -132,7 +132,7 @@ def _every_slot_delivers(snapshot: Snapshot) -> bool:
         for member in merges
         if member.life is Life.UP and member.merge is not None and member.merge.active
     }
-    return active == {merge.place.slot for merge in merges}
+    return active >= {merge.place.slot for merge in merges if snapshot.delivers(merge.place.slot)}
 
 
 def _troubles(snapshot: Snapshot, memory: Memory, background: Background) -> Iterator[str]:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tandem.model.exit_codes import COMPLETED
-from tandem.model.states import EventReason, MemberKind
 from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
 from tandem.policy.happenings import (
     changes_of_lead,
@@ -23,6 +21,8 @@ from tandem.policy.recovery import count_crashes, recover
 from tandem.policy.roles import follow
 from tandem.policy.snapshot import Life, Snapshot
 from tandem.policy.totals import Totals, add_up
+from tandem_core.model.exit_codes import COMPLETED
+from tandem_core.model.states import EventReason, MemberKind
 
 
 @dataclass(frozen=True, slots=True)

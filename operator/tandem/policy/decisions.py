@@ -2,13 +2,13 @@
 
 `Promote` and `Record` come once. All others follow from what is to be seen, and are repeated until
 it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine alone,
-`Assign`, `Move` and `Withhold` for clusters.
+`Adopt`, `Move` and `Withhold` for clusters.
 """
 
 from dataclasses import dataclass
 
-from tandem.model.states import EventReason
 from tandem.policy.snapshot import Complaint
+from tandem_core.model.states import EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,11 @@ class Record:
     subject: str
     detail: str
 
+    @property
+    def reason(self) -> str:
+        """What has happened."""
+        return self.detail or self.event.meaning
+
 
 @dataclass(frozen=True, slots=True)
 class Halt:
@@ -101,12 +106,30 @@ class Halt:
     name: str
     complaint: Complaint
 
+    @property
+    def reason(self) -> str:
+        """What the member complains of."""
+        return self.complaint.text
+
 
 @dataclass(frozen=True, slots=True)
 class Withhold:
     """Leave undone what was asked for, since it would do harm; the pipeline goes on as it is."""
 
     complaint: Complaint
+
+    @property
+    def reason(self) -> str:
+        """What harm it would do."""
+        return self.complaint.text
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Leave a member as it is for now. The reason stays the same for as long as it is waited."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +151,6 @@ Decision = (
     | Record
     | Halt
     | Withhold
+    | Wait
     | Complete
 )

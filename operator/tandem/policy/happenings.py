@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from tandem.model.states import EventReason
 from tandem.policy.decisions import Record
 from tandem.policy.memory import Failing
-from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Snapshot
+from tandem_core.model.states import EventReason
+from tandem_core.reports import MemberEvent
 
 _PASSED_ON = {
     reason.value: reason
@@ -60,8 +60,8 @@ def failing(snapshot: Snapshot) -> frozenset[Failing]:
 
 
 def passed_on(
-    snapshot: Snapshot, before: Mapping[str, tuple[Happening, ...]]
-) -> tuple[list[Record], dict[str, tuple[Happening, ...]]]:
+    snapshot: Snapshot, before: Mapping[str, tuple[MemberEvent, ...]]
+) -> tuple[list[Record], dict[str, tuple[MemberEvent, ...]]]:
     """Events that members tell, each once, and what they have told by now.
 
     A member repeats its last events with each answer; new are those it had not told before.
@@ -76,10 +76,10 @@ def passed_on(
         if report is None:
             continue
         known = set(before.get(report.volume, ()))
-        told[report.volume] = report.happened
+        told[report.volume] = report.events
         records += [
             Record(_PASSED_ON[each.event], each.subject, each.detail)
-            for each in report.happened
+            for each in report.events
             if each.event in _PASSED_ON and each not in known
         ]
     return records, told

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tandem.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
-from tandem.model.status import PairStatus, Status
-from tandem.policy.reports import Happening
 from tandem.policy.snapshot import Member
 from tandem.policy.totals import Totals, counters_of
+from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
+from tandem_core.model.status import PairStatus, Status
+from tandem_core.reports import MemberEvent
 
 
 class Stage(StrEnum):
@@ -80,7 +80,7 @@ class Memory:
     """What a lead has ever said is lost."""
     failing: frozenset[Failing] = frozenset()
     """Sources and sinks that did not work when they were last looked at."""
-    happened: Mapping[str, tuple[Happening, ...]] = field(default_factory=dict)
+    happened: Mapping[str, tuple[MemberEvent, ...]] = field(default_factory=dict)
     """What each volume said has happened when it was last heard."""
     totals: Totals = field(default_factory=Totals)
     completed: bool = False

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from tandem.model.exit_codes import STOPPED
-from tandem.model.states import PairState
 from tandem.policy.limits import Limits
 from tandem.policy.memory import PairMemory
-from tandem.policy.reports import SeatReport
 from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem_core.model.exit_codes import STOPPED
+from tandem_core.model.states import PairState
+from tandem_core.reports import SeatReport
 
 STEP = 1
 """Twins this many epochs apart are in step."""
@@ -46,7 +46,7 @@ class Replica:
     @property
     def booting(self) -> bool:
         """Whether its Spark is not up yet."""
-        return self.member.replica is not None and self.member.replica.state == "booting"
+        return self.member.replica is not None and not self.member.warm
 
     @property
     def standing(self) -> tuple[str, int]:
@@ -125,7 +125,7 @@ def state_of(pair: Pair, memory: PairMemory) -> PairState:
 
 
 def _replica(snapshot: Snapshot, member: Member, limits: Limits) -> Replica:
-    seat = snapshot.lead.seat(member.volume) if snapshot.lead is not None else None
+    seat = snapshot.seat(member.volume)
     report = member.replica
     ended_well = member.life is Life.ENDED and member.exit_code == STOPPED
     return Replica(

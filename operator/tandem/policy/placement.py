@@ -8,12 +8,12 @@ pauses that grow if it does not help. Nobody is given up for a template that fit
 
 from collections.abc import Iterator
 
-from tandem.model.states import MemberKind
-from tandem.policy.decisions import Move, Withhold
+from tandem.policy.decisions import Move, Wait, Withhold
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage
 from tandem.policy.recovery import may_give_up
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem_core.model.states import MemberKind
 
 SPLITS = "splits"
 """How the splits are called among pairs."""
@@ -33,10 +33,12 @@ def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
     return {name: node for name, node in shared.items() if node is not None}
 
 
-def move(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
+def move(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move | Wait]:
     """At most one pod that is to be made anew."""
     moves = memory.moves
-    if moves is not None and snapshot.now - moves.last < limits.pause_after(moves.count):
+    if moves is not None and snapshot.now - moves.last < (pause := limits.pause_after(moves.count)):
+        for name, node in shared_nodes(snapshot).items():
+            yield Wait(name, f"on {node} alone: pause of {pause:g} s after move {moves.count}")
         return
     if _settled(snapshot, memory):
         chosen = (*_to_part(snapshot, memory, limits), *_to_renew(snapshot, memory, limits))

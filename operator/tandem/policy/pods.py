@@ -8,14 +8,14 @@ to be moved.
 
 from collections.abc import Iterator
 
-from tandem.model.states import MemberKind
-from tandem.policy.decisions import Adopt, AssignSpare, Decision, Halt, Kill, Move, Replace
+from tandem.policy.decisions import Adopt, AssignSpare, Decision, Halt, Kill, Move, Replace, Wait
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory, Stage
 from tandem.policy.pairs import look_at
 from tandem.policy.placement import OUTDATED, move, renewal, withheld
 from tandem.policy.recovery import ended_how, may_give_up, twin_goes_on, warm_spares
 from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem_core.model.states import MemberKind
 
 
 def tend(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decision]:
@@ -23,7 +23,7 @@ def tend(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decisio
     mended = tuple(_mend(snapshot, memory, limits))
     yield from mended
     yield from withheld(snapshot)
-    if not mended:
+    if all(isinstance(decision, Wait) for decision in mended):
         yield from move(snapshot, memory, limits)
 
 
@@ -54,7 +54,7 @@ def _made_in_vain(
     lead, pair = snapshot.lead, member.place.pair or ""
     if not member.outdated or member.fits_nowhere or member.volume is None or lead is None:
         return None
-    seat = lead.seat(member.volume)
+    seat = snapshot.seat(member.volume)
     answers = member.life is Life.UP and member.complaint is None
     if answers or _well(member) or (seat is not None and seat.full):
         return None
@@ -77,13 +77,15 @@ def _mend_replica(
     if _hung(member, snapshot, limits):
         if may_give_up(member, snapshot, limits):
             yield Kill(member.name, f"silent for {limits.hung:g} s")
+        else:
+            yield Wait(member.name, f"silent for {limits.hung:g} s, its twin does not carry {pair}")
     elif pair in map(_joined, snapshot.of_kind(MemberKind.SPARE)):
         return
     elif memory.pair(pair).stage is not Stage.WHOLE and _has_nothing(member):
         spare = _spare_for(member, snapshot, spares, limits)
         if spare is not None:
             spares.remove(spare)
-            yield AssignSpare(spare.name, member.name, member.volume or "", ended_how(member))
+            yield AssignSpare(spare.name, member.name, member.volume or "", _why_nothing(member))
 
 
 def _joined(member: Member) -> str | None:
@@ -100,7 +102,7 @@ def _hung(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
     """
     if member.life is not Life.UP or member.silent_for(snapshot.now) < limits.hung:
         return False
-    seat = snapshot.lead.seat(member.volume) if snapshot.lead is not None else None
+    seat = snapshot.seat(member.volume)
     return seat is None or seat.silent
 
 
@@ -109,6 +111,13 @@ def _has_nothing(member: Member) -> bool:
     if member.life in {Life.ABSENT, Life.ENDED}:
         return True
     return member.run == 0 and not member.warm
+
+
+def _why_nothing(member: Member) -> str:
+    """Why a replica has no state of its own."""
+    if member.life is Life.ENDED:
+        return ended_how(member)
+    return "its pod is missing" if member.life is Life.ABSENT else "its pod is new and boots"
 
 
 def _spare_for(

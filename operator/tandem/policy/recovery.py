@@ -8,8 +8,6 @@ split's volume goes only when it has vanished or its process calls it useless.
 
 from collections.abc import Iterator, Mapping
 
-from tandem.model.exit_codes import COMPLETED, REFUSED, STOPPED, WIPED
-from tandem.model.states import MemberKind
 from tandem.policy.decisions import (
     AssignSpare,
     Decision,
@@ -18,11 +16,14 @@ from tandem.policy.decisions import (
     Replace,
     Restart,
     Start,
+    Wait,
 )
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Crashes, Memory
 from tandem.policy.pairs import look_at
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem_core.model.exit_codes import COMPLETED, REFUSED, STOPPED, WIPED
+from tandem_core.model.states import MemberKind
 
 
 def count_crashes(
@@ -66,8 +67,26 @@ def recover(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Deci
             yield Halt(member.name, member.complaint or UNEXPLAINED)
         elif snapshot.now >= next_start(member, crashes, limits):
             yield _revive(member, snapshot, spares, limits)
+        else:
+            yield from _hold_back(member, crashes, limits)
     if _calm(snapshot, limits):
         yield from _fill_up_spares(snapshot, crashes, limits)
+
+
+def _hold_back(
+    member: Member, crashes: Mapping[str, Crashes], limits: Limits
+) -> Iterator[Decision]:
+    """Say why a member that has ended is not started again yet.
+
+    One that ended while the others were looked at is just not looked at again yet.
+    """
+    row = crashes.get(member.name)
+    count = row.count if row is not None else 1
+    how, delay = ended_how(member), limits.delay_after(count)
+    if member.exit_code == STOPPED:
+        yield Wait(member.name, f"{how}: restart after {limits.leaving:g} s")
+    elif delay:
+        yield Wait(member.name, f"{how}, crash {count} in a row: back-off {delay:g} s")
 
 
 def may_give_up(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
@@ -82,7 +101,7 @@ def may_give_up(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
     twin = look_at(snapshot, pair, limits).twin_of(member.name)
     if twin is None or not twin.carries or twin.seat is None:
         return False
-    own = lead.seat(member.volume)
+    own = snapshot.seat(member.volume)
     own_counts = own is not None and own.full
     return twin.seat.full and not twin.seat.silent and not (own_counts and pair in lead.vulnerable)
 
@@ -124,7 +143,7 @@ def _nobody_counts_on(member: Member, snapshot: Snapshot) -> bool:
         return True
     if snapshot.lead is None:
         return False
-    seat = snapshot.lead.seat(member.volume)
+    seat = snapshot.seat(member.volume)
     return seat is None or not seat.full
 
 

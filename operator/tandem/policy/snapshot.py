@@ -4,13 +4,21 @@ Times are seconds of any clock that only moves forward. Everything here was obse
 inferred.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Self
 
-from tandem.model.states import MemberKind
-from tandem.policy.reports import LeadReport, MemberReport, MergeReport, ReplicaReport, Trouble
+from tandem_core.model.states import MemberKind
+from tandem_core.reports import (
+    LeadReport,
+    MemberReport,
+    MergeReport,
+    ReplicaReport,
+    SeatReport,
+    Trouble,
+)
 
 
 class Life(StrEnum):
@@ -32,6 +40,11 @@ class Complaint:
     reason: str
     message: str
     hint: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return f"{self.reason}: {self.message} {self.hint}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +131,12 @@ class Member:
         return 0.0 if self.silent_since is None else max(0.0, now - self.silent_since)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
-    """One look at everything."""
+    """One look at everything.
+
+    Has no slots, so that what is looked up for each of many pairs is sorted once.
+    """
 
     now: float
     members: tuple[Member, ...]
@@ -146,11 +162,33 @@ class Snapshot:
 
     def replicas_of(self, pair: str) -> tuple[Member, ...]:
         """The replicas of a pair, in the order of their names."""
-        return tuple(member for member in self.members if member.place.pair == pair)
+        return tuple(self._replicas.get(pair, ()))
+
+    @cached_property
+    def _replicas(self) -> Mapping[str, list[Member]]:
+        found: dict[str, list[Member]] = {}
+        for member in self.members:
+            if member.place.pair is not None:
+                found.setdefault(member.place.pair, []).append(member)
+        return found
+
+    def seat(self, volume: str | None) -> SeatReport | None:
+        """The seat on which a volume sits, if a lead speaks and knows of one."""
+        return self._seats.get(volume) if volume is not None else None
+
+    @cached_property
+    def _seats(self) -> Mapping[str, SeatReport]:
+        pairs = self.lead.pairs if self.lead is not None else ()
+        return {seat.volume: seat for pair in pairs for seat in pair.seats}
 
     def of_kind(self, kind: MemberKind) -> tuple[Member, ...]:
         """The members of one kind."""
         return tuple(member for member in self.members if member.kind is kind)
+
+    def delivers(self, slot: int | None) -> bool:
+        """Whether a merge slot is open, as far as is known."""
+        open_slots = self.lead.open_slots if self.lead is not None else ()
+        return not open_slots or slot in open_slots
 
     def troubles(self) -> tuple[Trouble, ...]:
         """What is wrong with sources and sinks; the same of several members or partitions once."""

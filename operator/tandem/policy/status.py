@@ -3,7 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tandem.model.states import (
+from tandem.policy.conditions import Background, conditions_of
+from tandem.policy.limits import Limits
+from tandem.policy.memory import Memory, PairMemory
+from tandem.policy.pairs import Pair, look_at, state_of
+from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,
     MemberKind,
@@ -12,7 +17,7 @@ from tandem.model.states import (
     Phase,
     Role,
 )
-from tandem.model.status import (
+from tandem_core.model.status import (
     Condition,
     EpochProgress,
     Lag,
@@ -21,14 +26,9 @@ from tandem.model.status import (
     Status,
     ready_text,
 )
-from tandem.model.status import (
+from tandem_core.model.status import (
     Member as MemberStatus,
 )
-from tandem.policy.conditions import Background, conditions_of
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, PairMemory
-from tandem.policy.pairs import Pair, look_at, state_of
-from tandem.policy.snapshot import Life, Member, Snapshot
 
 
 def status_of(
@@ -56,7 +56,7 @@ def status_of(
         pairs=pairs,
         pairs_ready=ready_text(pairs, _replicas(snapshot)),
         counters=memory.totals.counters,
-        sinks=_sinks(snapshot) or previous.sinks,
+        sinks=_sinks(snapshot, previous.sinks),
         members=tuple(
             _member_status(member, snapshot, memory, background.limits)
             for member in snapshot.members
@@ -167,15 +167,28 @@ def _pair_status(pair: Pair, memory: PairMemory) -> PairStatus:
     )
 
 
-def _sinks(snapshot: Snapshot) -> tuple[SinkStatus, ...]:
-    """Each sink as the merge that is farthest with it says."""
-    sinks: dict[str, SinkStatus] = {}
-    for member in snapshot.of_kind(MemberKind.MERGE):
+def _sinks(snapshot: Snapshot, previous: tuple[SinkStatus, ...]) -> tuple[SinkStatus, ...]:
+    """Each sink with the smallest position of all slots: epochs through it are whole.
+
+    Of a slot the merge counts that is farthest. While a slot says nothing of a sink, what was said
+    of that sink before stands.
+    """
+    merges = snapshot.of_kind(MemberKind.MERGE)
+    open_slots = {each.place.slot for each in merges if snapshot.delivers(each.place.slot)}
+    told: dict[str, dict[int | None, SinkStatus]] = {}
+    for member in merges:
+        slot = member.place.slot
         for sink in member.merge.sinks if member.merge is not None else ():
-            if sink.name not in sinks or sinks[sink.name].position < sink.position:
-                sinks[sink.name] = SinkStatus(
+            told.setdefault(sink.name, {})
+            known = told[sink.name].get(slot)
+            if slot in open_slots and (known is None or known.position < sink.position):
+                told[sink.name][slot] = SinkStatus(
                     name=sink.name, delivery=sink.delivery, position=sink.position
                 )
+    sinks = {sink.name: sink for sink in previous}
+    for name, by_slot in told.items():
+        if open_slots and by_slot.keys() == open_slots:
+            sinks[name] = min(by_slot.values(), key=lambda sink: sink.position)
     return tuple(sinks[name] for name in sorted(sinks))
 
 

@@ -8,10 +8,10 @@ look before its end is missing.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tandem.model.states import MemberKind
-from tandem.model.status import Counters
-from tandem.policy.reports import LeadReport
 from tandem.policy.snapshot import Member, Snapshot
+from tandem_core.model.states import MemberKind
+from tandem_core.model.status import Counters
+from tandem_core.reports import LeadReport
 
 Source = tuple[str, str, int]
 """What is counted, on which volume, by which process on it."""
@@ -80,6 +80,13 @@ def _unheard(
 
 
 def _rows_out(snapshot: Snapshot) -> int:
-    """Rows in the sinks: what the merge that is ahead says. Every slot delivers all rows."""
-    merges = (member.merge for member in snapshot.of_kind(MemberKind.MERGE))
-    return max((merge.rows_out for merge in merges if merge is not None), default=0)
+    """Rows in the sinks: of each slot that is open what the merge that is ahead says.
+
+    Slot 0 says what slots that have ended have delivered.
+    """
+    rows: dict[int, int] = {}
+    for member in snapshot.of_kind(MemberKind.MERGE):
+        slot = member.place.slot or 0
+        if member.merge is not None and snapshot.delivers(slot):
+            rows[slot] = max(rows.get(slot, 0), member.merge.rows_out)
+    return sum(rows.values())

@@ -3,14 +3,13 @@
 They are sent along, so the image may be of any version. All images have Python, few have more.
 """
 
-import json
-
 from tandem.control.pods import Pod
 from tandem.kube.port import KubeError
 from tandem.kube.shell import Shell
-from tandem.model.names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
-from tandem.policy.reports import LeadReport, read_report
 from tandem.targets import Missing
+from tandem_core.codec import Undecodable
+from tandem_core.model.names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
+from tandem_core.reports import LeadReport, decode_report
 
 SIGNAL_PROGRAM = """\
 import contextlib, os, sys
@@ -60,10 +59,9 @@ def ask_lead(shell: Shell, lead: Pod) -> LeadReport | None:
     """What the lead says of the pipeline; None if it cannot be asked, or does not lead."""
     command = [*_PYTHON, _STATE_PROGRAM, f"/{TOKEN_FILE}", str(HTTP_PORT)]
     try:
-        report = read_report(json.loads(shell.run(lead.document, command).printed))
-    except (KubeError, ValueError):
+        return decode_report(shell.run(lead.document, command).printed).lead
+    except (KubeError, Undecodable):
         return None
-    return report.lead if report is not None else None
 
 
 _PYTHON = ("python", "-I", "-S", "-c")

@@ -9,14 +9,14 @@ from tandem.kube.kinds import LEASE, POD, Object
 from tandem.kube.objects import name_of, namespace_of
 from tandem.kube.port import Kube, NotFound, Refused
 from tandem.kube.shell import Shell
-from tandem.model.names import PIPELINE_LABEL, register_name
-from tandem.model.pipeline import status_in
-from tandem.model.status import Status
-from tandem.policy.reports import LeadReport
 from tandem.remote.commands import ask_lead
 from tandem.remote.members import active_merges, epochs_of, members_of
 from tandem.remote.targets import in_order
-from tandem_runtime.wire.volume_ids import pod_volume
+from tandem_core.model.names import PIPELINE_LABEL, register_name
+from tandem_core.model.pipeline import status_in
+from tandem_core.model.status import Status
+from tandem_core.reports import LeadReport
+from tandem_core.volume_ids import pod_volume
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tandem.control.pods import Pod
-from tandem.model.states import MemberKind, MemberState, PairState, Role
-from tandem.model.status import Member, Status
-from tandem.policy.reports import LeadReport
 from tandem.remote.targets import role_of
-from tandem_runtime.wire.volume_ids import pod_volume
+from tandem_core.model.states import MemberKind, MemberState, PairState, Role
+from tandem_core.model.status import Member, Status
+from tandem_core.reports import LeadReport
+from tandem_core.volume_ids import pod_volume
 
 _JOINING = {
     None: MemberState.STARTING,
@@ -40,7 +40,7 @@ def active_merges(word: LeadReport | None) -> frozenset[str] | None:
     """The pods, by uid, of the merges that deliver; None if that is not known."""
     if word is None:
         return None
-    volumes = (pod_volume(volume) for _, volume in word.merges)
+    volumes = (pod_volume(merge.volume) for merge in word.merges)
     return frozenset(volume.pod for volume in volumes if volume is not None)
 
 

@@ -3,8 +3,8 @@
 from tandem.kube.kinds import STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, NotFound
-from tandem.model.problems import suggestion
 from tandem.targets import Missing
+from tandem_core.model.problems import suggestion
 
 
 def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:

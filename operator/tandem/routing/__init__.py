@@ -1,9 +1,9 @@
-"""Which pair owns a key: hashing, the routing function, counting load, and construction.
+"""New routing functions: counting load, and construction.
 
-Splits, replicas, the state mover, the operator and the laptop mode all use this one package, so
-it is pure: it reads no clock, draws no random number, does no I/O, keeps no global state, and
-imports nothing else of Tandem. Equal arguments give equal results on every machine.
+It is pure: it reads no clock, draws no random number, does no I/O, keeps no global state. Equal
+arguments give equal results on every machine. The function itself, and hashing, are in
+`tandem_core.routing`.
 
-Read in this order: `keys` (hashes), `ring` and `function` (owners), `codec` (bytes), `counting`
-(load), `settings`, `construct` (new functions). The idea is told in docs/routing.md.
+Read in this order: `counting` (load), `settings`, `construct` (new functions). The idea is told in
+docs/routing.md.
 """

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tandem.routing.ring import OwnerArray
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.ring import OwnerArray
+from tandem_core.routing.xxh64 import U64Array
 
 
 def modulo_owner(hashes: U64Array, pairs: int) -> OwnerArray:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from tandem.routing.balance import balance_of
 from tandem.routing.decision import Decision
-from tandem.routing.function import RoutingFunction
 from tandem.routing.narrate import missed_bounds
 from tandem.routing.profile import LoadProfile
 from tandem.routing.settings import Settings
 from tandem.routing.task import Task
 from tandem.routing.workload import Workload
+from tandem_core.routing.function import RoutingFunction
 
 _WORTH_IT = 0.95
 """An imbalance that stays beyond its bounds must shrink to this part for anything to move."""

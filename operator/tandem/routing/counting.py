@@ -11,12 +11,12 @@ from collections import deque
 import numpy as np
 
 from tandem.routing.distinct import DistinctSketch
-from tandem.routing.errors import InvalidSettingError
 from tandem.routing.lossy import LossyCounter
 from tandem.routing.profile import LoadProfile, merge_profiles
-from tandem.routing.ring import BUCKETS, bucket_of
 from tandem.routing.summary import BYTES, MEASURES, MEMORY, ROWS, AmountArray
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.ring import BUCKETS, bucket_of
+from tandem_core.routing.xxh64 import U64Array
 
 PANES = 3
 _PANES_IN_A_WINDOW = PANES - 1

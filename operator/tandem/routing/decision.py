@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tandem.routing.balance import Balance
-from tandem.routing.function import RoutingFunction
-from tandem.routing.ring import BucketArray, OwnerArray
 from tandem.routing.summary import AmountArray
 from tandem.routing.workload import Workload
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.ring import BucketArray, OwnerArray
+from tandem_core.routing.xxh64 import U64Array
 
 
 @dataclass(frozen=True, eq=False)

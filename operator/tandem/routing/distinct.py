@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.xxh64 import U64Array
 
 KEPT = 1_024
 

@@ -15,9 +15,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tandem.routing.errors import InvalidSettingError
 from tandem.routing.summary import BYTES, MEASURES, MEMORY, ROWS, AmountArray, KeySummary
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.xxh64 import U64Array
 
 _LEAST_BLOCK_ROWS = 16_384
 """Rows below which a block's fixed cost in Python outweighs the counting."""

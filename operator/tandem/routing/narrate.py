@@ -4,9 +4,9 @@ import math
 
 from tandem.routing.balance import Balance
 from tandem.routing.decision import Decision
-from tandem.routing.function import RoutingFunction
 from tandem.routing.settings import Settings
 from tandem.routing.workload import Workload
+from tandem_core.routing.function import RoutingFunction
 
 
 def missed_bounds(balance: Balance, workload: Workload) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from tandem.routing.distinct import DistinctSketch, merge_sketches
-from tandem.routing.ring import BUCKETS, bucket_of
 from tandem.routing.summary import MEASURES, AmountArray, KeySummary, merge_summaries
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.ring import BUCKETS, bucket_of
+from tandem_core.routing.xxh64 import U64Array
 
 
 @dataclass(frozen=True, eq=False)

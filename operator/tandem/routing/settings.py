@@ -7,8 +7,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from tandem.routing.errors import InvalidSettingError
 from tandem.routing.summary import BYTES, MEMORY, ROWS
+from tandem_core.routing.errors import InvalidSettingError
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.xxh64 import U64Array
 
 ROWS, BYTES, MEMORY = range(3)
 """Columns of every table of amounts: rows; their size; state kept for them, in bytes."""

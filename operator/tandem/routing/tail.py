@@ -8,10 +8,10 @@ buckets from it, and only from it; giving more to another brings buckets to that
 import numpy as np
 import numpy.typing as npt
 
-from tandem.routing.function import MOST_VNODES, NOMINAL_VNODES
-from tandem.routing.ring import Ring
 from tandem.routing.settings import FloatArray
 from tandem.routing.workload import loads_by_owner
+from tandem_core.routing.function import MOST_VNODES, NOMINAL_VNODES
+from tandem_core.routing.ring import Ring
 
 VnodeArray = npt.NDArray[np.int64]
 

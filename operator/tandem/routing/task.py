@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tandem.routing.balance import Balance, balance_of
-from tandem.routing.codec import hot_keys_that_fit
 from tandem.routing.decision import Decision, moves_between
-from tandem.routing.function import MOST_VNODES, NOMINAL_VNODES, RoutingFunction
 from tandem.routing.heuristics import redist, scan
 from tandem.routing.narrate import missed_bounds, reasons_for
 from tandem.routing.placement import NOWHERE, Board, PlaceArray
 from tandem.routing.profile import LoadProfile
 from tandem.routing.readjust import readj
-from tandem.routing.ring import BUCKETS, OwnerArray, Ring, bucket_of
 from tandem.routing.settings import Beta, FloatArray, Heuristic, Settings
 from tandem.routing.tail import VnodeArray, compensating_vnodes
 from tandem.routing.workload import Workload, hot_keys, loads_by_owner
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.codec import hot_keys_that_fit
+from tandem_core.routing.function import MOST_VNODES, NOMINAL_VNODES, RoutingFunction
+from tandem_core.routing.ring import BUCKETS, OwnerArray, Ring, bucket_of
+from tandem_core.routing.xxh64 import U64Array
 
 _LEAST_TOLERANCE = 1.001
 """Stands for a tolerance of exactly 1, whose logarithm would divide by zero."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tandem.routing.function import RoutingFunction
 from tandem.routing.profile import LoadProfile
-from tandem.routing.ring import BUCKETS, OwnerArray, bucket_of
 from tandem.routing.settings import Beta, FloatArray, Resource, Settings
 from tandem.routing.summary import BYTES, MEMORY, ROWS, AmountArray
 from tandem.routing.thresholds import delta
-from tandem.routing.xxh64 import U64Array
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.ring import BUCKETS, OwnerArray, bucket_of
+from tandem_core.routing.xxh64 import U64Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simple, Struct
+from tandem_core.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simple, Struct
 
 ArrowType = Any
 ArrowSchema = Any

@@ -21,7 +21,7 @@ from cluster.trial.space import MOUNT, Space, with_storage
 from cluster.trial.waiting import until
 from tests.cluster.e2e.measuring import Recovery
 
-from tandem.model.states import EventReason
+from tandem_core.model.states import EventReason
 
 INTERVAL = 1.0
 """Seconds of an epoch."""

@@ -7,7 +7,7 @@ from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow
 from tests.cluster.e2e.measuring import Recovery
 
-from tandem.model.states import ConditionType, EventReason, Role
+from tandem_core.model.states import ConditionType, EventReason, Role
 
 PAIRED_WITHIN = 60.0
 """Seconds that are promised, as the median; a single try may take twice as long."""

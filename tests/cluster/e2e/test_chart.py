@@ -19,7 +19,7 @@ from tests.examples.adapting import adapted
 from tests.examples.recount import RECOUNTS, Books
 from tests.laptop.output import Output
 
-from tandem.model.states import ConditionType, Phase
+from tandem_core.model.states import ConditionType, Phase
 
 COLUMNS = ["NAME", "PHASE", "PAIRS", "EPOCH", "LAG", "AGE"]
 LATER_COLUMN = "LAG"

@@ -12,7 +12,7 @@ from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
 from tests.cluster.e2e.recovering import secondary
 
-from tandem.model.states import MemberState
+from tandem_core.model.states import MemberState
 
 
 @pytest.mark.timeout(600, func_only=True)

@@ -22,8 +22,8 @@ from tests.cluster.e2e.recovering import (
 
 from tandem.control.intent import read_intent
 from tandem.control.keys import Key
-from tandem.model.names import splits_name
-from tandem.model.states import EventReason, Role
+from tandem_core.model.names import splits_name
+from tandem_core.model.states import EventReason, Role
 
 TRUE_WITHIN = 30.0
 """Seconds after its return in which the operator brings status and labels up to date."""

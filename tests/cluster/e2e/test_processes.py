@@ -11,7 +11,7 @@ from tests.cluster.e2e.flow import INTERVAL, flowing
 from tests.cluster.e2e.measuring import Note, Recovery, summary
 from tests.cluster.e2e.recovering import TAKEN_OVER, primary, secondary
 
-from tandem.model.states import EventReason, Role
+from tandem_core.model.states import EventReason, Role
 
 WITHIN = 120.0
 

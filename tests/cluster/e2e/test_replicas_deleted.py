@@ -12,7 +12,7 @@ from tests.cluster.e2e.measuring import Note, median_whole, summary
 from tests.cluster.e2e.recovering import PAIRED_WITHIN, primary, secondary, survives_deletion
 
 from tandem.control.events import Notice
-from tandem.model.states import EventReason, MemberKind, Role
+from tandem_core.model.states import EventReason, MemberKind, Role
 
 TRIES = 5
 

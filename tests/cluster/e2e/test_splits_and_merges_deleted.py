@@ -16,7 +16,8 @@ from tests.cluster.e2e.measuring import Note
 
 from tandem.kube.kinds import POD
 from tandem.kube.port import Conflict
-from tandem.model.states import EventReason
+from tandem_core.model.states import EventReason
+from tandem_core.reports import SplitReport
 
 GOES_ON_WITHIN = 15.0
 
@@ -76,8 +77,14 @@ def blocked(sink: Path) -> Iterator[None]:
 
 def keeps_rows(flow: Flow) -> Pod | None:
     """The split that has rows which are still needed, and no other has."""
-    keeping = [pod for pod in flow.splits() if flow.state_of(pod)["split"]["lane_bytes"]]
+    keeping = [pod for pod in flow.splits() if lane_bytes(flow, pod)]
     return keeping[0] if len(keeping) == 1 else None
+
+
+def lane_bytes(flow: Flow, pod: Pod) -> int:
+    part = flow.report_of(pod).part
+    assert isinstance(part, SplitReport)
+    return part.lane_bytes
 
 
 def is_gone(flow: Flow, pod: Pod) -> bool:

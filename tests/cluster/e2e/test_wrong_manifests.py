@@ -27,7 +27,7 @@ from tests.crds.test_manifests import (
 )
 from tests.model.test_wrong_manifests import expectations
 
-from tandem.model.states import ConditionType
+from tandem_core.model.states import ConditionType
 
 UNNAMED = {"name-missing", "unknown-top-field"}
 """kubectl itself refuses them, in its own words."""

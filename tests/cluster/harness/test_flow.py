@@ -21,8 +21,8 @@ from tests.cluster.e2e.flow import Flow, counting, fed
 from tests.crds.definition import SCHEMA, defaulted, refusals
 
 from tandem.kube.port import Kube
-from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem.model.states import EventReason
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.states import EventReason
 
 EPOCHS = [(0, 30), (30, 50)]
 """The rows of each epoch: the 50 that a flow begins with."""

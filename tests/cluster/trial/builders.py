@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster.trial.pods import Object, Pod
 
-from tandem.model.states import MemberKind, PairState, Phase, Role
+from tandem_core.model.states import MemberKind, PairState, Phase, Role
 
 PRIMARY, SECONDARY = "spending-g1-pair-0-aaaaa", "spending-g1-pair-0-bbbbb"
 

@@ -17,8 +17,8 @@ from tests.cluster.trial.builders import (
     resource,
 )
 
-from tandem.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
-from tandem.model.states import MemberKind, Role
+from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.states import MemberKind, Role
 
 
 def test_a_whole_pipeline_with_a_true_status_lacks_nothing() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem.model.states import EventReason
+from tandem_core.model.states import EventReason
 
 TAKE_OVER, STARTED, PAIRED = (
     EventReason.TAKE_OVER,

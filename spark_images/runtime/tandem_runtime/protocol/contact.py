@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tandem_runtime.protocol.data import Member, Peer
 from tandem_runtime.protocol.effects import Effect
-from tandem_runtime.protocol.messages import NotLead, Splits, Version
+from tandem_runtime.protocol.messages import MergeView, NotLead, ReplicaView, Splits, Version
 from tandem_runtime.protocol.recent import Recent
 
 
@@ -17,6 +17,7 @@ class Contact:
     """
 
     __slots__ = (
+        "format",
         "heard",
         "incarnations",
         "lead",
@@ -35,8 +36,15 @@ class Contact:
         self.version: Version = (0, 0)
         self.term = 0
         """Lower terms are refused; raised by views and by a muster (i)."""
+        self.format = 1
+        """The newest format of the header log that a view told of."""
         self.sequence = 0
         self.incarnations: Recent[int] = Recent()
+
+    @property
+    def mustered(self) -> bool:
+        """Was a muster answered, and has its lead, or a later one, not spoken yet (i)?"""
+        return self.term > self.version[0]
 
     def stale(self, sender: Peer) -> bool:
         """Is a message of an older process on the sender's volume?"""
@@ -70,12 +78,13 @@ class Contact:
         self.sequence += 1
         return self.sequence
 
-    def takes(self, sender: Peer, version: Version, now: int) -> bool:
+    def takes(self, sender: Peer, view: ReplicaView | MergeView, now: int) -> bool:
         """Does a view count? Then its sender leads."""
-        if version < self.version or version[0] < self.term:
+        if view.version < self.version or view.version[0] < self.term:
             return False
-        self.version = version
-        self.term = version[0]
+        self.version = view.version
+        self.term = view.version[0]
+        self.format = max(self.format, view.format)
         self.lead = sender.volume
         self.heard = now
         return True

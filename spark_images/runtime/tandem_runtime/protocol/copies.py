@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from tandem_core.record import Record
 from tandem_runtime.protocol.data import Chunk, LaneId, Note
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
 from tandem_runtime.protocol.log import Fence, LogCopy
 from tandem_runtime.protocol.messages import CopyChunk, LaneReport, SealedCopy, Version
+
+
+class StoredCopy(Record):
+    """What stands on a volume about a copy of a lane, beside its chunks."""
+
+    fence: Fence
+    base: int
+    sealed: bool
+    view: int
+    """Number of the buddy record under which it was sealed."""
 
 
 class KeptLane:
@@ -26,9 +37,9 @@ class KeptLane:
         self.sealed_view = sealed_view
         """Number of the buddy record under which it was sealed."""
 
-    def stored(self) -> tuple[Fence, int, bool, int]:
+    def stored(self) -> StoredCopy:
         """What stands on the volume about this copy."""
-        return self.copy.fence, self.copy.base, self.copy.sealed, self.sealed_view
+        return StoredCopy(self.copy.fence, self.copy.base, self.copy.sealed, self.sealed_view)
 
 
 class Copies:
@@ -43,8 +54,9 @@ class Copies:
         """Version of the last view by which a lane was forgotten here."""
         for key, value in volume.items():
             if key[0] == "copy":
-                fence, base, sealed, view = cast("tuple[Fence, int, bool, int]", value)
-                kept = KeptLane(LogCopy(fence, base, base, sealed=sealed), view)
+                stored = cast("StoredCopy", value)
+                copy = LogCopy(stored.fence, stored.base, stored.base, sealed=stored.sealed)
+                kept = KeptLane(copy, stored.view)
                 self.lanes[cast("LaneId", key[1])] = kept
             elif key[0] == "lane":
                 base = cast("int", value)

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.record import Record, Tagged
+from tandem_runtime.protocol.states import (
+    CALLED,
+    JOINING,
+    VERIFIED,
+    LaneState,
+    PartitionState,
+    SeatState,
+    SlotState,
+)
+
 END_OF_TIME = 2**62
 """Watermark of a stream whose source partitions have all ended: every window closes."""
 
 BEGINNING_OF_TIME = -(2**62)
 """Watermark of a stream of which some source partition has not shown a row yet."""
 
-ACTIVE, IDLE, RELEASED, ENDED = "active", "idle", "released", "ended"
-"""What an owner says of a source partition. Only an owner says it; silence says nothing."""
+
+_SLOT_OPEN, _LAPSED = SlotState.OPEN, SeatState.LAPSED
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
-class Peer(NamedTuple):
+class Peer(Record, order=True):
     """Where a message came from: a volume, and which process start on it."""
 
     volume: str
     incarnation: int
 
 
-class Place(NamedTuple):
+class Place(Record):
     """Content of the register. Every swap raises the version, every new lead the term.
 
     Whoever swaps writes itself as lead, so the content tells who wrote it [10].
@@ -37,45 +49,62 @@ NOBODY = Place(0, 0, "", None)
 """The register before the first split wrote it."""
 
 
-class LaneId(NamedTuple):
+class LaneId(Record, order=True):
     """A lane: the n-th log of chunks of one split's volume."""
 
     split: str
     number: int
 
 
-Position = object
+Position = int | str | tuple[int | str | None, ...]
 """A place in a source partition, in its own terms; 0 is the beginning. Only compared for equality:
 a source knows what comes after what."""
 
 
-class Mark(NamedTuple):
+class Mark(Record):
     """How far a source partition has been read, and what its owner says of it."""
 
     position: Position
     event_time: int
-    state: str = ACTIVE
+    state: PartitionState = PartitionState.ACTIVE
     rows: int = 0
     """Rows taken in since the beginning, whoever owned the partition."""
     rejected: int = 0
     """Rows and files put aside since the beginning, likewise."""
 
 
-class Note(NamedTuple):
+class Note(Record):
     """What the lead needs to know of a chunk: its size and where it leaves each partition."""
 
     size: int
     marks: tuple[tuple[str, Mark], ...]
 
 
-class Chunk(NamedTuple):
-    """A sealed chunk as it lies on a volume. The protocol never looks into the payload."""
+class Segment(Record):
+    """Rows of one source partition that follow each other, as its source gave them."""
+
+    partition: str
+    position: Position
+    """Where the first one stands."""
+    ordinal: int
+    """Rows of the partition before the first one, whoever took them in: what rows are ordered by,
+    since positions are the source's own terms."""
+    rows: int
+    payload: object
+    """The rows; the protocol never looks into them."""
+
+
+class Chunk(Record):
+    """A sealed chunk as it lies on a volume.
+
+    The payload: a tuple of segments where it is sealed, its bytes where it is copied.
+    """
 
     note: Note
     payload: object
 
 
-class Span(NamedTuple):
+class Span(Record, order=True):
     """The chunks of one lane in one epoch, both ends included."""
 
     lane: LaneId
@@ -83,35 +112,99 @@ class Span(NamedTuple):
     last: int
 
 
-class Generation(NamedTuple):
-    """One immutable answer to "who owns which keys".
+UNDIVIDED = 0
+"""The dealing that needs no record: slot 0 alone is open and delivers every pair."""
 
-    `pairs` are (name, keys); `parents` are, for a pair that is new in this generation, the pairs
-    that owned its keys before. What keys look like is the routing function's business.
+
+class Dealing(Record):
+    """Which merge slot delivers which pairs, as (slot, pairs); every slot that was open is named.
+
+    It deals the pairs of the generation of its time and of those that may follow it.
     """
 
     number: int
-    pairs: tuple[tuple[str, object], ...]
-    parents: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    slots: tuple[tuple[int, tuple[str, ...]], ...]
 
-    def names(self) -> tuple[str, ...]:
-        """The names of the pairs."""
-        return tuple(name for name, _ in self.pairs)
-
-    def keys_of(self, pair: str) -> object:
-        """The keys of one pair."""
-        return next(keys for name, keys in self.pairs if name == pair)
-
-    def parents_of(self, pair: str) -> tuple[str, ...]:
-        """The pairs that a new pair's state is made from; nothing for a pair carried over."""
-        return next((parents for name, parents in self.parents if name == pair), ())
+    def pairs_of(self, slot: int) -> tuple[str, ...]:
+        """The pairs of one slot."""
+        return next((pairs for number, pairs in self.slots if number == slot), ())
 
 
-class Header(NamedTuple):
+class Slot(Record):
+    """A merge slot: it delivers the epochs from `first` on, through `last` once it has ended."""
+
+    number: int
+    first: int
+    state: SlotState = SlotState.OPEN
+    last: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Does it deliver epochs to come?"""
+        return self.state is _SLOT_OPEN
+
+    def ended_at(self, last: int) -> Slot:
+        """The same slot, which delivers no epoch after this one."""
+        return self.replace(state=SlotState.ENDED, last=last)
+
+    def delivers(self, epoch: int) -> bool:
+        """May it deliver an epoch, as far as its end goes?"""
+        return self.state is _SLOT_OPEN or epoch <= self.last
+
+
+class Lane(Record):
+    """A lane as recorded."""
+
+    buddy: str | None
+    view: int = 1
+    state: LaneState = LaneState.OPEN
+    reach: int = 0
+    """Headers cover it through this chunk."""
+    last: int = 0
+    """Its last chunk, once closed."""
+    trimmed: int = 0
+    """Forgotten through this chunk."""
+    notes: tuple[tuple[int, Note], ...] = ()
+    """Once closed: the notes of chunks that no header covered then."""
+
+
+class Seat(Record):
+    """One of the two places of a pair and who holds it."""
+
+    volume: str
+    hold: int
+    """The epoch it holds the trim point at until it acknowledges a higher one."""
+    state: SeatState = SeatState.JOINING
+    call: int = 0
+    """Number of the call to lapse, while it is called."""
+
+    @property
+    def verified(self) -> bool:
+        """Is its holder a full member, even if one that may lapse soon?"""
+        return self.state in VERIFIED
+
+    @property
+    def lapsed(self) -> bool:
+        """Does trimming not wait for it?"""
+        return self.state is _LAPSED
+
+    @property
+    def called(self) -> bool:
+        """Does it lapse once its twin has answered?"""
+        return self.state in CALLED
+
+    @property
+    def joins(self) -> bool:
+        """Has its holder no state that is known of?"""
+        return self.state in JOINING
+
+
+class Header(Tagged):
     """Closes an epoch: what it holds, who answers for it, and where time stands.
 
     It never changes once it is out [3]. `marks` and `watermarks` are complete, not changes, so
-    that any header alone tells from where every source partition goes on.
+    that any header alone tells from where every source partition goes on. `previous` is the digest
+    of the header that it continues: two histories may have the same epochs (`history.py`).
     """
 
     epoch: int
@@ -121,36 +214,18 @@ class Header(NamedTuple):
     watermarks: tuple[tuple[str, int], ...]
     delivered: int
     final: bool = False
+    term: int = 0
+    """Of the lead that cut it."""
+    previous: str = ""
+    digest: str = ""
+    """Made when it was cut, never computed from what was read."""
+    dealing: int = UNDIVIDED
+    """The dealing in force: it deals every pair of the generation to one slot."""
+    barrier: bool = False
+    """Keys may come from another slot: nobody delivers it before all slots have what precedes."""
 
 
-class Stream(NamedTuple):
-    """A logical input: its source partitions, and how late its rows may come."""
-
-    name: str
-    partitions: tuple[str, ...]
-    delay: int = 0
-    idle_timeout: int | None = None
-
-
-class Intent(NamedTuple):
-    """The operator's document: what the pipeline should become. One writer, versioned [10].
-
-    `generations` are those to be known; one that is missing although it was there and was never
-    the target has been given up. `primaries` are (pair, volume). While it is `suspended` nothing
-    is read from sources; everything else goes on.
-    """
-
-    version: int
-    generations: tuple[Generation, ...]
-    target: int
-    streams: tuple[Stream, ...]
-    slots: int = 1
-    replicas: int = 2
-    primaries: tuple[tuple[str, str], ...] = ()
-    suspended: bool = False
-
-
-class Member(NamedTuple):
+class Member(Record, order=True):
     """A split as its peers find it: stable name, volume, node."""
 
     name: str

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.documents import Function, Share
 from tandem_runtime.protocol.data import Header, Place, Position
+from tandem_runtime.protocol.messages import CopiedState, StateCopied
 
 Key = tuple[object, ...]
 """Name of something on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""
@@ -21,6 +23,13 @@ class Send(NamedTuple):
     message: object
 
 
+class Select(NamedTuple):
+    """Rows that belong to one label of a routing function."""
+
+    function: Function
+    label: str
+
+
 class Ship(NamedTuple):
     """Send a message together with bytes of the own volume.
 
@@ -31,7 +40,25 @@ class Ship(NamedTuple):
     to: str
     message: object
     keys: tuple[Key, ...]
-    select: object = None
+    select: Select | None = None
+
+
+class ShipState(NamedTuple):
+    """Send a joiner the own state: of the message's epoch and its `older` ones, and its results.
+
+    `share` is what the joiner owns: the state is reduced to it, or a shell that cannot do so
+    answers with `CopyRefused`. None is a twin, which gets everything.
+    """
+
+    to: str
+    message: StateCopied
+    share: Share | None
+
+
+class ForgetState(NamedTuple):
+    """State of epochs before this one is not needed any more. A shell may keep it for longer."""
+
+    before: int
 
 
 class Write(NamedTuple):
@@ -91,40 +118,76 @@ class Run(NamedTuple):
 class Finish(NamedTuple):
     """Let the batch function of an epoch return, so that Spark commits it.
 
-    The shell answers with `BatchCommitted` once `("checkpoint", epoch)` is on the volume.
+    The shell answers with `BatchCommitted` once the state of that epoch is on the volume.
     """
 
     epoch: int
 
 
 class Install(NamedTuple):
-    """Make copied state the own checkpoint of an epoch. Answered by `Installed`.
+    """Make copied state the own one, in place of whatever is here. Answered by `Installed`.
 
-    One part is a twin's tree; several parts, each already reduced to the own keys, come from the
-    pairs that owned those keys before. No part at all means the empty state of epoch 0.
+    One part is a twin's, with its older epochs; several parts, each already reduced to the own
+    share, come from the pairs that owned those keys before. No part means the empty state of
+    epoch 0.
     """
 
     epoch: int
-    parts: tuple[object, ...]
+    parts: tuple[CopiedState, ...]
+    older: tuple[int, ...] = ()
+    """Earlier epochs whose state comes along."""
 
 
 class ReadPosition(NamedTuple):
-    """Read how far a sink has been delivered to. Answered by `SinkPosition` with the same `op`."""
+    """Read how far a slot has delivered to a sink. Answered by `SinkPosition` with the same `op`.
+
+    A slot that has no position there gets one at `first - 1`, unless it has one meanwhile.
+    """
 
     sink: str
     op: int
+    slot: int = 0
+    first: int = 1
 
 
 class Deliver(NamedTuple):
-    """Put one epoch into a sink, conditional on its position being `epoch - 1`.
+    """Put a slot's part of an epoch into a sink, conditional on its position being `epoch - 1`.
 
-    `answers` are (pair, payload), sorted by pair. Answered by `SinkPosition` with the same `op`.
+    `answers` are (pair, payload), sorted by pair; none for a slot that is dealt no pair. Answered
+    by `SinkPosition` with the same `op`.
     """
 
     sink: str
     epoch: int
     answers: tuple[tuple[str, object], ...]
     op: int
+    slot: int = 0
+    shared: bool = False
+    """Other slots deliver the rest of the epoch."""
+
+
+class SealSlot(NamedTuple):
+    """Let a sink take nothing more from an ended slot, if its position is `last`.
+
+    For ever: whoever slept through it finds the position gone. A slot that ended before it
+    delivered anything may have no position yet. Answered by `SinkPosition`.
+    """
+
+    sink: str
+    slot: int
+    first: int
+    last: int
+    op: int
+
+
+class SurveySink(NamedTuple):
+    """Read how far a sink is with the slot that is furthest, and make nothing there.
+
+    Answered by `SinkSurveyed` with the term of the muster for which it is asked.
+    """
+
+    sink: str
+    term: int
 
 
 class Happened(NamedTuple):
@@ -145,6 +208,8 @@ class Exit(NamedTuple):
 Effect = (
     Send
     | Ship
+    | ShipState
+    | ForgetState
     | Write
     | Erase
     | Swap
@@ -156,6 +221,8 @@ Effect = (
     | Install
     | ReadPosition
     | Deliver
+    | SurveySink
+    | SealSlot
     | Happened
     | Exit
 )

@@ -10,10 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from tandem_core.record import Record
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
+from tandem_runtime.protocol.formats import check_entry, check_format
 from tandem_runtime.protocol.log import Fence, LogCopy
 from tandem_runtime.protocol.records import Entry
+
+
+class StoredBook(Record):
+    """The snapshot on a volume: what the entries through `index` add up to, under which fence."""
+
+    fence: Fence
+    index: int
+    book: Book
+
+
+class StoredEntry(Record):
+    """An entry on a volume, and the fence under which it was written."""
+
+    fence: Fence
+    entry: Entry
+
 
 SNAPSHOT: Key = ("book",)
 VOID: Key = ("void",)
@@ -36,20 +54,21 @@ class HeaderLog:
         """As far as the owner has told."""
         self.copy = LogCopy((0, 0), 0, 0)
         if SNAPSHOT in volume:
-            fence, index, book = cast("tuple[Fence, int, Book]", volume[SNAPSHOT])
-            self.snapshot = book
-            self.copy = LogCopy(fence, index, index)
+            stored = cast("StoredBook", volume[SNAPSHOT])
+            check_format(stored.book.format)
+            self.snapshot = stored.book
+            self.copy = LogCopy(stored.fence, stored.index, stored.index)
             self._restore_tail(volume)
         self.published = self.copy.base
 
     def _restore_tail(self, volume: Mapping[Key, object]) -> None:
         while ("entry", self.copy.through + 1) in volume:
-            stored = volume["entry", self.copy.through + 1]
-            fence, entry = cast("tuple[Fence, Entry]", stored)
-            if fence != self.copy.fence:
+            stored = cast("StoredEntry", volume["entry", self.copy.through + 1])
+            if stored.fence != self.copy.fence:
                 return
+            check_entry(stored.entry)
             self.copy.through += 1
-            self.entries[self.copy.through] = entry
+            self.entries[self.copy.through] = stored.entry
 
     def fold(self) -> Book:
         """What the whole log says, published or not: every entry a member holds is final (a)."""
@@ -59,7 +78,12 @@ class HeaderLog:
         return book
 
     def reset(self, fence: Fence, index: int, book: Book) -> list[Effect]:
-        """Start anew from a snapshot, under a new fence."""
+        """Start anew from a snapshot, under a new fence.
+
+        Raises:
+            UnreadableFormat: parts of it could be dropped here unnoticed.
+        """
+        check_format(book.format)
         stale: list[Effect] = [Erase(("entry", n)) for n in self.entries]
         if self.void:
             stale.append(Erase(VOID))
@@ -68,7 +92,7 @@ class HeaderLog:
         self.entries = {}
         self.copy = LogCopy(fence, index, index)
         self.published = index
-        return [Write(SNAPSHOT, (fence, index, book)), *stale]
+        return [Write(SNAPSHOT, StoredBook(fence, index, book)), *stale]
 
     def declare_void(self) -> list[Effect]:
         """Remember, also across a restart, that this log is not the one to go on with."""
@@ -86,8 +110,9 @@ class HeaderLog:
         """Keep the next entry; nothing if it is here already or another has to come first."""
         if not self.copy.accept(number):
             return []
+        check_entry(entry)
         self.entries[number] = entry
-        return [Write(("entry", number), (self.copy.fence, entry))]
+        return [Write(("entry", number), StoredEntry(self.copy.fence, entry))]
 
     def compact(self) -> list[Effect]:
         """Fold published entries into the snapshot once there are many [12]."""
@@ -101,6 +126,6 @@ class HeaderLog:
             book.apply(self.entries.pop(number))
         self.snapshot = book
         self.copy.base = done[-1]
-        effects: list[Effect] = [Write(SNAPSHOT, (self.copy.fence, done[-1], book))]
+        effects: list[Effect] = [Write(SNAPSHOT, StoredBook(self.copy.fence, done[-1], book))]
         effects.extend(Erase(("entry", number)) for number in done)
         return effects

@@ -7,15 +7,21 @@ incarnation the report with the higher number; the rest is a zombie's or came la
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from tandem_runtime.protocol.book import Book, Seat
-from tandem_runtime.protocol.data import Intent, LaneId, Note, Peer
+from tandem_core.documents import Intent
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import LaneId, Note, Peer, Seat
 from tandem_runtime.protocol.messages import LaneReport, MergeReport, ReplicaReport, SplitReport
+from tandem_runtime.protocol.states import JOINING, VERIFIED, SlotState
 
 R = TypeVar("R", SplitReport, ReplicaReport, MergeReport)
+
+
+_OPEN = SlotState.OPEN
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
 class Heard(NamedTuple, Generic[R]):
@@ -32,6 +38,7 @@ class Hearsay:
     __slots__ = (
         "before",
         "delivered",
+        "foreign",
         "gone",
         "intent",
         "lanes",
@@ -58,6 +65,8 @@ class Hearsay:
         self.splits: dict[str, Heard[SplitReport]] = {}
         self.replicas: dict[str, Heard[ReplicaReport]] = {}
         self.merges: dict[str, Heard[MergeReport]] = {}
+        self.foreign: set[str] = set()
+        """Replicas whose state is of another history than the log's: what they say counts not."""
         self.lanes: dict[LaneId, LaneReport] = {}
         """What each lane's owner last said of it."""
         self.notes: dict[LaneId, dict[int, Note]] = {}
@@ -74,6 +83,10 @@ class Hearsay:
         """When a volume last spoke; the beginning of this term if nobody listened before."""
         heard = self.replicas.get(volume) or self.splits.get(volume) or self.merges.get(volume)
         return heard.at if heard else self.before.get(volume, self.since)
+
+    def gone_among(self, volumes: Iterable[str]) -> set[str]:
+        """Those of some volumes that are gone for good."""
+        return {volume for volume in volumes if volume in self.gone}
 
     def hear_lanes(self, before: Heard[SplitReport] | None, report: SplitReport) -> None:
         """Take in what an owner says of its lanes; of those it no longer names it says nothing."""
@@ -96,6 +109,7 @@ class Hearsay:
         for known in (self.splits, self.replicas, self.merges):
             for volume in [v for v in known if v in self.gone]:
                 del known[volume]
+                self.foreign.discard(volume)
         for lane in [lane for lane in self.lanes if lane.split in self.gone]:
             del self.lanes[lane]
 
@@ -109,38 +123,62 @@ def newer(heard: Heard[R] | None, sender: Peer, report: R) -> bool:
 
 def brings_news(heard: Heard[R] | None, report: R) -> bool:
     """Does a report say anything else than the one before it?"""
-    return heard is None or heard.report[1:] != report[1:]
+    return heard is None or heard.report.replace(sequence=report.sequence) != report
+
+
+def is_foreign(book: Book, report: ReplicaReport) -> bool:
+    """Is a replica's state of another history? Then the digest of its last header is another one.
+
+    Nobody commits a header that is not published, so one beyond the last is of another history too.
+    """
+    if not report.verified:
+        return False
+    if report.committed > book.epoch:
+        return True
+    return book.digest_of(report.committed) not in (None, report.committed_digest)
 
 
 def committed(book_seat: Seat, hear: Hearsay) -> int:
     """How far the holder of a seat has committed, for certain.
 
-    Only what the very volume on the seat says counts: its predecessor may still be talking.
+    Only what the very volume on the seat says counts: its predecessor may still be talking. And
+    only of the log's own history: of another one the same epochs mean something else.
     """
-    if not book_seat.verified:
+    if book_seat.state in JOINING or book_seat.volume in hear.foreign:
         return book_seat.hold
     heard = hear.replicas.get(book_seat.volume)
     return max(book_seat.hold, heard.report.committed) if heard else book_seat.hold
 
 
 def delivered_through(book: Book, hear: Hearsay) -> int:
-    """The last epoch that every sink has.
+    """The last epoch that every sink has from every slot; an ended one gives through its last."""
+    through: int | None = None
+    for slot in book.slots.values():
+        reached = max(hear.delivered.get(slot.number, 0), slot.first - 1)
+        if slot.state is not _OPEN and reached >= slot.last:
+            continue
+        if through is None or reached < through:
+            through = reached
+    return book.delivered if through is None else max(book.delivered, through)
 
-    Without an intent a lead does not know how many slots there are, and goes by the log alone.
-    """
-    if hear.intent is None:
-        return book.delivered
-    delivered = hear.delivered
-    through = delivered.get(0, 0)
-    for slot in range(1, hear.intent.slots):
-        through = min(through, delivered.get(slot, 0))
-    return max(book.delivered, through)
+
+def slot_delivered(book: Book, hear: Hearsay, number: int) -> int:
+    """The last epoch that a slot is known to have delivered."""
+    slot = book.slots.get(number)
+    if slot is None:
+        return 0
+    through = book.delivered if slot.is_open else min(book.delivered, slot.last)
+    return max(through, slot.first - 1, hear.delivered.get(number, 0))
 
 
 def faster(book: Book, hear: Hearsay, pair: str) -> int:
     """How far the replica of a pair has committed that is ahead."""
     ahead = 0
     for seat in book.seats.get(pair, ()):
-        if seat is not None and seat.verified and (reached := committed(seat, hear)) > ahead:
+        if (
+            seat is not None
+            and seat.state in VERIFIED
+            and (reached := committed(seat, hear)) > ahead
+        ):
             ahead = reached
     return ahead

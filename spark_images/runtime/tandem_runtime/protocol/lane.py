@@ -8,21 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tandem_runtime.protocol.data import (
-    ACTIVE,
-    ENDED,
-    IDLE,
-    RELEASED,
-    Chunk,
-    LaneId,
-    Mark,
-    Note,
-    Position,
-    Settings,
-)
+from tandem_runtime.protocol.data import Chunk, LaneId, Mark, Note, Position, Segment, Settings
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
 from tandem_runtime.protocol.log import Fence, OwnedLog
 from tandem_runtime.protocol.messages import CopyChunk, LaneReport, Owned, SourceRows, Version
+from tandem_runtime.protocol.states import PARTITION, PartitionState
 from tandem_runtime.protocol.words import Words
 
 COPIES_AT_ONCE = 4
@@ -40,7 +30,7 @@ class Reading(NamedTuple):
 
     position: Position
     event_time: int
-    state: str
+    state: PartitionState
     pulled_at: int | None
     """When the answer that is waited for was asked for."""
     waiting_since: int | None
@@ -60,6 +50,13 @@ class Reading(NamedTuple):
         """With a question under way."""
         since = now if self.waiting_since is None and self.readable else self.waiting_since
         return self._replace(pulled_at=now, waiting_since=since)
+
+    def become(self, partition: str, state: PartitionState) -> Reading:
+        """With another word of its owner, or the same."""
+        if state is self.state:
+            return self
+        PARTITION.check(self.state, state, partition)
+        return self._replace(state=state)
 
 
 class OnItsWay:
@@ -107,7 +104,7 @@ class OwnLane:
         self.acknowledged = 0
         """Chunks through this one are acknowledged to their sources."""
         self.readings: dict[str, Reading] = {}
-        self.rows: list[object] = []
+        self.rows: list[Segment] = []
         self.rows_size = 0
         self.changed: set[str] = set()
         """Partitions whose mark the next chunk has to carry."""
@@ -129,28 +126,40 @@ class OwnLane:
         """Read a partition from where the last header says; also one that was let go before."""
         reading = self.readings.get(owned.partition)
         if reading is None or owned.tenure > reading.tenure:
-            position, event_time, _, rows, rejected = owned.mark
+            before = reading.state if reading is not None else None
+            PARTITION.check(before, PartitionState.ACTIVE, owned.partition)
+            mark = owned.mark
             self.readings[owned.partition] = Reading(
-                position, event_time, ACTIVE, None, None, owned.tenure, rows, rejected
+                position=mark.position,
+                event_time=mark.event_time,
+                state=PartitionState.ACTIVE,
+                pulled_at=None,
+                waiting_since=None,
+                tenure=owned.tenure,
+                rows=mark.rows,
+                rejected=mark.rejected,
             )
 
     def release(self, partition: str) -> None:
         """Let a partition go: the next chunk says so, and no later one has rows of it."""
         reading = self.readings.get(partition)
-        if reading is not None and reading.state in (ACTIVE, IDLE):
-            self.readings[partition] = reading._replace(state=RELEASED)
+        if reading is not None and reading.state.is_read:
+            self.readings[partition] = reading.become(partition, PartitionState.RELEASED)
             self.changed.add(partition)
 
     def disown(self, kept: set[str]) -> None:
         """Forget partitions that are others' by now."""
         for partition in [p for p in self.readings if p not in kept]:
-            if self.readings[partition].state == RELEASED and partition not in self.changed:
+            if (
+                self.readings[partition].state is PartitionState.RELEASED
+                and partition not in self.changed
+            ):
                 del self.readings[partition]
 
     def reads(self, partition: str) -> bool:
         """Whether more rows of a partition are wanted here."""
         reading = self.readings.get(partition)
-        return reading is not None and reading.state in (ACTIVE, IDLE)
+        return reading is not None and reading.state.is_read
 
     def pulls(self, now: int) -> list[Effect]:
         """Ask sources for rows, as long as there is room; one question to each at a time."""
@@ -161,7 +170,7 @@ class OwnLane:
             overdue = reading.pulled_at is None or (
                 now - reading.pulled_at >= self.settings.silence
             )
-            if reading.state in (ACTIVE, IDLE) and overdue:
+            if reading.state.is_read and overdue:
                 self.readings[partition] = reading.asked(now)
                 effects.append(Pull(partition, reading.position))
         return effects
@@ -178,7 +187,7 @@ class OwnLane:
             reading is None
             or reading.pulled_at is None
             or reading.position != message.position
-            or reading.state not in (ACTIVE, IDLE)
+            or not reading.state.is_read
             or self.ending
         ):
             return
@@ -193,10 +202,10 @@ class OwnLane:
         )
         self.readings[message.partition] = reading
         if message.end != message.position or message.ended:
-            self.readings[message.partition] = reading._replace(
+            state = PartitionState.ENDED if message.ended else PartitionState.ACTIVE
+            self.readings[message.partition] = reading.become(message.partition, state)._replace(
                 position=message.end,
                 event_time=max(reading.event_time, message.event_time),
-                state=ENDED if message.ended else ACTIVE,
                 waiting_since=None,
                 empty_at=None,
                 rows=reading.rows + message.rows,
@@ -206,15 +215,23 @@ class OwnLane:
             return
         self._note_change(message.partition, now)
         if message.end != message.position:
-            self.rows.append(message.payload)
+            self.rows.append(
+                Segment(
+                    partition=message.partition,
+                    position=message.position,
+                    ordinal=reading.rows,
+                    rows=message.rows,
+                    payload=message.payload,
+                )
+            )
             self.rows_size += message.size
 
     def _cannot_know(self, partition: str, reading: Reading, now: int) -> None:
         """Silence counts anew once the source can be read: rows may come that nobody sees."""
-        self.readings[partition] = reading._replace(
-            state=ACTIVE, waiting_since=None, empty_at=None, readable=False
+        self.readings[partition] = reading.become(partition, PartitionState.ACTIVE)._replace(
+            waiting_since=None, empty_at=None, readable=False
         )
-        if reading.state == IDLE:
+        if reading.state is PartitionState.IDLE:
             self._note_change(partition, now)
 
     def _note_change(self, partition: str, now: int) -> None:
@@ -235,7 +252,11 @@ class OwnLane:
         self.looked_at = now
         for partition, reading in self.readings.items():
             timeout = timeouts.get(partition)
-            if reading.waiting_since is None or timeout is None or reading.state != ACTIVE:
+            if (
+                reading.waiting_since is None
+                or timeout is None
+                or reading.state is not PartitionState.ACTIVE
+            ):
                 continue
             if partition in self.lost:
                 continue
@@ -244,7 +265,7 @@ class OwnLane:
             elif reading.empty_at is not None and (
                 reading.empty_at - reading.waiting_since >= timeout
             ):
-                self.readings[partition] = reading._replace(state=IDLE)
+                self.readings[partition] = reading.become(partition, PartitionState.IDLE)
                 self.changed.add(partition)
 
     # --- chunks ---------------------------------------------------------------------------------
@@ -288,7 +309,7 @@ class OwnLane:
             self.ending
             or now - self.rows_since >= min(self.settings.interval // 2, SEALED_WITHIN)
             or self.rows_size >= self.settings.max_chunk_bytes
-            or any(self.readings[p].state in (ENDED, RELEASED) for p in self.changed)
+            or any(not self.readings[p].state.is_read for p in self.changed)
         )
 
     def _copy(self, number: int, version: Version) -> Effect:

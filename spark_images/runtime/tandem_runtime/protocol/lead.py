@@ -10,19 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tandem_runtime.protocol import lead_epochs, lead_generations, lead_lanes, lead_seats
+from tandem_core.documents import Intent
+from tandem_runtime.protocol import (
+    formats,
+    lead_epochs,
+    lead_generations,
+    lead_lanes,
+    lead_seats,
+    lead_slots,
+)
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Header, Intent, Peer, Settings
+from tandem_runtime.protocol.data import Header, Peer, Settings
 from tandem_runtime.protocol.effects import Effect, Happened, Send
 from tandem_runtime.protocol.header_log import HeaderLog
-from tandem_runtime.protocol.hearsay import Heard, Hearsay, brings_news, newer
+from tandem_runtime.protocol.hearsay import Heard, Hearsay, brings_news, is_foreign, newer
 from tandem_runtime.protocol.lead_views import merge_view, replica_view, split_view
-from tandem_runtime.protocol.log import Bond, OwnedLog
+from tandem_runtime.protocol.log import OwnedLog
 from tandem_runtime.protocol.messages import (
     CopyEntry,
     EntryCopied,
     FillLog,
     MergeReport,
+    Outdated,
     ReplicaReport,
     SplitReport,
     Version,
@@ -32,6 +41,7 @@ from tandem_runtime.protocol.records import (
     Completed,
     DataLost,
     Entry,
+    FormatRaised,
     GenerationGivenUp,
     GenerationKnown,
     LaneClosed,
@@ -42,18 +52,25 @@ from tandem_runtime.protocol.records import (
     Lapsed,
     LapseDropped,
     MergeChosen,
+    PairsDealt,
     PairsRetired,
     PartitionOwned,
     RetirementCalled,
     Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
     Trimmed,
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import Bond
 from tandem_runtime.protocol.words import Words
 
 _RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
     lead_generations.intent_changes,
+    lead_slots.slot_changes,
+    lead_slots.dealings,
     lead_seats.vacancies,
     lead_seats.lost_pairs,
     lead_seats.sinks_ahead,
@@ -66,10 +83,12 @@ _RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
     lead_lanes.closings,
     lead_lanes.buddy_changes,
     lead_lanes.ownerships,
+    lead_slots.seals,
     lead_seats.merge_choices,
     lead_seats.answered_calls,
     lead_seats.calls_to_lapse,
     lead_generations.retirements,
+    formats.format_raises,
     lead_epochs.completion,
 )
 """All decisions that lead to records, the most urgent first."""
@@ -78,6 +97,7 @@ COPIES_AT_ONCE = 8
 """Entries sent again to a buddy in one go."""
 
 _SPLIT_NEWS = (LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed, PartitionOwned)
+_MERGE_NEWS = (MergeChosen, Verified, SlotOpened, SlotEnded, SlotSealed, PairsDealt)
 _SEAT_NEWS = (Seated, Verified, Vacated, LapseCalled, Lapsed, RetirementCalled)
 
 
@@ -125,6 +145,8 @@ class Lead:
 
     def hear_split(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
         """A split's report."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
         heard = self.hear.splits.get(sender.volume)
         if not newer(heard, sender, report):
             return []
@@ -142,16 +164,23 @@ class Lead:
 
     def hear_replica(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
         """A replica's report: registers it and acknowledges what it has committed."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
         heard = self.hear.replicas.get(sender.volume)
         if not newer(heard, sender, report):
             return []
         self.hear.replicas[sender.volume] = Heard(sender.incarnation, now, report)
+        self.hear.foreign.discard(sender.volume)
+        if is_foreign(self.book, report):
+            self.hear.foreign.add(sender.volume)
         effects = self.advance(now) if brings_news(heard, report) else []
         effects.append(self._to_replica(sender.volume))
         return effects
 
     def hear_merge(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
         """A merge's report: how far its sinks are."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
         heard = self.hear.merges.get(sender.volume)
         if not newer(heard, sender, report):
             return []
@@ -161,6 +190,10 @@ class Lead:
         effects = self.advance(now) if brings_news(heard, report) else []
         effects.append(self._to_merge(sender.volume))
         return effects
+
+    def _outdated(self, sender: Peer) -> Effect:
+        """A member that came after the format was raised, and nothing is given to it."""
+        return Send(sender.volume, Outdated(self.book.format))
 
     def hear_intent(self, intent: Intent, now: int) -> list[Effect]:
         """The operator's document; an older one than is known says nothing."""
@@ -203,12 +236,18 @@ class Lead:
                 return batch
         return [
             *lead_seats.trim_point(book, hear),
-            *lead_epochs.cut(book, hear, self.settings, now - self.cut_at),
+            *lead_epochs.cut(book, hear, self.settings, now - self.cut_at, self.term),
         ]
 
     def _write(self, batch: list[Entry], now: int) -> list[Effect]:
-        """Put a batch on the own volume and on its way to the follower."""
+        """Put a batch on the own volume and on its way to the follower.
+
+        Raises:
+            IllegalMove: an entry must not be; nothing is written.
+        """
         effects: list[Effect] = []
+        for entry in batch:
+            self.book.check(entry)
         for entry in batch:
             number = self.log.append()
             effects.extend(self.stored.add(number, entry))
@@ -259,7 +298,7 @@ class Lead:
             for volume in dict.fromkeys([*seated, *displaced]):
                 if volume in self.hear.replicas:
                     yield self._to_replica(volume)
-        if headers or any(isinstance(entry, MergeChosen | Verified) for entry in batch):
+        if headers or any(isinstance(entry, _MERGE_NEWS) for entry in batch):
             for volume in self.book.merges.values():
                 if volume in self.hear.merges:
                     yield self._to_merge(volume)
@@ -338,11 +377,16 @@ _DESCRIBED: dict[type, Callable[..., str]] = {
     LapseDropped: _seat,
     Lapsed: _seat,
     MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
+    SlotOpened: lambda entry: f"{entry.slot} from epoch {entry.first}",
+    SlotEnded: lambda entry: f"{entry.slot} through epoch {entry.last}",
+    SlotSealed: lambda entry: str(entry.slot),
+    PairsDealt: lambda entry: str(entry.dealing.number),
     GenerationKnown: lambda entry: str(entry.generation.number),
     GenerationGivenUp: lambda entry: str(entry.number),
     RetirementCalled: lambda _: "",
     PairsRetired: lambda entry: " ".join(entry.pairs),
     DataLost: lambda entry: f"{entry.subject}: {entry.why}",
     Completed: lambda _: "",
+    FormatRaised: lambda entry: str(entry.format),
     Trimmed: lambda entry: str(entry.epoch),
 }

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.book import CLOSED, Book
+from tandem_core.documents import Stream
+from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import (
-    ACTIVE,
     BEGINNING_OF_TIME,
     END_OF_TIME,
-    ENDED,
-    IDLE,
+    UNDIVIDED,
     Header,
     LaneId,
     Mark,
     Note,
     Settings,
     Span,
-    Stream,
 )
 from tandem_runtime.protocol.hearsay import Hearsay, delivered_through, faster
+from tandem_runtime.protocol.history import with_digest
 from tandem_runtime.protocol.lead_generations import generation_to_name
+from tandem_runtime.protocol.lead_slots import dealing_in_force
 from tandem_runtime.protocol.records import Completed, Entry
+from tandem_runtime.protocol.states import LaneState, PartitionState
+
+_CLOSED = LaneState.CLOSED
+_IDLE, _ENDED = PartitionState.IDLE, PartitionState.ENDED
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
-def cut(book: Book, hear: Hearsay, settings: Settings, since_cut: int) -> Iterator[Entry]:
+def cut(
+    book: Book, hear: Hearsay, settings: Settings, since_cut: int, term: int
+) -> Iterator[Entry]:
     """The next header, if one is due and the pairs keep up."""
     if hear.intent is None or book.final:
         return
@@ -38,7 +45,9 @@ def cut(book: Book, hear: Hearsay, settings: Settings, since_cut: int) -> Iterat
     due = since_cut >= settings.interval
     if not (urgent or full or changed or ended or (due and (spans or book.raised))):
         return
-    yield Header(
+    dealing = dealing_in_force(book)
+    divided = dealing != UNDIVIDED or book.dealing != UNDIVIDED
+    header = Header(
         epoch=book.epoch + 1,
         generation=generation,
         spans=spans,
@@ -46,7 +55,12 @@ def cut(book: Book, hear: Hearsay, settings: Settings, since_cut: int) -> Iterat
         watermarks=_watermarks(book, hear.intent.streams, marks),
         delivered=delivered_through(book, hear),
         final=over and not spans,
+        term=term,
+        previous=book.digest,
+        dealing=dealing,
+        barrier=divided and (changed or dealing != book.dealing),
     )
+    yield with_digest(header)
 
 
 def keeping_up(book: Book, hear: Hearsay, settings: Settings, generation: int) -> bool:
@@ -79,18 +93,18 @@ def _take_in(
             number += 1
             room -= note.size
             for partition, mark in note.marks:
-                urgent = urgent or mark.state not in (ACTIVE, IDLE)
+                urgent = urgent or not mark.state.is_read
                 marks[partition] = mark
         if number > state.reach:
             spans.append(Span(lane, state.reach + 1, number))
-            urgent = urgent or state.state == CLOSED
+            urgent = urgent or state.state is _CLOSED
     return tuple(spans), marks, urgent, full
 
 
 def _note(book: Book, hear: Hearsay, lane: LaneId, number: int) -> Note | None:
     """The note of a chunk that may go into an epoch: sealed on both volumes."""
     state = book.lanes[lane]
-    if state.state != CLOSED:
+    if state.state is not _CLOSED:
         return hear.notes.get(lane, {}).get(number)
     if number > state.last:
         return None
@@ -109,7 +123,7 @@ def _watermarks(
     result = []
     for stream in streams:
         states = [marks.get(partition) for partition in stream.partitions]
-        speaking = [m for m in states if m is None or m.state not in (IDLE, ENDED)]
+        speaking = [m for m in states if m is None or m.state not in (_IDLE, _ENDED)]
         before = book.watermarks.get(stream.name, BEGINNING_OF_TIME)
         if speaking:
             lowest = min(
@@ -117,7 +131,7 @@ def _watermarks(
                 for mark in speaking
             )
             result.append((stream.name, max(before, lowest)))
-        elif all(mark is not None and mark.state == ENDED for mark in states):
+        elif all(mark is not None and mark.state is _ENDED for mark in states):
             result.append((stream.name, END_OF_TIME))
         else:
             result.append((stream.name, before))
@@ -127,7 +141,7 @@ def _watermarks(
 def _all_ended(streams: tuple[Stream, ...], marks: dict[str, Mark]) -> bool:
     """Has every source partition ended?"""
     return all(
-        partition in marks and marks[partition].state == ENDED
+        partition in marks and marks[partition].state is _ENDED
         for stream in streams
         for partition in stream.partitions
     )
@@ -139,6 +153,8 @@ def _at_the_end(book: Book) -> bool:
 
 
 def completion(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """Once the final epoch is delivered everybody may stop."""
-    if book.final and not book.completed and delivered_through(book, hear) >= book.epoch:
+    """Once the final epoch is delivered, and ended slots are sealed, everybody may stop."""
+    if not book.final or book.completed or delivered_through(book, hear) < book.epoch:
+        return
+    if all(slot.is_open for slot in book.slots.values()):
         yield Completed()

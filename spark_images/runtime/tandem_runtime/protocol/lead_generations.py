@@ -32,7 +32,7 @@ def intent_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
         if number > book.generation and number not in wanted:
             yield GenerationGivenUp(number, intent.version)
     newest = max(book.generation, *book.generations, *book.given_up, 0)
-    for generation in sorted(intent.generations):
+    for generation in sorted(intent.generations, key=lambda generation: generation.number):
         if generation.number > newest:
             yield GenerationKnown(generation, intent.version)
 
@@ -47,7 +47,7 @@ def generation_to_name(book: Book, hear: Hearsay, settings: Settings) -> int:
     if target <= book.generation or target not in book.generations:
         return book.generation
     ready = all(
-        any(seat and seat.verified and not seat.lapsed for seat in book.seats[pair])
+        any(seat and seat.verified for seat in book.seats[pair])
         and book.epoch - faster(book, hear, pair) < settings.max_uncommitted
         for pair in book.pairs(target)
     )
@@ -78,10 +78,7 @@ def settled(book: Book, hear: Hearsay) -> bool:
     """Has every replica of every current pair committed an epoch of the current generation?"""
     replicas = hear.intent.replicas if hear.intent else 2
     return all(
-        seat is not None
-        and seat.verified
-        and not seat.lapsed
-        and committed(seat, hear) >= book.first_of_generation
+        seat is not None and seat.verified and committed(seat, hear) >= book.first_of_generation
         for pair in book.pairs(book.generation)
         for seat in book.seats[pair][:replicas]
     )

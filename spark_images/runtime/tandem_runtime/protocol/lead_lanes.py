@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.book import CLOSED, CLOSING, OPEN, Book, Lane
-from tandem_runtime.protocol.data import ENDED, RELEASED, LaneId, Mark
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Lane, LaneId, Mark
 from tandem_runtime.protocol.hearsay import Hearsay, committed, faster
 from tandem_runtime.protocol.messages import SealedCopy
 from tandem_runtime.protocol.records import (
@@ -23,6 +23,11 @@ from tandem_runtime.protocol.records import (
     PartitionOwned,
     Vacated,
 )
+from tandem_runtime.protocol.states import LaneState, PartitionState
+
+_OPEN, _CLOSING, _CLOSED = LaneState
+_ENDED, _RELEASED = PartitionState.ENDED, PartitionState.RELEASED
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
 def openings(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -40,7 +45,7 @@ def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """Changes of second copies that owners ask for; refused while a lane is closing."""
     for lane, state in book.lanes.items():
         report = hear.lanes.get(lane)
-        if state.state != OPEN or report is None or not report.live or lane.split in hear.gone:
+        if state.state is not _OPEN or report is None or not report.live or lane.split in hear.gone:
             continue
         if report.ask is not None:
             view, buddy = report.ask
@@ -51,7 +56,7 @@ def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
 def closings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     """Lanes whose owner is gone, silent, or says itself that the lane takes no more rows."""
     for lane, state in book.lanes.items():
-        if state.state != OPEN:
+        if state.state is not _OPEN:
             continue
         report = hear.lanes.get(lane)
         ended = report is not None and not report.live
@@ -66,7 +71,7 @@ def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     acknowledged to a source. The owner's word counts where no buddy can answer.
     """
     for lane, state in book.lanes.items():
-        if state.state != CLOSING:
+        if state.state is not _CLOSING:
             continue
         sealed = _buddy_answer(hear, lane, state)
         if sealed is not None:
@@ -105,9 +110,10 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     Their rows are lost unless every pair has a replica that is past them; its twin lapses [5].
     Replicas of other generations that would need them let go.
     """
+    told: set[str] = set()
     for lane, state in book.lanes.items():
         name = _named(lane)
-        if state.state != CLOSED or name in book.lost or not _nobody_has(hear, lane, state):
+        if state.state is not _CLOSED or name in book.lost or not _nobody_has(hear, lane, state):
             continue
         epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
         last = max(epochs, default=0)
@@ -118,10 +124,11 @@ def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
             continue
         for pair, seats in book.seats.items():
             for number, seat in enumerate(seats):
-                if seat is None or not seat.verified or seat.lapsed:
+                if seat is None or not seat.verified or seat.volume in told:
                     continue
                 if committed(seat, hear) >= last:
                     continue
+                told.add(seat.volume)
                 if pair in current:
                     yield Lapsed(pair, number, seat.volume)
                 else:
@@ -140,7 +147,7 @@ def rows_at_risk(book: Book, hear: Hearsay) -> bool:
     """
     leaving = {split for split, heard in hear.splits.items() if heard.report.leaving}
     return any(
-        state.state == CLOSED
+        state.state is _CLOSED
         and state.trimmed < state.last
         and _named(lane) not in book.lost
         and any(split is None or split in hear.gone or split in leaving for split in copies)
@@ -171,13 +178,13 @@ def may_get_owner(book: Book, partition: str) -> bool:
     one's rows come in later epochs and its start stands in that header [9].
     """
     mark = book.marks.get(partition)
-    if mark is not None and mark.state == ENDED:
+    if mark is not None and mark.state is _ENDED:
         return False
     owner = book.owners.get(partition)
     lane = book.lanes.get(owner) if owner is not None else None
-    if lane is None or (mark is not None and mark.state == RELEASED):
+    if lane is None or (mark is not None and mark.state is _RELEASED):
         return True
-    return lane.state == CLOSED and lane.reach == lane.last
+    return lane.state is _CLOSED and lane.reach == lane.last
 
 
 def open_lanes(book: Book, hear: Hearsay) -> dict[LaneId, int]:
@@ -185,11 +192,11 @@ def open_lanes(book: Book, hear: Hearsay) -> dict[LaneId, int]:
     load: dict[LaneId, int] = {}
     for lane, state in book.lanes.items():
         heard = hear.splits.get(lane.split)
-        if state.state == OPEN and heard is not None and not heard.report.leaving:
+        if state.state is _OPEN and heard is not None and not heard.report.leaving:
             load[lane] = 0
     for partition, owner in book.owners.items():
         mark = book.marks.get(partition)
-        if owner in load and (mark is None or mark.state != ENDED):
+        if owner in load and (mark is None or mark.state is not _ENDED):
             load[owner] += 1
     return load
 
@@ -205,7 +212,7 @@ def releases(book: Book, hear: Hearsay) -> dict[str, str]:
     active = [
         partition
         for partition, owner in book.owners.items()
-        if owner == most and book.marks.get(partition, Mark(0, 0)).state not in (ENDED, RELEASED)
+        if owner == most and book.marks.get(partition, Mark(0, 0)).state.is_read
     ]
     return {most.split: active[-1]} if active else {}
 

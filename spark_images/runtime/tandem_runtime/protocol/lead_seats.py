@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.book import Book, Seat
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Seat
 from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through, faster
+from tandem_runtime.protocol.messages import MergeReport
 from tandem_runtime.protocol.records import (
     DataLost,
     Entry,
@@ -18,6 +20,10 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.states import SeatState
+
+_VERIFIED = SeatState.VERIFIED
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
 def seatings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
@@ -62,14 +68,14 @@ def _dispensable(seat: Seat, twin: Seat | None, hear: Hearsay, now: int) -> bool
 
     A lapsed one, while its twin carries the pair; and one whose holder never had the state.
     """
-    if not seat.verified and not seat.lapsed:
+    if seat.joins:
         return hear.silent(seat.volume, now)
     return seat.lapsed and carries(twin)
 
 
 def carries(twin: Seat | None) -> bool:
     """Can a pair go on by this seat alone?"""
-    return twin is not None and twin.verified and not twin.lapsed and not twin.called
+    return twin is not None and twin.state is _VERIFIED
 
 
 def verifications(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -77,24 +83,36 @@ def verifications(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     for pair, seats in book.seats.items():
         for number, seat in enumerate(seats):
             heard = hear.replicas.get(seat.volume) if seat is not None else None
-            if seat is None or heard is None or seat.verified or seat.lapsed:
+            if seat is None or heard is None or not seat.joins:
                 continue
             if heard.report.verified and heard.report.committed >= seat.hold:
                 yield Verified(pair, number, seat.volume, heard.report.committed)
 
 
 def vacancies(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """Seats whose volume is gone for good."""
+    """Seats whose volume is gone for good, or has the state of another history."""
     for pair, seats in book.seats.items():
         for number, seat in enumerate(seats):
             if seat is not None and seat.volume in hear.gone:
                 yield Vacated(pair, number, seat.volume, "gone")
+            elif seat is not None and seat.volume in hear.foreign:
+                yield Vacated(pair, number, seat.volume, "other history")
 
 
 def sinks_ahead(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
     """A sink has an epoch that no header here knows: the header log was lost and rebuilt."""
-    if max(hear.delivered.values(), default=0) > book.epoch and "sinks" not in book.lost:
+    if "sinks" in book.lost:
+        return
+    if max(hear.delivered.values(), default=0) > book.epoch:
         yield DataLost("sinks", f"ahead of header {book.epoch}")
+    elif any(_delivered_otherwise(book, heard.report) for heard in hear.merges.values()):
+        yield DataLost("sinks", "have epochs of another history")
+
+
+def _delivered_otherwise(book: Book, report: MergeReport) -> bool:
+    """Has a merge delivered an epoch whose header here is another one?"""
+    known = book.digest_of(report.delivered)
+    return bool(report.delivered_digest) and known not in (None, report.delivered_digest)
 
 
 def lost_pairs(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
@@ -137,7 +155,7 @@ def build_sources(book: Book, pair: str) -> tuple[tuple[str, ...], ...]:
         return ()
     groups = []
     for parent in birth.parents_of(pair):
-        seats = [s for s in book.seats.get(parent, ()) if s and s.verified and not s.lapsed]
+        seats = [s for s in book.seats.get(parent, ()) if s and s.verified]
         if not seats:
             return ()
         groups.append(tuple(seat.volume for seat in seats))
@@ -187,7 +205,7 @@ def _others_to_call(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
         if pair not in waiting and not _any_of(seats, differing):
             continue
         for number, seat in enumerate(seats):
-            if seat is None or not seat.verified or seat.lapsed or seat.called:
+            if seat is None or seat.state is not _VERIFIED:
                 continue
             if _replaceable(book, hear, pair, number, now) or _differs(book, hear, pair, number):
                 yield LapseCalled(pair, number, seat.volume)
@@ -208,7 +226,7 @@ def answered_calls(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
             heard = hear.replicas.get(twin.volume) if twin is not None else None
             if not _still_needed(book, hear, pair, number, now):
                 yield LapseDropped(pair, number, seat.volume)
-            elif heard is not None and heard.report.calls >= seat.called:
+            elif heard is not None and heard.report.calls >= seat.call:
                 yield Lapsed(pair, number, seat.volume)
 
 
@@ -304,7 +322,7 @@ def _may_go(book: Book, hear: Hearsay, pair: str, number: int, now: int) -> bool
 def may_lapse(book: Book, hear: Hearsay, pair: str, number: int) -> bool:
     """May trimming go on by this seat's twin alone [5]?"""
     seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
-    if seat is None or twin is None or twin.lapsed or not twin.verified:
+    if seat is None or twin is None or not twin.verified:
         return False
     return committed(twin, hear) > committed(seat, hear)
 
@@ -331,20 +349,20 @@ def trim_point(book: Book, hear: Hearsay) -> Iterator[Entry]:
 
 def merge_choices(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
     """Slots whose active merge is missing, gone, silent or leaves get one that speaks and stays."""
-    for slot in range(hear.intent.slots if hear.intent else 0):
+    for slot in book.slots:
         active = book.merges.get(slot)
-        if active and _merge_stays(active, hear, now):
+        if active and merge_stays(active, hear, now):
             continue
         speaking = [
             (-heard.at, volume)
             for volume, heard in hear.merges.items()
-            if heard.report.slot == slot and volume != active and _merge_stays(volume, hear, now)
+            if heard.report.slot == slot and volume != active and merge_stays(volume, hear, now)
         ]
         if speaking:
             yield MergeChosen(slot, min(speaking)[1])
 
 
-def _merge_stays(volume: str, hear: Hearsay, now: int) -> bool:
+def merge_stays(volume: str, hear: Hearsay, now: int) -> bool:
     """Is a merge there, as far as is known? One that has yet to report in this term may be."""
     heard = hear.merges.get(volume)
     leaving = heard is not None and heard.report.leaving

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from tandem_runtime.protocol import messages
-from tandem_runtime.protocol.book import Book, Seat
+from tandem_core.documents import Generation
+from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import (
     BEGINNING_OF_TIME,
-    Generation,
+    UNDIVIDED,
+    Dealing,
     Header,
     LaneId,
     Mark,
+    Seat,
     Settings,
 )
-from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through
+from tandem_runtime.protocol.hearsay import (
+    Hearsay,
+    committed,
+    delivered_through,
+    slot_delivered,
+)
 from tandem_runtime.protocol.lead_lanes import releases, rows_at_risk
 from tandem_runtime.protocol.lead_seats import build_epoch, build_sources, carries, struck
 from tandem_runtime.protocol.messages import (
@@ -24,8 +31,13 @@ from tandem_runtime.protocol.messages import (
     ReplicaView,
     SplitReport,
     SplitView,
+    Standing,
     Version,
 )
+from tandem_runtime.protocol.slots import slot_of_pair
+
+_SEATED = Standing.SEATED
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
 def split_view(
@@ -80,14 +92,18 @@ def replica_view(
     source: tuple[tuple[str, ...], ...] = ()
     epoch: int | None = None
     limit = settings.headers_per_view
-    if found and standing == messages.SEATED:
+    delivered = delivered_through(book, hear)
+    if found and standing is _SEATED:
         if found[2].verified or report.verified:
-            headers = _headers_after(book, report.have, limit)
+            # What it has of another history it is to replace, from its last commit on.
+            known = book.digest_of(report.have) == report.have_digest
+            headers = _headers_after(book, report.have if known else report.committed, limit)
             source = _far_ahead(book, hear, found[0], found[1], settings.skips_beyond)
         else:
             source, epoch = _source(book, hear, found[0], found[1])
     return ReplicaView(
         version=version,
+        format=book.format,
         standing=standing,
         source=source,
         source_epoch=epoch,
@@ -95,21 +111,36 @@ def replica_view(
         generations=_named(book, headers),
         lanes=_copies(book, _headers_after(book, report.committed, limit)),
         trim=book.trim,
-        delivered=delivered_through(book, hear),
-        merges=tuple(book.merges[slot] for slot in sorted(book.merges)),
+        delivered=delivered,
+        merges=_merges_of(book, report.pair, delivered),
         calls=book.calls,
     )
 
 
-def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> str:
+def _merges_of(book: Book, pair: str, delivered: int) -> tuple[str, ...]:
+    """The active merges that deliver for a pair, by every dealing that still matters to it."""
+    if len(book.slots) <= 1:
+        return tuple(book.merges[slot] for slot in sorted(book.merges))
+    numbers = {header.dealing for epoch, header in book.headers.items() if epoch > delivered}
+    numbers.add(max(book.dealings, default=UNDIVIDED))
+    numbers.add(book.dealing)
+    slots = {slot_of_pair(book.dealings, n, pair) for n in numbers if _knows(book, n)}
+    return tuple(book.merges[slot] for slot in sorted(book.merges) if slot in slots)
+
+
+def _knows(book: Book, dealing: int) -> bool:
+    return dealing == UNDIVIDED or dealing in book.dealings
+
+
+def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> Standing:
     if book.completed:
-        return messages.COMPLETED
+        return Standing.COMPLETED
     if report.pair in book.retired:
-        return messages.RETIRED
+        return Standing.RETIRED
     if seat is not None:
-        too_old = report.verified and not seat.verified and report.committed < seat.hold
-        return messages.DISPLACED if seat.lapsed or too_old else messages.SEATED
-    return messages.WAITING if report.fresh else messages.DISPLACED
+        too_old = report.verified and seat.joins and report.committed < seat.hold
+        return Standing.DISPLACED if seat.lapsed or too_old else _SEATED
+    return Standing.WAITING if report.fresh else Standing.DISPLACED
 
 
 def _source(
@@ -121,7 +152,7 @@ def _source(
     pairs that owned its keys before. No source yet: (), None.
     """
     twin = book.seats[pair][1 - number]
-    if twin is not None and twin.verified and not twin.lapsed:
+    if twin is not None and twin.verified:
         return ((twin.volume,),), None
     if book.trim == 0:
         return (), 0
@@ -151,9 +182,11 @@ def merge_view(
 ) -> MergeView:
     """The lead's word to a merge: whether it delivers, the headers, and who may answer."""
     headers = _headers_after(book, max(report.have, book.trim), limit)
+    slot = book.slots.get(report.slot)
     return MergeView(
         version=version,
-        active=book.merges.get(report.slot) == volume,
+        format=book.format,
+        active=slot is not None and book.merges.get(report.slot) == volume,
         delivered=delivered_through(book, hear),
         headers=headers,
         generations=_named(book, headers),
@@ -163,7 +196,19 @@ def merge_view(
         ),
         primaries=hear.intent.primaries if hear.intent else (),
         completed=book.completed,
+        recorded=slot_delivered(book, hear, report.slot),
+        slots=tuple(book.slots[number] for number in sorted(book.slots)),
+        next_slot=book.next_slot,
+        dealings=_dealings(book, headers),
     )
+
+
+def _dealings(book: Book, headers: tuple[Header, ...]) -> tuple[Dealing, ...]:
+    """The dealings that headers name, and the newest."""
+    if not book.dealings:
+        return ()
+    numbers = {header.dealing for header in headers} | {max(book.dealings)}
+    return tuple(book.dealings[n] for n in sorted(numbers) if n in book.dealings)
 
 
 def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:

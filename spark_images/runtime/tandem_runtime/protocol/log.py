@@ -15,22 +15,11 @@ and with it an entry is published only when it is on every member now required, 
 
 from __future__ import annotations
 
-from enum import Enum
-
 from tandem_runtime.protocol.data import Settings
+from tandem_runtime.protocol.states import BOND, Bond
 
 Fence = tuple[int, int]
 """Term and number of the fill: a copy made under a lower fence is no longer written to."""
-
-
-class Bond(Enum):
-    """How an owner stands to its follower."""
-
-    ALONE = "alone"
-    FILLING = "filling"
-    JOINING = "joining"
-    PAIRED = "paired"
-    LEAVING = "leaving"
 
 
 _REQUIRED = frozenset({Bond.JOINING, Bond.PAIRED, Bond.LEAVING})
@@ -78,6 +67,7 @@ class OwnedLog:
         """The authority recorded an empty log together with its buddy."""
         self.follower = buddy
         self.bond = Bond.PAIRED if buddy else Bond.ALONE
+        BOND.check(None, self.bond, buddy)
         self.view = self.wanted = 1
         self.heard = now
 
@@ -88,9 +78,9 @@ class OwnedLog:
 
     def fill(self, follower: str, now: int) -> None:
         """Start to make a new copy (c). Only an owner without a buddy does."""
+        self._become(Bond.FILLING)
         self.fence = (self.fence[0], self.fence[1] + 1)
         self.follower = follower
-        self.bond = Bond.FILLING
         self.acked = self.base
         self.heard = now
 
@@ -108,7 +98,7 @@ class OwnedLog:
         news = through > self.acked
         self.acked = max(self.acked, through)
         if self.bond is Bond.FILLING and self.acked == self.end:
-            self.bond = Bond.JOINING
+            self._become(Bond.JOINING)
             self.wanted = max(self.wanted, self.view) + 1
             news = True
         return news
@@ -123,7 +113,7 @@ class OwnedLog:
         if self.bond is Bond.FILLING:
             self._alone()
         elif self.bond in (Bond.JOINING, Bond.PAIRED):
-            self.bond = Bond.LEAVING
+            self._become(Bond.LEAVING)
             self.wanted = max(self.wanted, self.view) + 1
 
     def recorded(self, view: int, buddy: str | None) -> bool:
@@ -132,7 +122,7 @@ class OwnedLog:
             return False
         self.view = view
         if self.bond is Bond.JOINING and buddy == self.follower:
-            self.bond = Bond.PAIRED
+            self._become(Bond.PAIRED)
             return True
         if self.bond is Bond.LEAVING and buddy is None:
             self._alone()
@@ -140,8 +130,12 @@ class OwnedLog:
         return False
 
     def _alone(self) -> None:
-        self.bond = Bond.ALONE
+        self._become(Bond.ALONE)
         self.follower = None
+
+    def _become(self, bond: Bond) -> None:
+        BOND.check(self.bond, bond, self.follower)
+        self.bond = bond
 
     def next_to_copy(self, at_most: int) -> range:
         """Numbers of the entries that the follower has not acknowledged, the lowest first."""

@@ -16,7 +16,7 @@ def swap(current: Place, expected: int, place: Place) -> tuple[bool, Place]:
     """The content after a compare-and-set, and whether it took place."""
     if current.version != expected:
         return False, current
-    return True, place._replace(version=expected + 1)
+    return True, place.replace(version=expected + 1)
 
 
 class RegisterClient:
@@ -75,7 +75,7 @@ class RegisterClient:
             self._swap = pending._replace(op=self._next(now))
             return None, [self._swap]
         self._swap = None
-        mine = pending.place._replace(version=pending.expected + 1)
+        mine = pending.place.replace(version=pending.expected + 1)
         return self.known == mine, []
 
     def _next(self, now: int) -> int:

@@ -7,49 +7,55 @@ process that dies anywhere in between starts at its last commit and does the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Callable
 
-from tandem_runtime.protocol import messages
+from tandem_core.documents import Share
+from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.contact import Contact, splits_discovered, told_who_leads
-from tandem_runtime.protocol.data import Generation, Header, LaneId, Peer, Settings, Span
+from tandem_runtime.protocol.data import Header, Peer, Settings
 from tandem_runtime.protocol.effects import (
     Effect,
     Erase,
     Exit,
     Finish,
     Happened,
-    Key,
+    Install,
     Run,
     Send,
-    Ship,
     Write,
 )
-from tandem_runtime.protocol.joining import Joining, Kept, Skip, copied_results, shipped_state
+from tandem_runtime.protocol.fetching import Fetching
+from tandem_runtime.protocol.formats import heed_outdated
+from tandem_runtime.protocol.held import HeldState, StoredReplica
+from tandem_runtime.protocol.joining import Joining, Skip, shipped_state
 from tandem_runtime.protocol.messages import (
-    Answer,
     BatchCommitted,
     BatchResult,
     CopyRefused,
     CopyState,
-    Fetch,
+    FetchAnswer,
     Fetched,
     Installed,
     NotLead,
     Offers,
+    Outdated,
     ReplicaReport,
     ReplicaView,
     SparkUp,
     Splits,
+    Standing,
     StateCopied,
     Terminate,
     Want,
 )
 from tandem_runtime.protocol.muster import Muster, Present
+from tandem_runtime.protocol.outbox import Kept
+from tandem_runtime.protocol.records import NEWEST_FORMAT
+from tandem_runtime.protocol.states import ASKS, MAY_WORK, REPLICA, RESULT_DUE, ReplicaLife
 from tandem_runtime.protocol.words import Words
 
 
-class ReplicaMachine:
+class ReplicaMachine(HeldState):
     """One process of a replica, on one volume."""
 
     def __init__(
@@ -57,45 +63,34 @@ class ReplicaMachine:
         volume_id: str,
         incarnation: int,
         pair: str,
-        keys: object,
-        volume: Mapping[Key, object],
+        share: Share,
+        stored: StoredReplica,
         settings: Settings,
         now: int,
         *,
         booting: bool = False,
     ) -> None:
         """Start on a volume; while `booting` nothing is run, until `SparkUp`."""
+        super().__init__(stored)
         self.me = volume_id
         self.incarnation = incarnation
         self.pair = pair
-        self.keys = keys
+        self.share = share
         self.settings = settings
         self.contact = Contact(settings.silence, now)
         self.words = Words(settings)
-        self.checkpoints = sorted(_stored(volume, "checkpoint"))
-        self.headers = cast("dict[int, Header]", _stored(volume, "header"))
-        self.generations = cast("dict[int, Generation]", _stored(volume, "generation"))
-        self.outbox = cast("dict[int, Kept]", _stored(volume, "kept"))
-        self.verified = ("verified",) in volume
-        self.committed = self.checkpoints[-1] if self.verified else 0
-        self.lanes: dict[LaneId, tuple[str, ...]] = {}
+        self.spark_up = not booting
+        self.resumed = ("verified",) in stored.keys
+        """It goes on with the state on its volume, and has not said so yet."""
+        with_state = ReplicaLife.BOOTING if booting else ReplicaLife.IDLE
+        self.life = with_state if self.resumed else ReplicaLife.WAITING
+        REPLICA.check(None, self.life, volume_id)
         self.merges: tuple[str, ...] = ()
-        self.delivered = 0
-        self.trim = 0
+        self.delivered = self.trim = 0
         self.calls = 0
         """Calls the lead told of: others may give up what the state here makes dispensable."""
-        self.joining = Joining(pair, keys, now)
-        self.skip = Skip()
-        self.booting = booting
-        self.tries: dict[Span, int] = {}
-        """How often rows of the next epoch were asked for: each time the other copy is tried."""
-        self.running: int | None = None
-        self.rows: dict[Span, object] = {}
-        self.asked_for = 0
-        """The epoch whose rows were last asked for."""
-        self.asked_at = now
-        self.stopping = False
-        self.resumed = self.verified
+        self.joining, self.skip = Joining(pair, share, now), Skip()
+        self.fetching = Fetching(share, now)
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
         """Take a message in."""
@@ -110,7 +105,7 @@ class ReplicaMachine:
             self.resumed = False
             effects.append(Happened("Resumed", self.me, f"at epoch {self.committed}"))
         effects += self._report(now)
-        if self.joins and now - self.joining.asked_at >= self.settings.retry:
+        if self.life in ASKS and now - self.joining.asked_at >= self.settings.retry:
             effects += self.joining.ask(now)
         if self.verified:
             effects += self._work(now)
@@ -118,146 +113,146 @@ class ReplicaMachine:
         return effects
 
     @property
+    def verified(self) -> bool:
+        """Is there a whole state on its volume?"""
+        return self.life.has_state
+
+    @property
     def joins(self) -> bool:
         """Is state being copied: the first one, or that of a twin far ahead?"""
-        return not self.verified or self.skip.begun
+        return self.life.copies
+
+    def _become(self, life: ReplicaLife) -> None:
+        REPLICA.check(self.life, life, self.me)
+        self.life = life
+
+    def _on(self, cause: str) -> None:
+        self.life = REPLICA.after(cause, self.life, self.me) or self.life
+
+    def _exit(self, reason: str, *, wipe: bool = False) -> Effect:
+        self._become(ReplicaLife.ENDED)
+        return Exit(reason, wipe=wipe)
+
+    def _displaced(self, why: str) -> list[Effect]:
+        """Start again, on an empty volume."""
+        return [Happened("Displaced", self.me, why), self._exit("displaced", wipe=True)]
 
     def _report(self, now: int) -> list[Effect]:
         lead = self.contact.target(now)
         if not lead:
             return []
+        verified, have = self.verified, self.headers.last(self.committed)
         report = ReplicaReport(
             sequence=0,
             pair=self.pair,
             committed=self.committed,
-            verified=self.verified,
-            fresh=not self.verified,
-            have=self._last_header(),
+            verified=verified,
+            fresh=not verified,
+            have=have,
             calls=self.calls,
+            format=NEWEST_FORMAT,
+            committed_digest=self.headers.digest_of(self.committed),
+            have_digest=self.headers.digest_of(have),
         )
         if not self.words.worth((lead, report), now):
             return []
-        return [Send(lead, report._replace(sequence=self.contact.next_sequence()))]
-
-    def _last_header(self) -> int:
-        """Headers are known without a gap through this epoch."""
-        return max(self.committed, max(self.headers, default=0))
+        return [Send(lead, report.replace(sequence=self.contact.next_sequence()))]
 
     # --- the lead's view ----------------------------------------------------------------------
 
     def _view(self, now: int, sender: Peer, view: ReplicaView) -> list[Effect]:
-        if not self.contact.takes(sender, view.version, now):
+        if not self.contact.takes(sender, view, now):
             return []
-        if view.standing in (messages.COMPLETED, messages.RETIRED):
-            return [Exit(view.standing)]
-        if view.standing == messages.DISPLACED:
-            return [Happened("Displaced", self.me, self.pair), Exit("displaced", wipe=True)]
+        if view.standing in (Standing.COMPLETED, Standing.RETIRED):
+            return [self._exit(view.standing)]
+        if view.standing is Standing.DISPLACED:
+            return self._displaced(self.pair)
         self.delivered = max(self.delivered, view.delivered)
         self.trim = max(self.trim, view.trim)
         self.merges = view.merges
-        if self.verified:
+        verified = self.verified
+        if verified:
             self.calls = view.calls
-        self.lanes.update(view.lanes)
-        effects = self._take_headers(view) if self.verified else []
-        effects += self._forget()
-        if view.standing != messages.SEATED:
+        self.fetching.lanes.update(view.lanes)
+        effects = self._take_headers(view) if verified else []
+        effects += self._forget(self.delivered, self.trim)
+        self.fetching.forget_lanes(self.headers.values())
+        if view.standing is not Standing.SEATED:
             return effects
-        if not self.verified:
-            return effects + self.joining.told(view.source, view.source_epoch, now)
+        if not verified:
+            return effects + self._told_source(view, now)
         self.skip.twin = view.source
         return effects + self._work(now)
 
     def _take_headers(self, view: ReplicaView) -> list[Effect]:
         """The next headers, without a gap, and the generations they name."""
-        effects: list[Effect] = []
-        for generation in view.generations:
-            if generation.number not in self.generations:
-                self.generations[generation.number] = generation
-                effects.append(Write(("generation", generation.number), generation))
+        effects = self._take_generations(view.generations)
         for header in view.headers:
-            if header.epoch == self._last_header() + 1:
-                self.headers[header.epoch] = header
+            self._take_header(header)
         return effects
 
-    def _forget(self) -> list[Effect]:
-        """Drop what nobody can ask for any more: delivered results, older state [12]."""
-        effects: list[Effect] = []
-        for epoch in [e for e in self.outbox if e <= self.delivered]:
-            del self.outbox[epoch]
-            effects += [Erase(("kept", epoch)), Erase(("outbox", epoch))]
-        old = [e for e in self.checkpoints if e < min(self.delivered, self.committed)]
-        for epoch in old:
-            self.checkpoints.remove(epoch)
-            effects.append(Erase(("checkpoint", epoch)))
-        for epoch in [e for e in self.headers if e <= self.trim and e < self.committed]:
-            del self.headers[epoch]
-            effects.append(Erase(("header", epoch)))
-        if len(self.generations) > 1:
-            effects += self._forget_generations()
-        for lane in [lane for lane in self.lanes if len(self.lanes) > _LANES_KNOWN]:
-            if all(span.lane != lane for h in self.headers.values() for span in h.spans):
-                del self.lanes[lane]
-        return effects
-
-    def _forget_generations(self) -> list[Effect]:
-        named = {header.generation for header in self.headers.values()}
-        newest = max(self.generations)
-        old = [n for n in self.generations if n < newest and n not in named]
-        for number in old:
-            del self.generations[number]
-        return [Erase(("generation", number)) for number in old]
+    def _take_header(self, header: Header) -> None:
+        """Keep a header that continues those known here, in place of what came after them."""
+        if not self.headers.lacks(header, self.committed):
+            return
+        is_next = header.epoch == self.committed + 1
+        if is_next and self.life.has_batch:
+            if self.life in RESULT_DUE:
+                self._become(ReplicaLife.SUPERSEDED)
+            return
+        self.headers.take(header)
+        if is_next and self.life is ReplicaLife.FETCHING:
+            # What has come is of chunks that the new header need not name.
+            self._become(ReplicaLife.IDLE)
+            self.fetching.clear()
 
     # --- joining ------------------------------------------------------------------------------
 
+    def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
+        """The lead says where state comes from."""
+        if self.life is ReplicaLife.INSTALLING:
+            return []
+        effects = self.joining.told(view.source, view.source_epoch, now)
+        if effects and isinstance(effects[0], Install):
+            self._become(ReplicaLife.INSTALLING)
+        elif effects and self.life is ReplicaLife.WAITING:
+            self._become(ReplicaLife.COPYING)
+        return effects
+
     def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
         """State came; with the last missing part everything is there to be installed."""
-        if not self.joins or (self.verified and message.epoch <= self.committed):
+        skips = self.life is ReplicaLife.SKIPPING
+        if self.life not in ASKS or (skips and message.epoch <= self.committed):
             return []
         install = self.joining.came(sender.volume, message)
         if not install:
             return []
+        self._become(ReplicaLife.REPLACING if skips else ReplicaLife.INSTALLING)
         effects = self._keep_outbox(message) if self.joining.from_twin else []
         return [*effects, *self._keep_header(message), *install]
-
-    def _keep_header(self, message: StateCopied) -> list[Effect]:
-        """The header of the epoch that the state is of: rule (i) may need it."""
-        if message.header is None or message.generation is None:
-            return []
-        self.headers[message.epoch] = message.header
-        self.generations[message.generation.number] = message.generation
-        return [
-            Write(("header", message.epoch), message.header),
-            Write(("generation", message.generation.number), message.generation),
-        ]
-
-    def _keep_outbox(self, message: StateCopied) -> list[Effect]:
-        """A twin's results come with its state: once it dies nobody else has them [8]."""
-        effects: list[Effect] = []
-        for epoch, kept, value in copied_results(message):
-            effects += self._keep(epoch, kept, value)
-        return effects
 
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
         """The copy is verified: a full, late member from now on.
 
         It has taken the place of whatever state was here before.
         """
-        effects: list[Effect] = [Write(("checkpoint", e), v) for e, v in self.joining.older()]
-        copied = sorted({message.epoch, *(epoch for epoch, _ in self.joining.older())})
-        effects += [Erase(("checkpoint", e)) for e in self.checkpoints if e not in copied]
-        if self.verified:
+        effects: list[Effect] = []
+        copied = sorted({message.epoch, *self.joining.older()})
+        if self.life is ReplicaLife.REPLACING:
             came = f"from epoch {self.committed} to {message.epoch}"
             effects.append(Happened("SkippedAhead", self.me, came))
+        self._on("Installed" if self.spark_up else "Installed before SparkUp")
         self.committed, self.checkpoints = message.epoch, copied
-        self.rows, self.tries = {}, {}
-        self.verified = True
+        self.fetching.clear()
         self.skip.over()
-        self.joining = Joining(self.pair, self.keys, now)
+        self.joining = Joining(self.pair, self.share, now)
         return [*effects, Write(("verified",), True), *self._report(now), *self._work(now)]
 
     def _spark_up(self, now: int, _: None, __: SparkUp) -> list[Effect]:
-        self.booting = False
-        return self._work(now) if self.verified else []
+        self.spark_up = True
+        if self.life is ReplicaLife.BOOTING:
+            self._on("SparkUp")
+        return self._work(now)
 
     def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
         """A joiner wants state."""
@@ -267,12 +262,16 @@ class ReplicaMachine:
 
     def _work(self, now: int) -> list[Effect]:
         """Go on, by a copy of the twin's state if that is far ahead."""
-        if self.running is not None or self.stopping or self.booting:
+        if self.life not in MAY_WORK or self.contact.mustered:
+            # A rebuilt log may go on with another header than the next one known here.
             return []
-        if self.skip.begins(now):
+        if self.life is ReplicaLife.SKIPPING:
+            if self.skip.waits(now, self.settings):
+                return []
+            self._become(ReplicaLife.IDLE)
+        elif self.skip.begins(now):
+            self._become(ReplicaLife.SKIPPING)
             return self.joining.told(self.skip.twin, None, now)
-        if self.joining.installing is not None or self.skip.waits(now, self.settings):
-            return []
         return self._next_epoch(now)
 
     def _next_epoch(self, now: int) -> list[Effect]:
@@ -280,67 +279,60 @@ class ReplicaMachine:
         header = self.headers.get(self.committed + 1)
         if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
             return []
-        missing = [span for span in header.spans if span not in self.rows]
+        missing = self.fetching.missing(header)
         if not missing:
             return self._run(header)
-        if self.asked_for == header.epoch and now - self.asked_at < self.settings.retry:
+        if self.life is ReplicaLife.IDLE:
+            self._become(ReplicaLife.FETCHING)
+        elif now - self.fetching.asked_at < self.settings.retry:
             return []
-        self.asked_for = header.epoch
-        self.asked_at = now
-        return [self._fetch_from(span) for span in missing]
+        return self.fetching.ask(missing, now)
 
-    def _fetch_from(self, span: Span) -> Effect:
-        copies = self.lanes.get(span.lane, (span.lane.split,))
-        turn = self.tries.get(span, 0)
-        self.tries[span] = turn + 1
-        return Send(copies[turn % len(copies)], Fetch(span, self.keys))
-
-    def _fetched(self, _: int, __: Peer, message: Fetched) -> list[Effect]:
+    def _fetched(self, now: int, _: Peer, message: Fetched) -> list[Effect]:
         header = self.headers.get(self.committed + 1)
-        if header is None or message.span not in header.spans or self.running is not None:
+        fetches = self.life is ReplicaLife.FETCHING
+        if not fetches or header is None or message.span not in header.spans:
             return []
-        if message.answer == messages.GONE:
-            return [Happened("Displaced", self.me, "rows gone"), Exit("displaced", wipe=True)]
-        if message.answer in (messages.NOT_HERE, messages.NOT_YET):
-            return []
-        self.rows[message.span] = message.payload if message.answer == messages.ROWS else ()
-        return self._run(header) if len(self.rows) == len(header.spans) else []
+        if message.answer is FetchAnswer.GONE:
+            return self._displaced("rows gone")
+        self.fetching.came(message)
+        return [] if self.fetching.missing(header) else self._work(now)
 
     def _run(self, header: Header) -> list[Effect]:
-        """All rows are here: lanes in fixed order, chunks in order, rows in chunk order [4]."""
-        self.running = header.epoch
+        """All rows are here. The shell reads them by position, wherever they lay [4]."""
+        self._become(ReplicaLife.RUNNING)
         self.skip.over()
-        rows = tuple(self.rows[span] for span in header.spans)
-        self.rows = {}
-        self.tries = {}
+        rows = self.fetching.hand_over(header)
         return [Write(("header", header.epoch), header), Run(header, rows)]
 
     def _result(self, _: int, __: None, message: BatchResult) -> list[Effect]:
         """Spark has a result: on the volume before the batch function returns."""
-        if message.epoch != self.running:
+        if not self.life.has_batch or message.epoch != self.committed + 1:
             return []
+        if self.life is ReplicaLife.SUPERSEDED:
+            return [Erase(("header", message.epoch)), self._exit("superseded")]
+        self._on("BatchResult")
         header = self.headers[message.epoch]
         effects: list[Effect] = []
         listed = self.pair in self.generations[header.generation].names()
         if listed and message.epoch > self.delivered:
             # Only a pair that the header's generation lists answers; others run muted.
-            kept = Kept(message.size, message.digest)
-            effects += self._keep(message.epoch, kept, message.payload)
+            kept = Kept(size=message.size, digest=message.digest, header=header.digest)
+            effects += self.outbox.keep(message.epoch, kept, message.payload)
         return [*effects, Finish(message.epoch)]
-
-    def _keep(self, epoch: int, kept: Kept, value: object) -> list[Effect]:
-        """Put a result into the outbox."""
-        self.outbox[epoch] = kept
-        return [Write(("outbox", epoch), value), Write(("kept", epoch), kept)]
 
     def _batch_committed(self, now: int, _: None, message: BatchCommitted) -> list[Effect]:
         """Spark has committed: acknowledge, offer, go on."""
+        stops = self.life is ReplicaLife.FINISHING
+        if not stops:
+            self._on("BatchCommitted")
         self.committed = message.epoch
         self.checkpoints.append(message.epoch)
-        self.running = None
-        if self.stopping:
-            return [*self._report(now), *self._offer(), Exit("stopped")]
-        return [*self._report(now), *self._offer(), *self._work(now)]
+        if stops:
+            return [*self._report(now), *self._offer(), self._exit("stopped")]
+        # Its twin may have brought delivery far beyond it, and no lead may speak for long.
+        forgotten = self._forget(self.delivered, self.trim)
+        return [*self._report(now), *self._offer(), *forgotten, *self._work(now)]
 
     # --- results ------------------------------------------------------------------------------
 
@@ -348,18 +340,12 @@ class ReplicaMachine:
         """Offer the lowest results that are not delivered."""
         if not self.outbox:
             return []
-        ready = sorted(e for e in self.outbox if self.delivered < e <= self.committed)
-        offers = tuple((e, *self.outbox[e]) for e in ready[: self.settings.window])
+        offers = self.outbox.offers(self.delivered, self.committed, self.settings.window)
         return [Send(merge, Offers(self.pair, offers)) for merge in self.merges if offers]
 
     def _want(self, _: int, sender: Peer, message: Want) -> list[Effect]:
-        """A merge says what is delivered and what it wants."""
-        effects: list[Effect] = []
-        for epoch in message.epochs:
-            if epoch in self.outbox and epoch <= self.committed:
-                answer = Answer(self.pair, epoch, self.outbox[epoch].digest)
-                effects.append(Ship(sender.volume, answer, (("outbox", epoch),)))
-        return effects
+        """A merge says what it wants."""
+        return self.outbox.answers(sender.volume, self.pair, message.epochs, self.committed)
 
     # --- the rest -----------------------------------------------------------------------------
 
@@ -369,36 +355,31 @@ class ReplicaMachine:
             return []
         reply = Present(
             term=message.term,
-            kind="replica",
+            format=self.contact.format,
+            kind=MemberKind.REPLICA,
             pair=self.pair,
             committed=self.committed,
             verified=self.verified,
             slot=-1,
             delivered=0,
+            digest=self.headers.digest_of(self.committed),
             headers=tuple(self.headers[e] for e in sorted(self.headers)),
             generations=tuple(self.generations.values()),
         )
         return [Send(sender.volume, reply)]
 
-    def _refused(self, _: int, __: Peer, ___: CopyRefused) -> list[Effect]:
-        return []
-
     def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
         """Stop after the batch that runs."""
-        self.stopping = True
-        return [] if self.running is not None else [Exit("stopped")]
+        if not self.life.has_batch:
+            return [self._exit("stopped")]
+        if self.life in (ReplicaLife.RUNNING, ReplicaLife.COMMITTING):
+            self._on("Terminate")
+        return []
 
-
-def _stored(volume: Mapping[Key, object], kind: str) -> dict[int, object]:
-    """What a volume holds of a kind, by epoch or number."""
-    return {cast("int", key[1]): value for key, value in volume.items() if key[0] == kind}
-
-
-_LANES_KNOWN = 32
-"""Where to find lanes is remembered for at most about so many."""
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     ReplicaView: ReplicaMachine._view,
+    Outdated: heed_outdated,
     NotLead: told_who_leads,
     Splits: splits_discovered,
     Fetched: ReplicaMachine._fetched,
@@ -408,7 +389,7 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     Installed: ReplicaMachine._installed,
     CopyState: ReplicaMachine._copy_request,
     StateCopied: ReplicaMachine._state_copied,
-    CopyRefused: ReplicaMachine._refused,
+    CopyRefused: lambda *_: [],
     Want: ReplicaMachine._want,
     Muster: ReplicaMachine._muster,
     Terminate: ReplicaMachine._terminate,

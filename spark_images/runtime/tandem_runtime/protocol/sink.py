@@ -1,8 +1,9 @@
 """A sink's position: what makes delivery happen once [2].
 
-The position is the last epoch delivered, kept by the sink itself. A transactional sink moves it
-together with the rows; an idempotent one takes a row only if its stored epoch is lower, and moves
-the position last. `SinkTracker` is the merge's side: it never delivers without knowing the
+The position is the last epoch that a slot has delivered, kept by the sink itself, one for each
+slot. A slot that has ended is sealed there: its position takes no more. A transactional sink moves
+it together with the rows; an idempotent one takes a row only if its stored epoch is lower, and
+moves the position last. `SinkTracker` is the merge's side: it never delivers without knowing the
 position, and after an unknown outcome it reads first.
 """
 
@@ -27,10 +28,21 @@ def may_replace(stored_epoch: int, epoch: int) -> bool:
 class SinkTracker:
     """What a merge knows of one of its sinks."""
 
-    __slots__ = ("asked_at", "floor", "name", "op", "position", "rewound", "unanswered")
+    __slots__ = (
+        "asked_at",
+        "floor",
+        "name",
+        "op",
+        "position",
+        "rewound",
+        "sealed",
+        "slot",
+        "unanswered",
+    )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, slot: int = 0) -> None:
         self.name = name
+        self.slot = slot
         self.position: int | None = None
         """None until the sink has told."""
         self.asked_at: int | None = None
@@ -40,6 +52,8 @@ class SinkTracker:
         self.floor = 0
         """Where the sink was known to stand when that was sent."""
         self.rewound = False
+        self.sealed = False
+        """The slot has ended here: nothing is taken from it any more."""
         self.unanswered = 0
         """Questions since the sink last spoke."""
 
@@ -48,18 +62,23 @@ class SinkTracker:
         patience = silence << min(self.unanswered, MOST_DOUBLINGS)
         return self.asked_at is not None and now - self.asked_at >= patience
 
-    def read(self, recorded: int, now: int) -> list[Effect]:
-        """Ask for the position; `recorded` is what the header log says is delivered."""
-        self.unanswered += 1
-        return [ReadPosition(self.name, self._begin(recorded, now))]
+    def read(self, recorded: int, now: int, first: int = 1) -> list[Effect]:
+        """Ask for the position; `recorded` is what the header log says is delivered.
 
-    def told(self, position: int, op: int) -> bool:
+        A slot that begins with epoch `first` begins right before it.
+        """
+        self.unanswered += 1
+        op = self._begin(recorded, now)
+        return [ReadPosition(sink=self.name, op=op, slot=self.slot, first=first)]
+
+    def told(self, position: int, op: int, *, sealed: bool = False) -> bool:
         """The sink told its position; true if it has fallen back (a restored backup).
 
         Only the answer to the last question counts for that, and only below what was known when
         it was asked: a delivery of before may have landed and been told in between.
         """
         self.unanswered = 0
+        self.sealed = self.sealed or sealed
         if op == self.op:
             self.asked_at = None
             if position < self.floor:
@@ -72,14 +91,23 @@ class SinkTracker:
         return False
 
     def deliver(
-        self, epoch: int, answers: tuple[tuple[str, object], ...], now: int
+        self, epoch: int, answers: tuple[tuple[str, object], ...], now: int, *, shared: bool = False
     ) -> list[Effect]:
         """Deliver an epoch if it is this sink's next and nothing is under way."""
-        if self.asked_at is not None or self.rewound or self.position is None:
+        if self.asked_at is not None or self.rewound or self.sealed or self.position is None:
             return []
         if not may_deliver(self.position, epoch):
             return []
-        return [Deliver(self.name, epoch, answers, self._begin(self.position, now))]
+        return [
+            Deliver(
+                sink=self.name,
+                epoch=epoch,
+                answers=answers,
+                op=self._begin(self.position, now),
+                slot=self.slot,
+                shared=shared,
+            )
+        ]
 
     def _begin(self, recorded: int, now: int) -> int:
         self.asked_at = now

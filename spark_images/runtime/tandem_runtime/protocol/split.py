@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tandem_runtime.protocol.book import CLOSED, CLOSING
+from tandem_core.documents import Function, Share
 from tandem_runtime.protocol.copies import Copies
 from tandem_runtime.protocol.data import LaneId, Member, Peer, Settings
-from tandem_runtime.protocol.effects import Effect, Exit, Happened, Key, Send, Ship, Write
+from tandem_runtime.protocol.effects import Effect, Exit, Happened, Key, Select, Send, Ship, Write
+from tandem_runtime.protocol.formats import heed_outdated
 from tandem_runtime.protocol.lane import OwnLane
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import (
-    GONE,
-    NO_ROWS,
-    NOT_HERE,
-    NOT_YET,
-    ROWS,
     ChunkCopied,
     CopyChunk,
     CopyEntry,
     Deposed,
     EntryCopied,
     Fetch,
+    FetchAnswer,
     Fetched,
     FillLog,
+    FunctionTold,
     LaneView,
     MergeReport,
     NeedFill,
     NewIntent,
     NotLead,
+    Outdated,
     RegisterAnswer,
     ReplicaReport,
     SourceRows,
@@ -39,13 +37,20 @@ from tandem_runtime.protocol.messages import (
     TakeLead,
     Terminate,
     VolumeGone,
+    WantFunction,
 )
 from tandem_runtime.protocol.muster import Muster, Present
 from tandem_runtime.protocol.neighbours import Neighbours
 from tandem_runtime.protocol.recent import Recent
+from tandem_runtime.protocol.records import NEWEST_FORMAT
+from tandem_runtime.protocol.states import Bond, LaneState
 from tandem_runtime.protocol.succession import Succession
 from tandem_runtime.protocol.summary import Summary, summarise
 from tandem_runtime.protocol.words import Words
+
+_OPEN, _CLOSING, _CLOSED = LaneState
+_ALONE = Bond.ALONE
+"""Members at hand: looking one up on its class takes long in hot loops."""
 
 
 class SplitMachine:
@@ -81,6 +86,8 @@ class SplitMachine:
         self.leaving = False
         self.at_risk = True
         """Whether rows would be lost with one more split; true until the lead says otherwise."""
+        self.functions: Recent[bytes] = Recent()
+        """Routing functions by their digest, as far as the intent or the lead has told of them."""
         self.seen: Recent[int] = Recent()
         """Newest incarnation seen of each volume; older ones are zombies."""
 
@@ -127,7 +134,7 @@ class SplitMachine:
             or (follower in self.neighbours.leaving and log.bond is Bond.PAIRED)
         ):
             log.drop_follower()
-        if log.bond is Bond.ALONE:
+        if log.bond is _ALONE:
             candidate = self.neighbours.next_for_lane()
             if candidate is not None:
                 log.fill(candidate, now)
@@ -154,10 +161,11 @@ class SplitMachine:
             copies=tuple((lane, kept.copy.through) for lane, kept in self.copies.lanes.items()),
             leaving=self.leaving,
             lost=tuple(sorted(self.lane.lost)) if self.lane is not None else (),
+            format=NEWEST_FORMAT,
         )
         if self.words.worth((lead, report), now):
             self.sequence += 1
-            effects.append(Send(lead, report._replace(sequence=self.sequence)))
+            effects.append(Send(lead, report.replace(sequence=self.sequence)))
         return effects
 
     def _ask_for_lane(self) -> list[Effect]:
@@ -212,12 +220,12 @@ class SplitMachine:
 
     def _lane_view(self, lane: LaneView, now: int) -> list[Effect]:
         """What is recorded of a lane that is kept here."""
-        if self.opening is not None and lane.lane == self.opening[0] and lane.state != CLOSED:
+        if self.opening is not None and lane.lane == self.opening[0] and lane.state is not _CLOSED:
             self.opening = None
             self.lane = OwnLane(lane.lane, lane.buddy, self.settings, now)
             self._heed_intent(self.lane)
         if self.lane is not None and lane.lane == self.lane.lane:
-            if lane.state == CLOSED:
+            if lane.state is _CLOSED:
                 self._end_lane()
                 return []
             self.lane.log.recorded(lane.view, lane.buddy)
@@ -226,7 +234,7 @@ class SplitMachine:
             # Opened after this split had given up asking for it: it never took a row.
             self.copies.keep_own(lane.lane, lane.trimmed, lane.trimmed, {})
         effects: list[Effect] = []
-        if lane.state == CLOSING and lane.buddy == self.me.volume:
+        if lane.state is _CLOSING and lane.buddy == self.me.volume:
             effects += self.copies.seal(lane.lane, lane.view)
         return effects + self.copies.trim(lane.lane, lane.trimmed)
 
@@ -259,7 +267,7 @@ class SplitMachine:
             self.leaving
             and self.lane is None
             and self.me.volume not in (place.lead, place.buddy)
-            and all(lane.trimmed == lane.last for lane in view.lanes if lane.state == CLOSED)
+            and all(lane.trimmed == lane.last for lane in view.lanes if lane.state is _CLOSED)
             and all(lane.lane.split != self.me.volume for lane in view.lanes)
             and all(lane.buddy != self.me.volume for lane in view.lanes)
         )
@@ -289,22 +297,47 @@ class SplitMachine:
 
     def _fetch(self, _: int, sender: Peer, message: Fetch) -> list[Effect]:
         """A replica wants chunks; five answers are possible."""
-        lane, first, last = message.span
+        lane, first, last = message.span.lane, message.span.first, message.span.last
         if self.lane is not None and self.lane.lane == lane:
             base, through, notes = self.lane.log.base, self.lane.log.published, self.lane.notes
         elif lane in self.copies.lanes:
             kept = self.copies.lanes[lane]
             base, through, notes = kept.copy.base, kept.copy.through, kept.notes
         else:
-            return [Send(sender.volume, Fetched(message.span, NOT_HERE))]
+            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_HERE))]
         if first <= base:
-            return [Send(sender.volume, Fetched(message.span, GONE))]
+            return [Send(sender.volume, Fetched(message.span, FetchAnswer.GONE))]
         if last > through:
-            return [Send(sender.volume, Fetched(message.span, NOT_YET))]
+            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_YET))]
         if all(notes[number].size == 0 for number in range(first, last + 1)):
-            return [Send(sender.volume, Fetched(message.span, NO_ROWS))]
+            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NO_ROWS))]
+        function = self.functions.get(message.share.function)
+        if function is None:
+            return [
+                Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_HERE)),
+                *self._want(message.share),
+            ]
         keys = tuple(("chunk", lane, number) for number in range(first, last + 1))
-        return [Ship(sender.volume, Fetched(message.span, ROWS), keys, message.keys)]
+        select = Select(Function(message.share.function, function), message.share.label)
+        return [Ship(sender.volume, Fetched(message.span, FetchAnswer.ROWS), keys, select)]
+
+    def _want(self, share: Share) -> list[Effect]:
+        """Ask the lead for a routing function that is not known here."""
+        lead = self.succession.register.known.lead
+        if not lead or lead == self.me.volume:
+            return []
+        return [Send(lead, WantFunction(share.function))]
+
+    def _function_wanted(self, _: int, sender: Peer, message: WantFunction) -> list[Effect]:
+        """Another split lacks a routing function; whoever has it answers."""
+        form = self.functions.get(message.digest)
+        if form is None:
+            return []
+        return [Send(sender.volume, FunctionTold(Function(message.digest, form)))]
+
+    def _function_told(self, _: int, __: Peer, message: FunctionTold) -> list[Effect]:
+        self.functions[message.function.digest] = message.function.form
+        return []
 
     # --- what is for the lead -----------------------------------------------------------------
 
@@ -333,6 +366,8 @@ class SplitMachine:
         return []
 
     def _new_intent(self, now: int, _: None, message: NewIntent) -> list[Effect]:
+        for function in message.functions:
+            self.functions[function.digest] = function.form
         succession = self.succession
         known = succession.intent
         if known is None or message.intent.version > known.version:
@@ -376,6 +411,7 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     ReplicaReport: SplitMachine._to_lead,
     MergeReport: SplitMachine._to_lead,
     SplitView: SplitMachine._view,
+    Outdated: heed_outdated,
     NotLead: lambda machine, now, _sender, _message: machine.succession.register.tick(now),
     CopyChunk: SplitMachine._copy_chunk,
     ChunkCopied: SplitMachine._chunk_copied,
@@ -390,6 +426,8 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     RegisterAnswer: lambda machine, now, _sender, message: machine.succession.answered(
         message, now
     ),
+    WantFunction: SplitMachine._function_wanted,
+    FunctionTold: SplitMachine._function_told,
     Present: SplitMachine._present,
     NewIntent: SplitMachine._new_intent,
     Splits: SplitMachine._splits,

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+from tandem_core.documents import Intent
 from tandem_runtime.protocol.concerns import Found, in_book, in_hearsay, in_muster
-from tandem_runtime.protocol.data import Intent, Peer, Place, Settings
+from tandem_runtime.protocol.data import Peer, Place, Settings
 from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
 from tandem_runtime.protocol.header_log import HeaderLog
 from tandem_runtime.protocol.lead import Lead
-from tandem_runtime.protocol.log import Bond
 from tandem_runtime.protocol.messages import (
     CopyEntry,
     Deposed,
@@ -37,6 +37,7 @@ from tandem_runtime.protocol.neighbours import Neighbours
 from tandem_runtime.protocol.rebuild import Mustering
 from tandem_runtime.protocol.records import DataLost
 from tandem_runtime.protocol.register import RegisterClient
+from tandem_runtime.protocol.states import Bond
 
 
 class Succession:

@@ -5,20 +5,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Slot
 from tandem_runtime.protocol.hearsay import committed, delivered_through
 from tandem_runtime.protocol.lead import Lead
-from tandem_runtime.protocol.log import Bond
+from tandem_runtime.protocol.states import VERIFIED, Bond, SeatState
 
 
 class SeatSummary(NamedTuple):
     """A replica as the lead knows it."""
 
     volume: str
-    verified: bool
-    lapsed: bool
+    state: SeatState
     committed: int
     synced: bool
     silent: bool
+
+    @property
+    def verified(self) -> bool:
+        """Is it a full member?"""
+        return self.state in VERIFIED
+
+    @property
+    def lapsed(self) -> bool:
+        """Has it to join again?"""
+        return self.state is SeatState.LAPSED
 
 
 class PairSummary(NamedTuple):
@@ -48,6 +58,10 @@ class Summary(NamedTuple):
     merges: tuple[tuple[int, str], ...]
     """The active merge of each slot."""
     completed: bool
+    slots: tuple[Slot, ...] = ()
+    """Merge slots that are open, or ended and not sealed at every sink yet."""
+    next_slot: int = 0
+    """The lowest number that no slot ever had."""
 
 
 def summarise(lead: Lead, now: int) -> Summary:
@@ -67,8 +81,7 @@ def summarise(lead: Lead, now: int) -> Summary:
                 seats.append(
                     SeatSummary(
                         volume=seat.volume,
-                        verified=seat.verified,
-                        lapsed=seat.lapsed,
+                        state=seat.state,
                         committed=through,
                         synced=seat.verified and close and not silent,
                         silent=silent,
@@ -88,6 +101,8 @@ def summarise(lead: Lead, now: int) -> Summary:
         vulnerable=tuple(_vulnerable(book, lead)),
         merges=tuple(sorted(book.merges.items())),
         completed=book.completed,
+        slots=tuple(book.slots[number] for number in sorted(book.slots)),
+        next_slot=book.next_slot,
     )
 
 
@@ -105,7 +120,7 @@ def _vulnerable(book: Book, lead: Lead) -> list[str]:
 
 def _full_members(book: Book, pair: str) -> int:
     seats = book.seats.get(pair, ())
-    return sum(1 for s in seats if s and s.verified and not s.lapsed and not s.called)
+    return sum(1 for s in seats if s and s.state is SeatState.VERIFIED)
 
 
 _SEATS = 2

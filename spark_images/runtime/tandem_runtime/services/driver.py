@@ -1,7 +1,11 @@
 """What a replica's effects do to Spark: run an epoch, let it commit, copy and install state.
 
-Spark keeps the state of several epochs in one tree of files (its checkpoint). So a key
-`("checkpoint", e)` has no file of its own: it is there when Spark's log of commits has epoch e.
+Spark keeps the state of several epochs in one tree of files, its checkpoint: a copy of the tree
+has all of them. The simulator's toy Spark does three things that this shell cannot or need not do:
+
+- cut a parent's state by share: refused here (`CopyRefused`) until state moves by key;
+- unite the parts of several parents: refused likewise;
+- forget old state when it is told to: Spark removes old batches by itself.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem.model.pipeline import Pipeline
+from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.protocol.data import Header
-from tandem_runtime.protocol.effects import Erase, Finish, Install, Key, Run, Ship, Write
+from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Key, Run, ShipState
 from tandem_runtime.protocol.messages import (
     BatchCommitted,
     BatchResult,
+    CopyRefused,
     Installed,
     SparkUp,
     StateCopied,
@@ -43,7 +48,7 @@ from tandem_runtime.spark.checkpoint import (
 from tandem_runtime.spark.engine import Engine
 from tandem_runtime.spark.failure import EngineError, EngineFailure
 from tandem_runtime.spark.java import NoJava
-from tandem_runtime.volume.chunks import read_rows
+from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
 from tandem_runtime.wire.frames import Part, Tree, tree_parts
@@ -59,13 +64,9 @@ def checkpoint_of(volume: Volume) -> Path:
     return volume.directory / "spark"
 
 
-def contents(volume: Volume) -> dict[Key, object]:
-    """What a replica's machine is restarted from, Spark's commits included."""
-    found = volume.contents()
-    if is_begun(found):
-        epochs = committed_epochs(checkpoint_of(volume)) or [0]
-        found.update({("checkpoint", epoch): () for epoch in epochs})
-    return found
+def checkpoints(volume: Volume) -> list[int]:
+    """The epochs whose state a volume has; epoch 0 is the empty state."""
+    return committed_epochs(checkpoint_of(volume)) or [0]
 
 
 def is_begun(found: dict[Key, object]) -> bool:
@@ -127,19 +128,13 @@ class Driver:
             node.fail(self.failure)
         if self.booted.is_set():
             node.tell(SparkUp())
-        write, erase, ship = node.hand(Write), node.hand(Erase), node.hand(Ship)
         node.lend(
             {
                 Run: self._run,
                 Finish: lambda effect: self._engine.finish(effect.epoch),
                 Install: self._install,
-                Write: lambda effect: None if _is_state(effect.key) else write(effect),
-                Erase: lambda effect: None if _is_state(effect.key) else erase(effect),
-                Ship: lambda effect: (
-                    self._ship_state(effect)
-                    if isinstance(effect.message, StateCopied)
-                    else ship(effect)
-                ),
+                ShipState: self._ship_state,
+                ForgetState: lambda _: None,
             }
         )
 
@@ -170,11 +165,8 @@ class Driver:
         if not self._opened:
             self._opened = True
             self._engine.open(checkpoint_of(self._volume))
-        batches: dict[str, list[Any]] = {}
-        for form in itertools.chain.from_iterable(cast("Any", rows)):
-            for stream, found in read_rows(form):
-                batches.setdefault(stream, []).extend(found)
-        self._engine.run(header.epoch, batches, dict(header.watermarks))
+        forms = itertools.chain.from_iterable(cast("Any", rows))
+        self._engine.run(header.epoch, epoch_rows(forms), dict(header.watermarks))
 
     # --- what the engine tells, from its threads ------------------------------------------------
 
@@ -216,9 +208,12 @@ class Driver:
     def _install(self, effect: Install) -> None:
         """Make a twin's tree, or nothing at all, the own checkpoint; Spark need not be up yet."""
         move: Callable[[Path], None] = Path.mkdir
+        if len(effect.parts) > 1:
+            what = f"{len(effect.parts)} parts of state cannot be united"
+            self.failed(EngineFailure("StateUnsupported", what))
+            return
         if effect.parts:
-            (part,) = effect.parts
-            tree = cast("tuple[Tree, ...]", part)[0]
+            tree = cast("Tree", effect.parts[0].state)
             (tree.path / EMPTY).unlink()
             if not self._is_whole(tree.path, effect.epoch):
                 return
@@ -236,19 +231,22 @@ class Driver:
             return False
         return True
 
-    def _ship_state(self, effect: Ship) -> None:
+    def _ship_state(self, effect: ShipState) -> None:
         """Hard-link the tree as it stands now; its files are read when their turn comes.
 
         A joiner asks until it has a state, so one whose copy is on its way is not sent another
         [12]. When that copy is over, arrived or not, the next ask counts again [11].
         """
+        message = effect.message
+        if effect.share is not None:
+            self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
+            return
         if effect.to in self._copying_to:
             return
-        message = cast("StateCopied", effect.message)
         tree = self._volume.directory / "outgoing" / str(next(self._copies))
         try:
             self._link(message, tree)
-            kept = [self._volume.buffer(("outbox", epoch)) for epoch, _, __ in message.outbox]
+            kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
         except (IncompleteCheckpoint, OSError) as problem:
             # Also where the disk is full: what a joiner needs does not end who has the state.
             _log.warning("no copy for %s, which will ask again: %s", effect.to, problem)
@@ -257,7 +255,7 @@ class Driver:
 
         def parts() -> Iterator[Part]:
             yield from tree_parts(0, tree)
-            for index, value in enumerate([*kept, *(b"" for _ in message.older)], start=1):
+            for index, value in enumerate(kept, start=1):
                 yield Part(index, None, value)
 
         self._copying_to.add(effect.to)
@@ -276,7 +274,3 @@ class Driver:
             link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
         tree.mkdir(exist_ok=True)
         (tree / EMPTY).touch()
-
-
-def _is_state(key: Key) -> bool:
-    return key[0] == "checkpoint"

@@ -7,7 +7,6 @@ does what has to be done when it ends.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import signal
@@ -18,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from tandem.model.exit_codes import COMPLETED, REFUSED, WIPED
-from tandem.model.names import FLIGHT_PORT, HTTP_PORT
-from tandem.model.states import MemberKind
+from tandem_core.model.exit_codes import COMPLETED, REFUSED, WIPED
+from tandem_core.model.names import FLIGHT_PORT, HTTP_PORT
+from tandem_core.model.states import MemberKind
+from tandem_core.reports import MemberRefusal, decode_refusal, encode_report
 from tandem_runtime.surroundings.api import in_cluster_access
 from tandem_runtime.surroundings.cluster import ClusterSplit
 from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
@@ -133,7 +133,7 @@ class InPod(Generic[S_co]):
     def _leave_word(self) -> None:
         refusal = self.volume.directory / "refusal.json"
         if refusal.exists() and self._pod.termination_log.exists():
-            words = last_words(json.loads(refusal.read_text()))
+            words = last_words(decode_refusal(refusal.read_bytes()))
             self._pod.termination_log.write_text(words, encoding="utf-8")
 
 
@@ -142,12 +142,12 @@ def everywhere(host: str) -> str:
     return EVERYWHERE_IPV6 if ":" in host else EVERYWHERE
 
 
-def last_words(refusal: dict[str, Any]) -> str:
+def last_words(refusal: MemberRefusal) -> str:
     """A refusal as a pod tells it, cut so that it is passed on whole."""
-    told = {name: str(refusal.get(name, "")) for name in ("reason", "message", "hint")}
-    while len(text := json.dumps(told).encode()) > MOST_LAST_WORDS:
-        longest = max(told, key=lambda name: len(told[name]))
-        told[longest] = told[longest][: len(told[longest]) * 9 // 10]
+    while len(text := encode_report(refusal)) > MOST_LAST_WORDS:
+        said = {name: getattr(refusal, name) for name in refusal.__struct_fields__}
+        longest = max(said, key=lambda name: len(said[name]))
+        refusal = refusal.replace(**{longest: said[longest][: len(said[longest]) * 9 // 10]})
     return text.decode()
 
 

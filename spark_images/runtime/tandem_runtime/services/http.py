@@ -6,12 +6,12 @@ The state is for whoever has the pipeline's token; the rest is for probes and Pr
 from __future__ import annotations
 
 import hmac
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tandem_runtime.wire import pages as wire
-from tandem_runtime.wire.pages import TEXT, Page, metrics, verdict
+from tandem_core import pages as wire
+from tandem_core.pages import TEXT, Page, metrics, verdict
+from tandem_core.reports import MemberReport, encode_report
 
 
 class Pages(NamedTuple):
@@ -19,7 +19,7 @@ class Pages(NamedTuple):
 
     healthy: Callable[[], bool]
     ready: Callable[[], bool]
-    state: Callable[[], object]
+    report: Callable[[], MemberReport]
 
 
 def serve(address: tuple[str, int], token: str, pages: Pages) -> int:
@@ -37,6 +37,6 @@ def serve(address: tuple[str, int], token: str, pages: Pages) -> int:
             return Page(404, TEXT, b"/metrics, /healthz, /readyz, /state\n")
         if not hmac.compare_digest(authorization.encode(), permission):
             return Page(401, TEXT, b"the pipeline's token is missing or wrong\n")
-        return Page(200, "application/json", json.dumps(pages.state()).encode())
+        return Page(200, "application/json", encode_report(pages.report()))
 
     return int(wire.serve(address, page).server_address[1])

@@ -14,19 +14,26 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem.model.spec import ConsoleSink, FilesSink
-from tandem.model.spec import Sink as SinkSpec
-from tandem.model.states import EventReason
-from tandem_runtime.protocol.effects import Deliver, Happened, ReadPosition
+from tandem_core.model.spec import ConsoleSink, FilesSink
+from tandem_core.model.spec import Sink as SinkSpec
+from tandem_core.model.states import EventReason, SinkClass
+from tandem_core.reports import MergeReport, SinkReport, Trouble
+from tandem_runtime.protocol.effects import Deliver, ReadPosition, SealSlot, SurveySink
 from tandem_runtime.protocol.merge import MergeMachine
-from tandem_runtime.protocol.messages import SinkPosition
+from tandem_runtime.protocol.messages import SinkPosition, SinkSurveyed
 from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAILURES
 from tandem_runtime.services.node import Failure, Node, milliseconds
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.services.troubles import Spot, Trouble
-from tandem_runtime.sinks.opening import open_sink
+from tandem_runtime.services.troubles import Spot
+from tandem_runtime.sinks.opening import furthest_epoch, open_sink
 from tandem_runtime.sinks.printed import PrintedSink
-from tandem_runtime.sinks.sink import ForeignSink, Sink, SinkFailed, SinkUnsupported
+from tandem_runtime.sinks.sink import (
+    ForeignSink,
+    Sink,
+    SinkFailed,
+    SinkUnsupported,
+    Standing,
+)
 from tandem_runtime.surroundings.port import Surroundings
 
 _WRITABLE = (
@@ -37,23 +44,34 @@ _PUT_BACK = "put back what it had, then end the merge that delivers: it is start
 
 _log = logging.getLogger(__name__)
 
+Question = ReadPosition | Deliver | SealSlot | SurveySink
+
 
 class Outlet:
     """One sink, worked at in a thread of its own, one question or delivery at a time."""
 
-    def __init__(self, name: str, opened: Callable[[], Sink], node: Node) -> None:
+    def __init__(
+        self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], node: Node
+    ) -> None:
+        """`opened` opens the sink for a slot that begins with the given epoch.
+
+        `furthest` tells the last epoch that it has of whichever slot.
+        """
         self.position = 0
         self.rows_out = 0
-        self.delivery = ""
+        self.delivery: SinkClass | None = None
+        """What the sink promises, as soon as it is open."""
         self.spot = Spot(node.tell_event)
         self._name = name
         self._opened = opened
+        self._furthest = furthest
         self._node = node
         self._sink: Sink | None = None
-        self._work: queue.SimpleQueue[ReadPosition | Deliver] = queue.SimpleQueue()
+        self._first = 1
+        self._work: queue.SimpleQueue[Question] = queue.SimpleQueue()
         threading.Thread(target=self._run, name=f"sink {name}", daemon=True).start()
 
-    def ask(self, effect: ReadPosition | Deliver) -> None:
+    def ask(self, effect: Question) -> None:
         """Do this after what was asked before."""
         self._work.put(effect)
 
@@ -61,8 +79,7 @@ class Outlet:
         while True:
             effect = self._work.get()
             try:
-                self._sink = self._sink or self._opened()
-                self.position = self._done(self._sink, effect)
+                answer = self._answer(effect)
             except (ForeignSink, SinkUnsupported) as problem:
                 self._node.fail(Failure(type(problem).__name__, str(problem), ""))
                 return
@@ -78,19 +95,37 @@ class Outlet:
                 return
             else:
                 self.spot.worked()
-                self._node.tell(SinkPosition(self._name, self.position, effect.op))
+                self._node.tell(answer)
 
-    def _done(self, sink: Sink, effect: ReadPosition | Deliver) -> int:
+    def _answer(self, effect: Question) -> SinkPosition | SinkSurveyed:
+        if isinstance(effect, SurveySink):
+            return SinkSurveyed(self._name, effect.term, self._furthest())
+        standing = self._done(effect)
+        return SinkPosition(
+            sink=self._name,
+            position=standing.position,
+            op=effect.op,
+            slot=effect.slot,
+            sealed=standing.sealed,
+        )
+
+    def _done(self, effect: ReadPosition | Deliver | SealSlot) -> Standing:
+        """Do what is asked. The first question of all tells where the slot begins."""
         if isinstance(effect, ReadPosition):
-            position = sink.position()
+            self._first = effect.first
+        sink = self._sink = self._sink or self._opened(self._first)
+        if isinstance(effect, SealSlot):
+            return sink.seal(effect.slot, effect.first, effect.last)
+        if isinstance(effect, ReadPosition):
+            self.position = sink.position()
         else:
             tables = [(pair, _table(payload)) for pair, payload in effect.answers]
             before = sink.rows_out
-            position = sink.deliver(effect.epoch, tables)
+            self.position = sink.deliver(effect.epoch, tables, shared=effect.shared)
             ROWS_OUT.labels(self._name).inc(max(sink.rows_out - before, 0))
         self.rows_out = sink.rows_out
-        self.delivery = str(sink.delivery)
-        return position
+        self.delivery = sink.delivery
+        return Standing(position=self.position, sealed=sink.sealed)
 
 
 def _table(payload: object) -> Any:
@@ -98,19 +133,23 @@ def _table(payload: object) -> Any:
 
 
 class Delivery:
-    """The sinks of a merge: what `ReadPosition` and `Deliver` do."""
+    """The sinks of a merge: what `ReadPosition`, `Deliver` and `SealSlot` do."""
 
     def __init__(self, surroundings: Surroundings, machine: MergeMachine, node: Node) -> None:
         self._node = node
         self._machine = machine
         self._places = {sink.name: _place(sink) for sink in surroundings.pipeline.spec.sinks}
         self.outlets = {
-            sink.name: Outlet(sink.name, partial(_opened, sink, surroundings, machine), node)
+            sink.name: Outlet(
+                sink.name,
+                partial(_opened, sink, surroundings, machine),
+                partial(_furthest, sink, surroundings, machine),
+                node,
+            )
             for sink in surroundings.pipeline.spec.sinks
         }
-        self.duplicates = 0
 
-    def ask(self, effect: ReadPosition | Deliver) -> None:
+    def ask(self, effect: Question) -> None:
         """Pass it on to the sink."""
         self.outlets[effect.sink].ask(effect)
 
@@ -132,22 +171,25 @@ class Delivery:
         ]
         return [trouble for trouble in failing if trouble is not None] + rewound
 
-    def happened(self, effect: Happened) -> None:
-        """Count what is dropped for being there already."""
-        self.duplicates += effect.event == "DuplicateDropped"
-        self._node.happened(effect)
-
 
 def _place(sink: SinkSpec) -> str:
     return sink.target.path if isinstance(sink.target, FilesSink) else "it"
 
 
-def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine) -> Sink:
-    """A sink that can be delivered to; see `open_sink`."""
+def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine, first: int) -> Sink:
+    """A sink that can be delivered to by the merge's slot; see `open_sink`."""
     shown = surroundings.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
-        return PrintedSink(sys.stdout.buffer, lambda: machine.recorded)
-    return open_sink(sink, surroundings.uid, shown or Path())
+        return PrintedSink(sys.stdout.buffer, lambda: machine.recorded, lambda: machine.everywhere)
+    return open_sink(sink, surroundings.uid, shown or Path(), machine.slot, first)
+
+
+def _furthest(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine) -> int:
+    """The last epoch that a sink has; an output has what was heard of."""
+    shown = surroundings.shown()
+    if shown is None and isinstance(sink.target, ConsoleSink):
+        return machine.recorded
+    return furthest_epoch(sink, surroundings.uid, shown or Path())
 
 
 class Watch:
@@ -158,23 +200,22 @@ class Watch:
         self._delivery = delivery
         EPOCH_DELIVERED.set_function(lambda: machine.delivered)
 
-    def state(self) -> dict[str, object]:
-        """The answer to `/state`."""
+    def report(self) -> MergeReport:
+        """Its part of `/state`."""
         machine, outlets = self._machine, self._delivery.outlets
-        return {
-            "merge": {
-                "slot": machine.slot,
-                "active": machine.active,
-                "delivered": machine.delivered,
-                "rows_out": sum(outlet.rows_out for outlet in outlets.values()),
-                "duplicates_dropped": self._delivery.duplicates,
-                "troubles": [each._asdict() for each in self._delivery.troubles()],
-                "sinks": {
-                    name: {"position": outlet.position, "class": outlet.delivery}
-                    for name, outlet in outlets.items()
-                },
-            }
-        }
+        return MergeReport(
+            active=machine.active,
+            delivered=machine.delivered,
+            rows_out=sum(outlet.rows_out for outlet in outlets.values()),
+            duplicates_dropped=machine.duplicates_dropped,
+            sinks=tuple(
+                SinkReport(name=name, delivery=outlet.delivery, position=outlet.position)
+                for name, outlet in outlets.items()
+                if outlet.delivery is not None
+            ),
+            troubles=tuple(self._delivery.troubles()),
+            slot=machine.slot,
+        )
 
 
 def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
@@ -186,8 +227,15 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     )
     node = Node(machine, volume, surroundings, process.post, settings)
     delivery = Delivery(surroundings, machine, node)
-    node.lend({ReadPosition: delivery.ask, Deliver: delivery.ask, Happened: delivery.happened})
-    process.serve(Watch(machine, delivery).state, process.is_running)
+    node.lend(
+        {
+            ReadPosition: delivery.ask,
+            Deliver: delivery.ask,
+            SealSlot: delivery.ask,
+            SurveySink: delivery.ask,
+        }
+    )
+    process.serve(Watch(machine, delivery).report, process.is_running)
     return process.run(node)
 
 

@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
-from tandem.model import exit_codes
+from tandem_core.codec import UnknownRecord
+from tandem_core.model import exit_codes
+from tandem_core.reports import MemberEvent, MemberRefusal
 from tandem_runtime.protocol.data import Chunk, Peer, Settings
 from tandem_runtime.protocol.effects import (
     Effect,
@@ -23,22 +25,27 @@ from tandem_runtime.protocol.effects import (
     Exit,
     Happened,
     Key,
+    Select,
     Send,
     Ship,
     Write,
 )
+from tandem_runtime.protocol.formats import UnreadableFormat
 from tandem_runtime.protocol.messages import (
-    COMPLETED,
+    CopiedState,
     CopyChunk,
     NewIntent,
     Splits,
+    Standing,
+    StateCopied,
     Terminate,
     VolumeGone,
 )
 from tandem_runtime.protocol.recent import Recent
 from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
 from tandem_runtime.surroundings.port import Outcast, Surroundings
-from tandem_runtime.volume.chunks import read_note, share_of
+from tandem_runtime.volume.chunks import read_note
+from tandem_runtime.volume.shares import Shares
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
 from tandem_runtime.wire.frames import Part
@@ -51,6 +58,7 @@ LOOK_AROUND_MS = 500
 """How often the surroundings are asked for what is new."""
 
 EVENTS_KEPT = 50
+"""The last events, which each report repeats."""
 
 ROUTINE = frozenset({"DuplicateDropped", "HeaderPublished", "StaleRefused", "Trimmed"})
 """What happens all the time is counted; telling each would hide the rest."""
@@ -66,15 +74,6 @@ class Machine(Protocol):
 
     def tick(self, now: int) -> list[Effect]:
         """Notice that time has passed."""
-
-
-class Event(NamedTuple):
-    """Something worth telling, and when it happened (milliseconds since 1970)."""
-
-    at_ms: int
-    event: str
-    subject: str
-    detail: str
 
 
 class Ended(Exception):
@@ -97,9 +96,21 @@ class Failure(NamedTuple):
 
 def ended_by(failure: Failure, volume: Volume) -> Ended:
     """How a process ends that cannot go on. Why, is left on its volume for whoever started it."""
-    volume.refuse(failure._asdict())
+    volume.refuse(MemberRefusal(reason=failure.reason, message=failure.message, hint=failure.hint))
     code = exit_codes.REFUSED if failure.final else exit_codes.FAILED
     return Ended(f"{failure.reason}: {failure.message}", code)
+
+
+def later_version(reason: str, problem: str) -> Failure:
+    """Why a process ends that meets the form of a later version: with it another one would do."""
+    return Failure(reason, problem, "run the image that the rest of the pipeline runs", final=False)
+
+
+def stopped_by_later_version(problem: UnreadableFormat | UnknownRecord, volume: Volume) -> int:
+    """End a process that cannot read the header log; its exit code."""
+    ended = ended_by(later_version(type(problem).__name__, str(problem)), volume)
+    _log.error("ends: %s", ended)
+    return ended.code
 
 
 _STOP = object()
@@ -131,7 +142,7 @@ class Node:
         self.volume = volume
         self.surroundings = surroundings
         self.post = post
-        self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self.events: deque[MemberEvent] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
         """When the loop last turned: what the health answer goes by."""
         self._tick_every = settings.beat
@@ -145,6 +156,7 @@ class Node:
         self._told: dict[type, object] = {}
         """What the machine was last told of the surroundings, by kind."""
         self._told_gone: Recent[bool] = Recent()
+        self._shares = Shares(volume.buffer)
         self._hands: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Ship: self._ship,
@@ -154,12 +166,11 @@ class Node:
             Exit: self._exit,
         }
 
-    def hand(self, kind: type) -> Callable[[Any], None]:
-        """What carries a kind of effect out now."""
-        return self._hands[kind]
-
     def lend(self, hands: Mapping[type, Callable[[Any], None]]) -> None:
-        """Carry out further kinds of effects, or the known ones in another way."""
+        """Carry out further kinds of effects; what a node does itself cannot be replaced."""
+        taken = hands.keys() & self._hands.keys()
+        if taken:
+            raise ValueError(f"{sorted(kind.__name__ for kind in taken)} are carried out already")
         self._hands.update(hands)
 
     # --- the inbox ----------------------------------------------------------------------------
@@ -220,6 +231,8 @@ class Node:
         except Ended as end:
             _log.info("ends: %s", end)
             return end.code
+        except UnreadableFormat as problem:
+            return stopped_by_later_version(problem, self.volume)
         except Outcast as outcast:
             _log.warning("ends: %s", outcast)
             return exit_codes.WIPED
@@ -258,7 +271,7 @@ class Node:
         self._look_for_gone(now)
         intent = self.surroundings.intent()
         if intent is not None:
-            self._tell_machine(now, NewIntent(intent))
+            self._tell_machine(now, NewIntent(intent, self.surroundings.functions()))
         self._tell_machine(now, Splits(self.surroundings.splits()))
 
     def _look_for_gone(self, now: int) -> None:
@@ -291,10 +304,10 @@ class Node:
 
         self.post.send(effect.to, Parcel(effect.message, parts))
 
-    def _bytes(self, key: Key, select: object) -> Any:
-        whole = self.volume.buffer(key)
-        pieces = share_of(whole, select) if key[0] == "chunk" else [whole]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    def _bytes(self, key: Key, select: Select | None) -> Any:
+        if key[0] == "chunk" and select is not None:
+            return self._shares.get(key, select)
+        return self.volume.buffer(key)
 
     def _write(self, effect: Write) -> None:
         self.volume.write(effect.key, effect.value)
@@ -308,10 +321,17 @@ class Node:
         if effect.event in ROUTINE:
             return
         _log.info("%s %s %s", effect.event, effect.subject, effect.detail)
-        self.events.append(Event(_wall_clock(), effect.event, effect.subject, effect.detail))
+        self.events.append(
+            MemberEvent(
+                at_ms=_wall_clock(),
+                event=effect.event,
+                subject=effect.subject,
+                detail=effect.detail,
+            )
+        )
 
     def _exit(self, effect: Exit) -> None:
-        if effect.reason == COMPLETED:
+        if effect.reason == Standing.COMPLETED:
             raise Ended(effect.reason, exit_codes.COMPLETED)
         raise Ended(effect.reason, exit_codes.WIPED if effect.wipe else exit_codes.STOPPED)
 
@@ -327,8 +347,11 @@ def _payload_bytes(message: Any) -> int:
 
 
 def _prepared(message: Any) -> Any:
-    """A copied chunk as the machine wants it: with its note, the bytes untouched."""
+    """A copied chunk with its note, copied state with its results; the bytes are untouched."""
     if type(message) is CopyChunk and message.payload is not None:
         (form,) = cast("tuple[Any]", message.payload)
-        return message._replace(payload=(Chunk(read_note(form), form),))
+        return message.replace(payload=(Chunk(read_note(form), form),))
+    if type(message) is StateCopied and message.payload is not None:
+        state, *results = cast("tuple[Any, ...]", message.payload)
+        return message.replace(payload=CopiedState(state, tuple(results)))
     return message

@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from tandem.model.exit_codes import COMPLETED, FAILED, WIPED
-from tandem.model.pipeline import Pipeline
+from tandem_core.codec import UnknownRecord
+from tandem_core.model.exit_codes import COMPLETED, FAILED, WIPED
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.reports import MemberReport, MergeReport, ReplicaReport, SplitReport
 from tandem_runtime.protocol.data import Peer, Settings
+from tandem_runtime.protocol.formats import UnreadableFormat
 from tandem_runtime.services import http
 from tandem_runtime.services.habitats import Habitat, habitat_of
-from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.node import Node, later_version, milliseconds, stopped_by_later_version
 from tandem_runtime.surroundings.port import Card, Surroundings
 from tandem_runtime.volume.volume import VolumeDistrusted
 from tandem_runtime.wire.flight import Post, Server
@@ -32,6 +35,7 @@ _M_ARENA_MAX = -8
 _HEAPS = 2
 
 Actions = Mapping[str, Callable[[bytes], bytes]]
+Part = SplitReport | ReplicaReport | MergeReport
 S = TypeVar("S", bound=Surroundings)
 
 _log = logging.getLogger(__name__)
@@ -53,19 +57,19 @@ class Process(Generic[S]):
         self._habitat = habitat
         self._node: Node | None = None
         self._resting = False
-        self._state: Callable[[], dict[str, object]] = dict
         self._ready: Callable[[], bool] = lambda: False
         self._ports: tuple[int, int] | None = None
+        self._part: Callable[[], Part]
 
     def serve(
         self,
-        state: Callable[[], dict[str, object]],
+        part: Callable[[], Part],
         ready: Callable[[], bool],
         pair: str | None = None,
         actions: Actions | None = None,
     ) -> None:
         """Answer peers and watchers, and tell where; called again when anything of it changes."""
-        self._state, self._ready = state, ready
+        self._part, self._ready = part, ready
         if self._ports is None:
             self._ports = self._listen({**self.surroundings.actions(), **(actions or {})})
         self.surroundings.announce(
@@ -90,15 +94,26 @@ class Process(Generic[S]):
         doors, token = self._habitat.doors, self.surroundings.token
         # It answers from its own threads. `serve` would also take the signals for itself.
         server = self._server = Server(
-            (doors.host, doors.flight), token, self.volume.id, incoming, self._receive, actions
+            (doors.host, doors.flight),
+            token,
+            self.volume.id,
+            incoming,
+            self._receive,
+            actions,
+            self._unreadable_entry,
         )
-        pages = http.Pages(self.is_healthy, self._is_ready, self._whole_state)
+        pages = http.Pages(self.is_healthy, self._is_ready, self._report)
         return server.port, http.serve((doors.host, doors.http), token, pages)
 
     def _receive(self, sender: Peer, message: object) -> None:
         """A peer's message; before there is a machine it is lost, as any message may be."""
         if self._node is not None and self.surroundings.admits(sender.volume):
             self._node.receive(sender, message)
+
+    def _unreadable_entry(self, problem: str) -> None:
+        """A later version's log entry came: going on without it would be another history."""
+        if self._node is not None:
+            self._node.fail(later_version(UnknownRecord.__name__, problem))
 
     def is_healthy(self) -> bool:
         """Whether the loop turns, if it has to."""
@@ -128,18 +143,17 @@ class Process(Generic[S]):
             self.volume.leave_clean()
         return self._habitat.rest() if self._resting else code
 
-    def _whole_state(self) -> dict[str, object]:
-        events = list(self._node.events) if self._node is not None else []
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "volume": self.volume.id,
-            "incarnation": self.volume.incarnation,
-            "pid": os.getpid(),
-            "uptime_seconds": round(time.monotonic() - self.started, 1),
-            "events": [event._asdict() for event in events],
-            **self._state(),
-        }
+    def _report(self) -> MemberReport:
+        """The answer to `/state`."""
+        return MemberReport(
+            volume=self.volume.id,
+            incarnation=self.volume.incarnation,
+            part=self._part(),
+            events=tuple(self._node.events) if self._node is not None else (),
+            name=self.name,
+            pid=os.getpid(),
+            uptime_seconds=round(time.monotonic() - self.started, 1),
+        )
 
 
 def settings_of(pipeline: Pipeline, silence: int) -> Settings:
@@ -167,6 +181,8 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     except VolumeDistrusted as distrust:
         _log.warning("ends: %s", distrust)
         code = WIPED
+    except (UnreadableFormat, UnknownRecord) as problem:
+        code = stopped_by_later_version(problem, habitat.volume)
     except Exception:
         _log.exception("%s crashes", habitat.name)
         code = FAILED

@@ -10,22 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.model.spec import Stream
-from tandem.model.states import EventReason
-from tandem.routing.keys import hash_keys
+from tandem_core.model.spec import Stream
+from tandem_core.model.states import EventReason
+from tandem_core.partitions import SourceUnsupported
+from tandem_core.reports import Trouble
+from tandem_core.routing.keys import hash_keys
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
 from tandem_runtime.protocol.messages import SourceRows
 from tandem_runtime.services.metrics import REJECTED, ROWS_READ, SOURCE_FAILURES
 from tandem_runtime.services.node import Failure, Node
-from tandem_runtime.services.troubles import Spot, Trouble
+from tandem_runtime.services.troubles import Spot
 from tandem_runtime.sources.dead_letters import DeadLetters
-from tandem_runtime.sources.source import (
-    Batch,
-    SourceFailed,
-    SourcePartition,
-    SourceUnavailable,
-    SourceUnsupported,
-)
+from tandem_runtime.sources.source import Batch, SourceFailed, SourcePartition, SourceUnavailable
 from tandem_runtime.volume.chunks import HASH
 
 RETRY_SECONDS = 1.0

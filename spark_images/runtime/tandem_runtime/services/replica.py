@@ -8,14 +8,17 @@ import os
 import signal
 import time
 
+from tandem_core.codec import decode, encode
+from tandem_core.documents import Share
+from tandem_core.reports import DriverState, ReplicaReport
+from tandem_runtime.protocol.held import StoredReplica
 from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.services.assignment import Assignment
-from tandem_runtime.services.driver import Driver, contents, is_begun
+from tandem_runtime.services.driver import Driver, checkpoints, is_begun
 from tandem_runtime.services.node import Ended, Node, ended_by, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.surroundings.port import Surroundings
 from tandem_runtime.volume.volume import Volume
-from tandem_runtime.wire.codec import decode, encode
 
 _LOOK_SECONDS = 0.2
 """How often a replica looks for the intent that names its pair, a spare for its Spark."""
@@ -33,41 +36,42 @@ class Watch:
         self._machine = machine
         self._driver = driver
 
-    def state(self) -> dict[str, object]:
-        """The answer to `/state`."""
+    def report(self) -> ReplicaReport:
+        """Its part of `/state`."""
         machine, driver = self._machine, self._driver
-        return {
-            "replica": {
-                "pair": machine.pair,
-                "committed": machine.committed,
-                "verified": machine.verified,
-                "state": self._doing(),
-                "late_dropped": driver.late_dropped,
-                "batch_ms": round(driver.batch_ms, 1),
-            }
-        }
+        return ReplicaReport(
+            state=self._doing(),
+            committed=machine.committed,
+            verified=machine.verified,
+            late_dropped=driver.late_dropped,
+            pair=machine.pair,
+            protocol_state=machine.life,
+            batch_ms=round(driver.batch_ms, 1),
+        )
 
-    def _doing(self) -> str:
-        if not self._driver.booted.is_set():
-            return "booting"
+    def _doing(self) -> DriverState:
+        """What its life amounts to for whoever watches."""
+        if not self._machine.spark_up:
+            return DriverState.BOOTING
         if self._machine.joins:
-            return "joining"
+            return DriverState.JOINING
         known = max(self._machine.headers, default=0)
-        return "running" if known - self._machine.committed <= 1 else "replaying"
+        behind = known - self._machine.committed
+        return DriverState.RUNNING if behind <= 1 else DriverState.REPLAYING
 
 
-def keys_of(pair: str, volume: Volume, surroundings: Surroundings) -> object:
-    """The keys of a replica: fixed at its birth, and kept on its volume."""
+def share_at_birth(pair: str, volume: Volume, surroundings: Surroundings) -> Share:
+    """What a replica's pair owns: fixed at its birth, and kept on its volume."""
     birth = volume.directory / "birth"
     if birth.exists():
-        return decode(birth.read_bytes())
+        return decode(birth.read_bytes(), Share)
     while True:
         intent = surroundings.intent()
         named = [g for g in intent.generations if pair in g.names()] if intent else []
         if named:
-            keys = max(named).keys_of(pair)
-            volume.write_beside("birth", encode(keys))
-            return keys
+            share = max(named, key=lambda generation: generation.number).share_of(pair)
+            volume.write_beside("birth", encode(share))
+            return share
         time.sleep(_LOOK_SECONDS)
 
 
@@ -90,8 +94,9 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     except Ended as end:
         _log.warning("ends: %s", end)
         return end.code
-    process.serve(lambda: _before("booting", pair), lambda: False, pair)
-    found = contents(process.volume)
+    booting = ReplicaReport(state=DriverState.BOOTING, pair=pair)
+    process.serve(lambda: booting, lambda: False, pair)
+    found = process.volume.contents()
     if not is_begun(found):
         # A copy is of the moment it is asked for. What comes while Spark boots would have to be
         # computed after it, epoch by epoch.
@@ -100,15 +105,15 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         process.volume.id,
         process.volume.incarnation,
         pair,
-        keys_of(pair, process.volume, process.surroundings),
-        found,
+        share_at_birth(pair, process.volume, process.surroundings),
+        StoredReplica(found, checkpoints(process.volume) if is_begun(found) else ()),
         process.settings,
         milliseconds(),
         booting=True,
     )
     node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
     driver.serve(node)
-    process.serve(Watch(machine, driver).state, lambda: machine.verified, pair)
+    process.serve(Watch(machine, driver).report, lambda: machine.verified, pair)
     try:
         return process.run(node)
     finally:
@@ -138,20 +143,16 @@ def _assigned(process: Process[Surroundings], driver: Driver) -> str:
     """
     assignment = Assignment(process.volume)
 
-    def state() -> dict[str, object]:
-        return _before("spare" if driver.booted.is_set() else "booting", None)
+    def report() -> ReplicaReport:
+        warm = driver.booted.is_set()
+        return ReplicaReport(state=DriverState.SPARE if warm else DriverState.BOOTING)
 
-    process.serve(state, driver.booted.is_set, actions={"assign": assignment.assign})
+    process.serve(report, driver.booted.is_set, actions={"assign": assignment.assign})
     while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
             raise ended_by(driver.failure, process.volume)
     _log.info("a replica of %s from now on", assignment.pair)
     return assignment.pair
-
-
-def _before(doing: str, pair: str | None) -> dict[str, object]:
-    """The answer to `/state` of a replica that is none yet."""
-    return {"replica": {"pair": pair, "state": doing}}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

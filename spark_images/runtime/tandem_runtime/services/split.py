@@ -7,21 +7,28 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from tandem.model.spec import Stream
+from tandem_core.model.spec import Stream
+from tandem_core.partitions import partitions_of
+from tandem_core.reports import (
+    ActiveMerge,
+    LeadReport,
+    PairReport,
+    SeatReport,
+    SplitReport,
+    Trouble,
+)
 from tandem_runtime.protocol.data import Member
 from tandem_runtime.protocol.effects import Acknowledge, Pull, ReadRegister, Swap
 from tandem_runtime.protocol.messages import NewIntent, Splits
 from tandem_runtime.protocol.split import SplitMachine
-from tandem_runtime.protocol.summary import Summary
+from tandem_runtime.protocol.summary import PairSummary, Summary
 from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
 from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.readers import Reader
 from tandem_runtime.services.registrar import Registrar
-from tandem_runtime.services.troubles import Trouble
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.opening import open_partition
-from tandem_runtime.sources.partitions import partitions_of
 from tandem_runtime.surroundings.port import SplitSurroundings
 
 
@@ -87,38 +94,34 @@ class Watch:
         lead = self._machine.succession.lead
         return lead.book.epoch if lead is not None else 0
 
-    def state(self) -> dict[str, object]:
-        """The answer to `/state`. Read from another thread: values may be a step apart."""
+    def report(self) -> SplitReport:
+        """Its part of `/state`. Read from another thread: values may be a step apart."""
         now = milliseconds()
         summary = self._machine.summary(now)
-        lead = None if summary is None else self._lead(summary, now)
-        return {
-            "split": {
-                "lane_bytes": self._lane_bytes(),
-                "troubles": [each._asdict() for each in self._intake.troubles(self._reads)],
-                "lead": lead,
-            }
-        }
+        return SplitReport(
+            lead=None if summary is None else self._lead(summary, now),
+            troubles=tuple(self._intake.troubles(self._reads)),
+            lane_bytes=self._lane_bytes(),
+        )
 
-    def _lead(self, summary: Summary, now: int) -> dict[str, object]:
-        return {
-            "term": summary.term,
-            "epoch": summary.epoch,
-            "delivered": summary.delivered,
-            "trim": summary.trim,
-            "generation": summary.generation,
-            "rows_in": summary.rows_in,
-            "rejected": summary.rejected,
-            "lag_seconds": self._lag(summary, now),
-            "pairs": [
-                {"name": pair.name, "seats": [seat._asdict() for seat in pair.seats]}
-                for pair in summary.pairs
-            ],
-            "lost": list(summary.lost),
-            "vulnerable": list(summary.vulnerable),
-            "completed": summary.completed,
-            "merges": {str(slot): volume for slot, volume in summary.merges},
-        }
+    def _lead(self, summary: Summary, now: int) -> LeadReport:
+        return LeadReport(
+            term=summary.term,
+            epoch=summary.epoch,
+            delivered=summary.delivered,
+            generation=summary.generation,
+            rows_in=summary.rows_in,
+            rejected=summary.rejected,
+            lag_seconds=self._lag(summary, now),
+            pairs=tuple(_pair(pair) for pair in summary.pairs),
+            lost=summary.lost,
+            vulnerable=summary.vulnerable,
+            completed=summary.completed,
+            merges=tuple(ActiveMerge(slot=slot, volume=volume) for slot, volume in summary.merges),
+            open_slots=tuple(slot.number for slot in summary.slots if slot.is_open),
+            next_slot=summary.next_slot,
+            trim=summary.trim,
+        )
 
     def _lag(self, summary: Summary, now: int) -> float:
         """Since when the oldest epoch waits that is cut and not delivered."""
@@ -126,6 +129,21 @@ class Watch:
             self._cut.append((summary.epoch, now))
         waiting = [at for epoch, at in tuple(self._cut) if epoch > summary.delivered]
         return round((now - waiting[0]) / 1000, 3) if waiting else 0.0
+
+
+def _pair(pair: PairSummary) -> PairReport:
+    seats = tuple(
+        SeatReport(
+            volume=seat.volume,
+            verified=seat.verified,
+            lapsed=seat.lapsed,
+            committed=seat.committed,
+            synced=seat.synced,
+            silent=seat.silent,
+        )
+        for seat in pair.seats
+    )
+    return PairReport(name=pair.name, seats=seats)
 
 
 def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
@@ -147,7 +165,7 @@ def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
     )
     # Roll-outs and drains go on to the next split when this one is ready.
     process.serve(
-        Watch(machine, intake).state, lambda: process.is_running() and not machine.at_risk
+        Watch(machine, intake).report, lambda: process.is_running() and not machine.at_risk
     )
     return process.run(node)
 

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
-from tandem.model.states import EventReason
-
-
-class Trouble(NamedTuple):
-    """What is wrong, for whoever watches."""
-
-    reason: EventReason
-    subject: str
-    """The name of the stream or of the sink."""
-    message: str
-    hint: str
-    """What would help."""
+from tandem_core.reports import Trouble
 
 
 class Spot:

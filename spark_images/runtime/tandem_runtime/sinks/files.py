@@ -1,5 +1,8 @@
 """A directory with one file for each epoch that has rows, named by the epoch.
 
+Where several merge slots share an epoch, there is one file for each slot that has rows, named by
+the epoch and the slot. A reader of whole epochs waits for the smallest position of all slots.
+
 To deliver an epoch its rows are written to a draft beside the results, then the position moves,
 which names the draft: from here on it is delivered. Then the draft is renamed to its final name. If
 the process dies or sleeps before that, whoever asks for the position next does it. So:
@@ -10,7 +13,8 @@ the process dies or sleeps before that, whoever asks for the position next does 
   has taken away meanwhile does not come back, and two answers to one epoch never mix;
 - epochs become visible in their order, whole, and are never written again.
 
-No lock is held, so nobody waits for a merge that sleeps.
+No lock is held, so nobody waits for a merge that sleeps. A slot that has ended is sealed: there is
+no position any more that a merge could move, whenever it wakes.
 """
 
 import os
@@ -24,30 +28,44 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tandem.model.spec import ResultFormat
-from tandem.model.states import SinkClass
+from tandem_core.model.spec import ResultFormat
+from tandem_core.model.states import SinkClass
 from tandem_runtime.sinks.json_text import json_lines
 from tandem_runtime.sinks.position import (
     Position,
     establish,
     move_position,
+    open_slot,
+    other_slots,
     read_position,
     sync,
 )
-from tandem_runtime.sinks.sink import Answer, SinkFailed
+from tandem_runtime.sinks.sink import Answer, SinkFailed, Standing
 
-_DRAFT = re.compile(r"draft-([0-9]{12})-([0-9a-f]{32})")
+_DRAFT = re.compile(r"draft-([0-9]{12})-([0-9a-f]{32}(?:-[0-9]+)?)")
+
+
+_HEX = 32
+"""Length of a draft's own name; what follows it also follows the epoch in the result's name."""
 
 
 class FilesSink:
-    """Results as files. Each row also has its `_epoch` and `_pair`; rows are sorted by pair."""
+    """Results of a slot as files. Each row also has `_epoch` and `_pair`, and is sorted by it."""
 
     def __init__(
-        self, directory: Path, uid: str, result_format: ResultFormat, most: int | None = None
+        self,
+        directory: Path,
+        uid: str,
+        result_format: ResultFormat,
+        most: int | None = None,
+        *,
+        slot: int = 0,
+        first: int = 1,
     ) -> None:
         """Take the directory into use and clear away drafts that cannot be delivered any more.
 
-        With `most`, somebody takes files away, and while so many lie there nothing is delivered.
+        A slot that was not there before begins with epoch `first`. With `most`, somebody takes
+        files away, and while so many lie there nothing is delivered.
 
         Raises:
             ForeignSink: it belongs to another pipeline.
@@ -56,10 +74,14 @@ class FilesSink:
         self._directory = directory
         self._format = result_format
         self._most = most
+        self._slot = slot
         self._rows_out = 0
+        self._rows_sealed = 0
+        self._sealed = False
         try:
             self._beside = establish(directory, uid)
-            self._clear(read_position(self._beside))
+            self._place = open_slot(self._beside, slot, Position(first - 1, 0))
+            self._clear(read_position(self._place))
         except OSError as error:
             raise self._failed(error) from error
 
@@ -70,45 +92,67 @@ class FilesSink:
 
     @property
     def rows_out(self) -> int:
-        """Rows ever delivered, as of the last look at the position."""
-        return self._rows_out
+        """Rows ever delivered by this slot; with slot 0 also those of slots that have ended."""
+        return self._rows_out + self._rows_sealed
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the slot has ended here, as of the last look at the position."""
+        return self._sealed
 
     def position(self) -> int:
         """The last epoch delivered. Its file is visible when this answers."""
         try:
+            if self._slot == 0:
+                others = [read_position(place) for place in other_slots(self._beside)]
+                self._rows_sealed = sum(other.rows for other in others if other.sealed)
             return self._settled().epoch
         except OSError as error:
             raise self._failed(error) from error
 
-    def deliver(self, epoch: int, answers: Sequence[Answer]) -> int:
+    def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
         """Deliver an epoch if it is the next one; see `Sink.deliver`."""
         try:
             position = self._settled()
-            if position.epoch == epoch - 1:
-                self._deliver(position, answers)
+            if position.epoch == epoch - 1 and not position.sealed:
+                self._deliver(position, answers, f"-{self._slot}" if shared else "")
             return self._settled().epoch
         except OSError as error:
             raise self._failed(error) from error
 
-    def _deliver(self, position: Position, answers: Sequence[Answer]) -> None:
+    def seal(self, slot: int, first: int, last: int) -> Standing:
+        """Leave no position of a slot that ended; see `Sink.seal`."""
+        try:
+            place = open_slot(self._beside, slot, Position(first - 1, 0, sealed=first > last))
+            position = self._settled_at(place)
+            if position.epoch == last and not position.sealed:
+                move_position(place, position, position._replace(sealed=True))
+                position = self._settled_at(place)
+            if position.sealed:
+                self._clear(position, place)
+            return Standing(position=position.epoch, sealed=position.sealed)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _deliver(self, position: Position, answers: Sequence[Answer], ending: str) -> None:
         epoch = position.epoch + 1
         filled = [(pair, table) for pair, table in sorted(answers, key=_pair) if table.num_rows]
         rows = position.rows + sum(table.num_rows for _, table in filled)
         if not filled:
-            move_position(self._beside, position, Position(epoch, rows))
+            move_position(self._place, position, Position(epoch, rows))
             return
         self._check_room()
-        draft = uuid4().hex
-        path = self._draft(epoch, draft)
+        draft = f"{uuid4().hex}{ending}"
+        path = _draft(self._place, epoch, draft)
         try:
             _write(path, epoch, filled, self._format)
         except OSError:
             path.unlink(missing_ok=True)
             raise
         # If this fails the position may have moved nevertheless: then the draft is needed.
-        move_position(self._beside, position, Position(epoch, rows, draft))
-        now = read_position(self._beside)
-        if now.epoch >= epoch and now.draft != draft:
+        move_position(self._place, position, Position(epoch, rows, draft))
+        now = read_position(self._place)
+        if (now.epoch >= epoch or now.sealed) and now.draft != draft:
             path.unlink(missing_ok=True)
 
     def _check_room(self) -> None:
@@ -118,16 +162,47 @@ class FilesSink:
         if waiting >= self._most:
             raise SinkFailed(f"{waiting} files in {self._directory} wait to be taken away")
 
+    def rows_of_all_slots(self) -> int:
+        """Rows that all slots together have delivered, as of now.
+
+        Raises:
+            SinkFailed: they cannot be read.
+        """
+        try:
+            places = [self._beside, *other_slots(self._beside)]
+            return sum(read_position(place).rows for place in places)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def furthest(self) -> int:
+        """The last epoch that the directory has of whichever slot.
+
+        Raises:
+            SinkFailed: it cannot be read.
+        """
+        try:
+            places = [self._beside, *other_slots(self._beside)]
+            return max(read_position(place).epoch for place in places)
+        except OSError as error:
+            raise self._failed(error) from error
+
     def _settled(self) -> Position:
-        """The position, once the file that belongs to it is visible."""
-        position = read_position(self._beside)
-        if position.draft is not None:
-            self._publish(position.epoch, self._draft(position.epoch, position.draft))
+        """This slot's position, once the file that belongs to it is visible."""
+        position = self._settled_at(self._place)
         self._rows_out = position.rows
+        self._sealed = position.sealed
         return position
 
-    def _publish(self, epoch: int, draft: Path) -> None:
-        visible = self._directory / f"{epoch:012}.{self._format}"
+    def _settled_at(self, place: Path) -> Position:
+        """A position, once the file that belongs to it is visible."""
+        position = read_position(place)
+        if position.draft is not None:
+            name = f"{position.epoch:012}{position.draft[_HEX:]}"
+            self._publish(name, _draft(place, position.epoch, position.draft))
+        return position
+
+    def _publish(self, name: str, draft: Path) -> None:
+        visible = self._directory / f"{name}.{self._format}"
         # Another merge may do the same at any moment, so the draft is looked for last.
         if visible.exists():
             if draft.exists():
@@ -137,19 +212,21 @@ class FilesSink:
             draft.rename(visible)
             sync(self._directory)
 
-    def _clear(self, position: Position) -> None:
+    def _clear(self, position: Position, place: Path | None = None) -> None:
         """Remove drafts of epochs that others have delivered; later ones may still be wanted."""
-        for path in self._beside.iterdir():
+        for path in (place or self._place).iterdir():
             draft = _DRAFT.fullmatch(path.name)
-            if draft and int(draft[1]) <= position.epoch and draft[2] != position.draft:
+            over = draft and (int(draft[1]) <= position.epoch or position.sealed)
+            if draft and over and draft[2] != position.draft:
                 path.unlink(missing_ok=True)
-
-    def _draft(self, epoch: int, draft: str) -> Path:
-        return self._beside / f"draft-{epoch:012}-{draft}"
 
     def _failed(self, error: OSError) -> SinkFailed:
         # Names of drafts are different at every trial, which would be another failure each time.
         return SinkFailed(f"{self._directory} cannot be used: {error.strerror or error}")
+
+
+def _draft(place: Path, epoch: int, draft: str) -> Path:
+    return place / f"draft-{epoch:012}-{draft}"
 
 
 def _pair(answer: Answer) -> str:

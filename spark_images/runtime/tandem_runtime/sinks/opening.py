@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tandem.model.spec import ConsoleSink, HttpSink, KafkaSink, ResultFormat
-from tandem.model.spec import FilesSink as FilesTarget
-from tandem.model.spec import Sink as SinkSpec
+from tandem_core.model.spec import ConsoleSink, HttpSink, KafkaSink, ResultFormat
+from tandem_core.model.spec import FilesSink as FilesTarget
+from tandem_core.model.spec import Sink as SinkSpec
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sinks.sink import Sink, SinkUnsupported
 
@@ -12,8 +12,24 @@ MOST_UNSHOWN = 1000
 """Epochs that lie in the directory of a console until somebody shows them; the next one waits."""
 
 
-def open_sink(sink: SinkSpec, uid: str, directory: Path) -> Sink:
-    """Open a sink for the pipeline with this id.
+def count_rows(sink: SinkSpec, uid: str, directory: Path) -> int:
+    """Rows that a sink has of all slots, once nobody delivers any more; see `open_sink`."""
+    found = open_sink(sink, uid, directory)
+    found.position()
+    return found.rows_of_all_slots() if isinstance(found, FilesSink) else found.rows_out
+
+
+def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
+    """The last epoch that a sink has of whichever slot; see `open_sink`.
+
+    Slot 0, which is always there, is opened for it: no slot begins by being looked at.
+    """
+    found = open_sink(sink, uid, directory)
+    return found.furthest() if isinstance(found, FilesSink) else found.position()
+
+
+def open_sink(sink: SinkSpec, uid: str, directory: Path, slot: int = 0, first: int = 1) -> Sink:
+    """Open a sink for the pipeline with this id, for a slot that begins with epoch `first`.
 
     Results for the console are JSON files in `console/<name>` of the pipeline's directory, for
     whoever shows them; there are never more than `MOST_UNSHOWN` of them [12].
@@ -25,10 +41,10 @@ def open_sink(sink: SinkSpec, uid: str, directory: Path) -> Sink:
     """
     match sink.target:
         case FilesTarget(path=path, format=result_format):
-            return FilesSink(Path(path), uid, result_format)
+            return FilesSink(Path(path), uid, result_format, slot=slot, first=first)
         case ConsoleSink():
             shown = directory / "console" / sink.name
-            return FilesSink(shown, uid, ResultFormat.JSON, MOST_UNSHOWN)
+            return FilesSink(shown, uid, ResultFormat.JSON, MOST_UNSHOWN, slot=slot, first=first)
         case HttpSink() | KafkaSink():
             kind = "http" if isinstance(sink.target, HttpSink) else "kafka"
             raise SinkUnsupported(

@@ -1,41 +1,50 @@
-"""The position of a directory of results: a file whose name is swapped.
+"""The positions of a directory of results: files whose names are swapped, one for each slot.
 
 Beside the results, `_tandem` holds `uid`, the pipeline's id, and exactly one file
-`position-<epoch>-<rows>-<draft>`: the last epoch delivered, the rows of all epochs so far, and the
-draft with the rows of that epoch (0 if it has none). Moving the position is a rename of that file.
-It succeeds only if the name is still the old one, so it is a compare-and-set without a lock: of
-two merges one wins, and whoever slept through a move finds the old name gone, for ever.
+`position-<epoch>-<rows>-<draft>`: the last epoch that slot 0 has delivered, the rows of all its
+epochs so far, and the draft with the rows of that epoch (0 if it has none). Moving the position is
+a rename of that file. It succeeds only if the name is still the old one, so it is a compare-and-set
+without a lock: of two merges one wins, and whoever slept through a move finds the old name gone,
+for ever. The position of another slot is in `_tandem/slot-<slot>`.
 
-`_tandem` appears with both files in it by the rename of a directory, which fails if it is there
-already. So there is never a second position.
+Each of these directories appears with its position in it by a rename, which fails if it is there
+already, and never goes. So a slot never gets a second position. When a slot has ended, its file is
+renamed to `sealed-…`: no position is left that could be moved.
 """
 
 import errno
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 from tandem_runtime.sinks.sink import ForeignSink, SinkFailed
 
-_POSITION = re.compile(r"position-([0-9]{12})-([0-9]+)-([0-9a-f]{32}|0)")
-_RESULT = re.compile(r"[0-9]{12}\..+")
+_POSITION = re.compile(r"(position|sealed)-([0-9]{12})-([0-9]+)-([0-9a-f]{32}(?:-[0-9]+)?|0)")
+_RESULT = re.compile(r"[0-9]{12}(-[0-9]+)?\..+")
+_SLOT = re.compile(r"slot-([0-9]+)")
 _LOOKS = 100
 
 
 class Position(NamedTuple):
-    """An epoch, the rows delivered up to it, and the draft with its own rows."""
+    """An epoch, the rows delivered up to it, and the draft with its own rows.
+
+    The draft of an epoch that several slots share ends with the slot's number.
+    """
 
     epoch: int
     rows: int
     draft: str | None = None
+    sealed: bool = False
 
     @property
     def name(self) -> str:
         """The name of the file that says so."""
-        return f"position-{self.epoch:012}-{self.rows}-{self.draft or 0}"
+        word = "sealed" if self.sealed else "position"
+        return f"{word}-{self.epoch:012}-{self.rows}-{self.draft or 0}"
 
 
 def establish(directory: Path, uid: str) -> Path:
@@ -58,7 +67,7 @@ def establish(directory: Path, uid: str) -> Path:
                 f"{directory} holds results, but not whose: name another directory in the "
                 "manifest, or remove this one"
             )
-        _appear(beside, uid)
+        _appear(beside, {"uid": uid, Position(0, 0).name: ""})
     owner = (beside / "uid").read_text("utf-8")
     if owner != uid:
         raise ForeignSink(
@@ -66,6 +75,25 @@ def establish(directory: Path, uid: str) -> Path:
             "another directory in the manifest, or remove this one to start afresh"
         )
     return beside
+
+
+def open_slot(beside: Path, slot: int, position: Position) -> Path:
+    """The directory with a slot's position; it begins with this one if there is none.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if slot == 0:
+        return beside
+    place = beside / f"slot-{slot}"
+    if not place.is_dir():
+        _appear(place, {position.name: ""})
+    return place
+
+
+def other_slots(beside: Path) -> list[Path]:
+    """The directories of all slots but the first."""
+    return sorted(path for path in beside.iterdir() if _SLOT.fullmatch(path.name))
 
 
 def read_position(beside: Path) -> Position:
@@ -78,13 +106,18 @@ def read_position(beside: Path) -> Position:
     for _ in range(_LOOKS):
         found = [_POSITION.fullmatch(name) for name in _names(beside)]
         positions = [
-            Position(int(match[1]), int(match[2]), None if match[3] == "0" else match[3])
+            Position(
+                epoch=int(match[2]),
+                rows=int(match[3]),
+                draft=None if match[4] == "0" else match[4],
+                sealed=match[1] == "sealed",
+            )
             for match in found
             if match
         ]
         # A listing that meets a rename may show both names, or neither: then look again.
         if positions:
-            return max(positions, key=lambda position: position.epoch)
+            return max(positions, key=lambda position: (position.epoch, position.sealed))
     raise SinkFailed(f"{beside} has lost its position; restore it, or remove the directory")
 
 
@@ -117,13 +150,14 @@ def _names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
-def _appear(beside: Path, uid: str) -> None:
-    prepared = beside.with_name(f".tandem-{uuid4().hex}")
+def _appear(place: Path, files: Mapping[str, str]) -> None:
+    """Let a directory appear with its files, unless it is there already."""
+    prepared = place.with_name(f".tandem-{uuid4().hex}")
     try:
         prepared.mkdir()
-        (prepared / "uid").write_text(uid, "utf-8")
-        (prepared / Position(0, 0).name).touch()
-        prepared.rename(beside)
+        for name, text in files.items():
+            (prepared / name).write_text(text, "utf-8")
+        prepared.rename(place)
     except OSError as error:
         shutil.rmtree(prepared, ignore_errors=True)
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):

@@ -1,24 +1,31 @@
 """Rows printed by the merge itself, where nobody else shows them: the log of a pod.
 
 An output keeps no position. The sink goes by what it has printed and by what the header log says is
-delivered, so a merge that takes over goes on where its predecessor was heard of last.
+delivered, so a merge that takes over goes on where its predecessor was heard of last. Each slot
+prints what it is dealt to the log of its own pod. There is nothing to seal.
 """
 
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from tandem.model.states import SinkClass
+from tandem_core.model.states import SinkClass
 from tandem_runtime.sinks.json_text import json_lines
-from tandem_runtime.sinks.sink import Answer, SinkFailed
+from tandem_runtime.sinks.sink import Answer, SinkFailed, Standing
 
 
 class PrintedSink:
     """Rows as JSON lines with their `_epoch` and `_pair`, sorted by pair."""
 
-    def __init__(self, output: BinaryIO, recorded: Callable[[], int]) -> None:
-        """`recorded` tells how far the header log says that everything is delivered."""
+    def __init__(
+        self,
+        output: BinaryIO,
+        recorded: Callable[[], int],
+        everywhere: Callable[[], int] | None = None,
+    ) -> None:
+        """`recorded` tells how far the lead knows this slot, `everywhere` how far all slots are."""
         self._output = output
         self._recorded = recorded
+        self._everywhere = everywhere or recorded
         self._printed = 0
         self._rows_out = 0
 
@@ -32,12 +39,24 @@ class PrintedSink:
         """Rows printed by this process: those of others cannot be known."""
         return self._rows_out
 
+    @property
+    def sealed(self) -> bool:
+        """Never: another process cannot be kept from printing."""
+        return False
+
     def position(self) -> int:
         """The last epoch printed or recorded as delivered."""
         return max(self._printed, self._recorded())
 
-    def deliver(self, epoch: int, answers: Sequence[Answer]) -> int:
+    def seal(self, slot: int, first: int, last: int) -> Standing:
+        """A slot is over once everything through its last epoch was heard of as printed."""
+        del slot, first
+        reached = self._everywhere()
+        return Standing(position=min(reached, last), sealed=reached >= last)
+
+    def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
         """Print an epoch if it is the next one; see `Sink.deliver`."""
+        del shared
         if self.position() != epoch - 1:
             return self.position()
         lines = [

@@ -1,9 +1,9 @@
 """What every sink is to a merge."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from tandem.model.states import SinkClass
+from tandem_core.model.states import SinkClass
 
 # pyarrow has no type information, so its values are Any to the checker.
 Answer = tuple[str, Any]
@@ -26,6 +26,13 @@ class SinkUnsupported(SinkError):
     """The manifest asks for a kind of sink that there is not. Only another manifest helps."""
 
 
+class Standing(NamedTuple):
+    """Where a slot stands, and whether it has ended there."""
+
+    position: int
+    sealed: bool
+
+
 class Sink(Protocol):
     """A place for results that knows its position."""
 
@@ -35,20 +42,37 @@ class Sink(Protocol):
 
     @property
     def rows_out(self) -> int:
-        """Rows ever delivered, by whomever, as of the last look at the position."""
+        """Rows ever delivered by this slot, as of the last look at the position.
+
+        Slot 0 also counts those of slots that have ended.
+        """
+
+    @property
+    def sealed(self) -> bool:
+        """Has this slot ended here, as of the last look at the position?"""
 
     def position(self) -> int:
-        """The last epoch delivered; 0 before the first.
+        """The last epoch that this slot has delivered.
 
         Raises:
             SinkFailed: the sink cannot be read now.
         """
 
-    def deliver(self, epoch: int, answers: Sequence[Answer]) -> int:
+    def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
         """Deliver an epoch if the position is the one before it, else do nothing.
 
-        Answers the position afterwards, whoever moved it.
+        If it is `shared`, other slots deliver the rest of it. Answers the position afterwards,
+        whoever moved it.
 
         Raises:
             SinkFailed: it could not be done now. Whether it was done after all tells the position.
+        """
+
+    def seal(self, slot: int, first: int, last: int) -> Standing:
+        """Take nothing more from another slot if its position is `last`; where it stands now.
+
+        One that was never here ended before it began, with `last` before `first`.
+
+        Raises:
+            SinkFailed: it could not be done now; it may have been done nevertheless.
         """

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tandem.model.ddl import Array, Decimal, Map, Schema, Simple, Struct
+from tandem_core.model.ddl import Array, Decimal, Map, Schema, Simple, Struct
+from tandem_core.partitions import SourceUnsupported
 from tandem_runtime.arrow_schema import arrow_schema, contains
 from tandem_runtime.sources.checks import has_infinity, has_negative_exponents, in_range
 from tandem_runtime.sources.csv_values import CsvRows, split, text_of
 from tandem_runtime.sources.lines import Decoded, decode
-from tandem_runtime.sources.source import Rows, SourceUnsupported
+from tandem_runtime.sources.source import Rows
 from tandem_runtime.sources.values import Unfit
 
 _EMPTY_LINES = re.compile(rb"(?:\r?\n)+")

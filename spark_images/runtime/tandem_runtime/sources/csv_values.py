@@ -9,7 +9,7 @@ passed over.
 import re
 from collections.abc import Sequence
 
-from tandem.model.ddl import Schema, Simple
+from tandem_core.model.ddl import Schema, Simple
 from tandem_runtime.sources.values import Unfit, parser_of
 
 _VALUE = re.compile(r'(?:"((?:[^"]++|"")*+)"([^,]*)|([^,]*))(,|$)')

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from tandem.model.ddl import Array, Column, DataType, Decimal, Map, Simple, Struct
+from tandem_core.model.ddl import Array, Column, DataType, Decimal, Map, Simple, Struct
 from tandem_runtime.arrow_schema import arrow_type
 
 ArrowArray = Any

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tandem.model.ddl import Schema
+from tandem_core.model.ddl import Schema
 from tandem_runtime.sources.csv_lines import BadHeader, CsvDecoder
 from tandem_runtime.sources.lines import Decoded, is_blank
 from tandem_runtime.sources.source import Rejected, Rows, shortened
@@ -55,14 +55,16 @@ class LineDecoder(Protocol):
 class TextReader:
     """A file of lines, each of which is a row; offsets are bytes of the text."""
 
-    def __init__(self, path: Path, name: str, offset: int, decoder: LineDecoder) -> None:
-        """Open the file.
+    def __init__(
+        self, path: Path, name: str, offset: int, decoder: LineDecoder, end: int | None = None
+    ) -> None:
+        """Open the file; what is behind `end` counts as not there.
 
         Raises:
             OSError: it cannot be opened, or is not there.
         """
         self._name = name
-        self._text = TextFile(path, offset)
+        self._text = TextFile(path, offset, end)
         self._decoder = decoder
         self._told = False
 
@@ -113,13 +115,15 @@ class TextReader:
 class CsvReader(TextReader):
     """A file of CSV lines. The first line that is not blank is the header."""
 
-    def __init__(self, path: Path, name: str, offset: int, schema: Schema) -> None:
+    def __init__(
+        self, path: Path, name: str, offset: int, schema: Schema, end: int | None = None
+    ) -> None:
         """Open the file and, in its middle, read the header first.
 
         Raises:
             OSError: it cannot be opened, or is not there.
         """
-        super().__init__(path, name, offset, _NoHeaderYet())
+        super().__init__(path, name, offset, _NoHeaderYet(), end)
         self._schema = schema
         if offset:
             beginning = TextFile(path, 0)
@@ -132,6 +136,9 @@ class CsvReader(TextReader):
             line, _, rest = lines.text.partition(b"\n")
             self._takes_header(line)
             lines = Lines(lines.offset + len(line) + 1, rest)
+            if self._text.broken:
+                # However many lines came with it, nothing behind the header was read.
+                self._text.offset = min(self._text.offset, lines.offset)
         return super()._decoded(lines)
 
     def _takes_header(self, line: bytes) -> bool:

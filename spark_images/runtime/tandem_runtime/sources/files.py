@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tandem.model.spec import FileFormat, FilesSource, OnError, Stream
+from tandem_core.model.spec import FileFormat, FilesSource, OnError, Stream
 from tandem_runtime.arrow_schema import arrow_schema, no_rows
 from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.csv_lines import check_csv_schema
@@ -40,13 +40,7 @@ class FilesPartition:
         self._stream = stream
         self._clock = clock
         self._schema = arrow_schema(stream.schema)
-        self._files = Files(
-            Path(source.path),
-            index,
-            source.partitions,
-            source.bounded,
-            _opener(stream, source.format),
-        )
+        self._files = files_of(stream, source, index)
         rate = source.rows_per_second
         self._pace = Pace(None if rate is None else rate / source.partitions)
         self._left_out: list[Rejected] = []
@@ -122,15 +116,30 @@ class FilesPartition:
         )
 
 
+def files_of(stream: Stream, source: FilesSource, index: int) -> Files:
+    """Which files a partition has, and how they are opened.
+
+    Raises:
+        SourceUnsupported: the format has no form for some column.
+    """
+    return Files(
+        Path(source.path),
+        index,
+        source.partitions,
+        source.bounded,
+        _opener(stream, source.format),
+    )
+
+
 def _opener(stream: Stream, file_format: FileFormat) -> OpenFile:
     schema = stream.schema
     match file_format:
         case FileFormat.JSON:
             decoder = JsonDecoder(schema)
-            return lambda path, name, offset: TextReader(path, name, offset, decoder)
+            return lambda path, name, offset, end: TextReader(path, name, offset, decoder, end)
         case FileFormat.CSV:
             check_csv_schema(schema)
-            return lambda path, name, offset: CsvReader(path, name, offset, schema)
+            return lambda path, name, offset, end: CsvReader(path, name, offset, schema, end)
         case FileFormat.PARQUET:
             wanted = arrow_schema(schema)
-            return lambda path, name, offset: ParquetReader(path, name, offset, wanted)
+            return lambda path, name, offset, end: ParquetReader(path, name, offset, wanted, end)

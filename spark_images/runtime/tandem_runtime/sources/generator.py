@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from tandem.model.ddl import Column, Simple
-from tandem.model.spec import GeneratorSource, Stream
+from tandem_core.model.ddl import Column, Simple
+from tandem_core.model.spec import GeneratorSource, Stream
 from tandem_runtime.arrow_schema import arrow_schema, no_rows
 from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.draws import BASE, Draws, I64Array, drawn, keys

@@ -5,7 +5,7 @@ import re
 import pyarrow as pa
 import pyarrow.json as pj
 
-from tandem.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simple, Struct
+from tandem_core.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simple, Struct
 from tandem_runtime.arrow_schema import ArrowType, arrow_schema, arrow_type, contains
 from tandem_runtime.sources.checks import has_infinity, has_negative_exponents, in_range
 from tandem_runtime.sources.json_values import JsonRows, TooDeep

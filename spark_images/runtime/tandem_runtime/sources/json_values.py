@@ -10,7 +10,7 @@ are objects whose names are the keys.
 import json
 from collections.abc import Callable, Mapping
 
-from tandem.model.ddl import (
+from tandem_core.model.ddl import (
     Array,
     Column,
     DataType,

@@ -1,10 +1,10 @@
 """The way into sources: how a partition is opened."""
 
-from tandem.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
+from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
+from tandem_core.partitions import not_yet
 from tandem_runtime.sources.files import FilesPartition
 from tandem_runtime.sources.generator import GeneratorPartition
 from tandem_runtime.sources.pace import Clock, MonotonicClock
-from tandem_runtime.sources.partitions import not_yet
 from tandem_runtime.sources.source import SourcePartition
 
 

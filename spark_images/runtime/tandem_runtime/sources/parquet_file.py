@@ -25,13 +25,16 @@ class ParquetReader:
     If a column is of another kind than the schema says, the whole file is rejected.
     """
 
-    def __init__(self, path: Path, name: str, offset: int, schema: ArrowSchema) -> None:
-        """Open the file.
+    def __init__(
+        self, path: Path, name: str, offset: int, schema: ArrowSchema, end: int | None = None
+    ) -> None:
+        """Open the file; rows from number `end` on count as not there.
 
         Raises:
             OSError: it cannot be opened, or is not there.
         """
         self.offset = offset
+        self._end = end
         self._name = name
         self._schema = schema
         self._raw = path.open("rb")
@@ -46,9 +49,11 @@ class ParquetReader:
 
     def read(self, most: int) -> Piece:
         """The next rows."""
-        if not self._left:
+        if self._end is not None:
+            most = min(most, self._end - self.offset)
+        if most and not self._left:
             self._left = self._next()
-        if not self._left:
+        if not most or not self._left:
             return Piece([], [])
         rows = self._left.slice(0, min(most, MOST_ROWS))
         self._left = self._left.slice(rows.num_rows)

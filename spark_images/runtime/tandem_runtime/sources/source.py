@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.model.spec import Stream
+from tandem_core.model.spec import Stream
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
 
 # pyarrow has no type information, so its values are Any to the checker.
@@ -38,10 +38,6 @@ class SourceFailed(SourceError):
 
 class SourceUnavailable(SourceError):
     """The source cannot be reached or is not set up right. Later it may be."""
-
-
-class SourceUnsupported(SourceError):
-    """The manifest asks for something that sources cannot do. Only another manifest helps."""
 
 
 @dataclass(frozen=True, slots=True)

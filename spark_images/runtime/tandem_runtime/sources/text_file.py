@@ -42,13 +42,16 @@ class TextFile:
     been read before. `passed_over` are lines that were too long, until somebody empties it.
     """
 
-    def __init__(self, path: Path, offset: int) -> None:
-        """Open the file.
+    def __init__(self, path: Path, offset: int, end: int | None = None) -> None:
+        """Open the file; what is behind `end` counts as not there.
 
         Raises:
             OSError: it cannot be opened, or is not there.
         """
         self.offset = offset
+        self._end = end
+        self._read = 0
+        """Bytes of the text that were read, from its beginning."""
         self.broken: str | None = None
         self.passed_over: list[LongLine] = []
         self._raw = path.open("rb")
@@ -103,10 +106,13 @@ class TextFile:
             if offset > os.fstat(self._raw.fileno()).st_size:
                 self.broken = f"is shorter than the {offset} bytes that were read of it"
             self._raw.seek(offset)
+            self._read = offset
             return
+        # Always in the same blocks: how much of a damaged file can be read depends on them.
         left = offset
-        while left and (piece := self._more(min(left, BLOCK))):
-            left -= len(piece)
+        while left and (piece := self._more(BLOCK)):
+            self._buffer = piece[left:]
+            left -= min(left, len(piece))
         if left and not self.broken:
             self.broken = f"is shorter than the {offset} bytes that were read of it"
 
@@ -163,7 +169,11 @@ class TextFile:
         if self.broken:
             return b""
         try:
-            return self._file.read(most)
+            piece = self._file.read(most)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             self.broken = f"is damaged: {error}"
             return b""
+        if self._end is not None:
+            piece = piece[: max(0, self._end - self._read)]
+        self._read += len(piece)
+        return piece

@@ -29,7 +29,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tandem.model.ddl import DataType, Decimal, Simple
+from tandem_core.model.ddl import DataType, Decimal, Simple
 
 Parser = Callable[[str], object]
 

@@ -1,10 +1,10 @@
 """The way through the files of a partition, one piece after the other.
 
-A position is 0 before the first file, then (name, offset, newest): the file, how far it was read
-(bytes of its text, or rows of a Parquet file), and the latest change among the files passed. By
-the last one a file that comes or grows after its place was passed is noticed, also after a
-restart; it is rejected as a whole, never skipped in silence. Only a change that falls between two
-looks into the directory right before a crash can escape.
+A position is 0 before the first file, then what `place` says: the file, how far it was read, and
+what was decided on the way. By the latest change among the files passed, a file that comes or
+grows after its place was passed is noticed, also after a restart; it is rejected as a whole, never
+skipped in silence. Only a change that falls between two looks into the directory right before a
+crash can escape.
 
 A bounded source ends when no file sorts after the position. A watched one waits for more: for
 files, and for lines of the last one. There only whole lines count: a last line without an end, and
@@ -15,19 +15,21 @@ A file that vanishes before it could be opened is rejected as a whole and the ne
 that vanishes while it is read is still read to its end, unless the process ends first.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.file_readers import FileReader, Piece
 from tandem_runtime.sources.listing import Listing, list_files
 from tandem_runtime.sources.pace import Clock
-from tandem_runtime.sources.source import BEGINNING, Rejected
+from tandem_runtime.sources.place import Decision, place_of
+from tandem_runtime.sources.source import Rejected
 from tandem_runtime.sources.watch import Watch
 
-OpenFile = Callable[[Path, str, int], FileReader]
-"""Opens a file by its path, its name in the source, and the offset to begin at."""
+OpenFile = Callable[[Path, str, int, int | None], FileReader]
+"""Opens a file by its path, its name in the source, the offset to begin at, and the one at which
+its content counts as over, None for all there is."""
 
 _SETTLED = 2.0
 """A watched file that has not grown for so many seconds is taken as it is."""
@@ -64,26 +66,25 @@ class Walk:
         self._left_out = left_out
         self._files = files
         self._clock = clock
-        self._name, self._offset, newest = _parts_of(position)
+        self._place = place_of(position)
         self._reader: FileReader | None = None
         self._size = 0
         """Size of the open file when it was opened."""
         self._still_since: float | None = None
         """Since when an unfinished file has been seen not to grow."""
-        self._watch = Watch(self._look, clock, newest, bounded=files.bounded)
-        if self._name is not None:
-            self._open(self._name, self._offset)
+        told = [decision.file for decision in self._place.decisions if decision.is_end]
+        self._watch = Watch(self._look, clock, self._place.newest, bounded=files.bounded, told=told)
+        if self._place.name is not None:
+            self._open()
 
     @property
     def position(self) -> Position:
         """Where the next piece begins."""
-        if self._name is None:
-            return BEGINNING
-        return (self._name, self._offset, self._watch.newest)
+        return self._place._replace(newest=self._watch.newest).as_position()
 
     def is_at(self, position: Position) -> bool:
         """Whether a position is this one, also if its tuple has become a list on the way."""
-        return _parts_of(position) == _parts_of(self.position)
+        return place_of(position) == place_of(self.position)
 
     def step(self, most: int) -> Piece | None:
         """The next rows, at most so many, perhaps none; None if there is nothing now.
@@ -92,18 +93,14 @@ class Walk:
             OSError: the directory or a file cannot be read now.
         """
         if self._reader is None:
-            return self._next_file()
+            return self._next_file(self._following())
         piece = self._read(self._reader, most)
         if piece is not None or self._has_grown(self._reader):
             return piece
         following = self._following()
         if self._reader.unfinished:
             return self._finish(self._reader, following is not None)
-        if following is not None:
-            self._leave(self._reader)
-        elif self._files.bounded:
-            self.ended = True
-        return None if following is None else self._next_file()
+        return self._next_file(following)
 
     def close(self) -> None:
         """Close the open file."""
@@ -113,16 +110,16 @@ class Walk:
 
     def _read(self, reader: FileReader, most: int) -> Piece | None:
         piece = reader.read(most)
-        if reader.offset == self._offset:
+        if reader.offset == self._place.offset:
             return None
-        self._offset = reader.offset
+        self._place = self._place._replace(offset=reader.offset)
         return piece
 
     def _has_grown(self, reader: FileReader) -> bool:
         """Whether there is more than when the file was opened; then it is opened again."""
         if reader.size_and_change()[0] == self._size:
             return False
-        self._open(self._name or "", self._offset)
+        self._open()
         return True
 
     def _finish(self, reader: FileReader, more_follows: bool) -> Piece | None:
@@ -133,32 +130,44 @@ class Walk:
         if not (self._files.bounded or more_follows or settled):
             return None
         piece = reader.finish()
-        self._offset = reader.offset
+        if reader.offset != self._place.offset:
+            taken = Decision(self._place.name or "", reader.offset, is_end=False)
+            self._place = self._place._replace(offset=reader.offset).decided(taken)
         return piece
 
     def _following(self) -> str | None:
-        following, left_out = self._watch.after(self._name)
+        following, left_out = self._watch.after(self._place.name)
+        for rejected in left_out:
+            end = self._watch.end_of(rejected.file)
+            if end is not None:
+                self._place = self._place.decided(Decision(rejected.file, end, is_end=True))
         self._left_out.extend(left_out)
         return following
 
-    def _next_file(self) -> Piece | None:
-        following = self._following()
+    def _next_file(self, following: str | None) -> Piece | None:
         if following is None:
             self.ended = self._files.bounded
             return None
-        self._name, self._offset = following, 0
-        self._open(following, 0)
+        self._leave()
+        self._place = self._place._replace(name=following, offset=0)
+        self._open()
         return Piece([], [])
 
-    def _leave(self, reader: FileReader) -> None:
-        self._watch.passes(self._name or "", reader.size_and_change()[1])
+    def _leave(self) -> None:
+        """Pass the file; one that is gone only if something was read of it."""
+        name, offset = self._place.name or "", self._place.offset
+        if self._reader is not None:
+            self._watch.passes(name, self._reader.size_and_change()[1], offset)
+        if self._reader is not None or offset:
+            self._place = self._place.passes()
         self.close()
 
-    def _open(self, name: str, offset: int) -> None:
+    def _open(self) -> None:
         self.close()
         self._still_since = None
+        name, offset = self._place.name or "", self._place.offset
         try:
-            self._reader = self._files.open_file(self._files.directory / name, name, offset)
+            self._reader = self._files.open_file(self._files.directory / name, name, offset, None)
         except FileNotFoundError:
             read = f"beyond {offset} nothing was read of it" if offset else "it was not read"
             self._left_out.append(Rejected(name, None, f"the file is gone; {read}"))
@@ -168,10 +177,3 @@ class Walk:
     def _look(self, known: Mapping[str, int]) -> Listing:
         files = self._files
         return list_files(files.directory, files.partition, files.partitions, known)
-
-
-def _parts_of(position: Position) -> tuple[str | None, int, int]:
-    if position == BEGINNING:
-        return None, 0, 0
-    name, offset, newest = cast(Sequence[object], position)
-    return str(name), int(cast(int, offset)), int(cast(int, newest))

@@ -1,10 +1,11 @@
 """A directory that is looked at again and again: what comes next, and what came too late."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tandem_runtime.sources.listing import NOTHING, Listing, is_unchanged
 from tandem_runtime.sources.pace import Clock
+from tandem_runtime.sources.place import NOT_READ
 from tandem_runtime.sources.source import Rejected
 
 Look = Callable[[Mapping[str, int]], Listing]
@@ -34,7 +35,10 @@ class Watch:
     compared with that of files that come later, by whatever process.
     """
 
-    def __init__(self, look: Look, clock: Clock, newest: int, *, bounded: bool) -> None:
+    def __init__(
+        self, look: Look, clock: Clock, newest: int, *, bounded: bool, told: Iterable[str] = ()
+    ) -> None:
+        """`told` are files that are known to be left out."""
         self.newest = newest
         self._bounded = bounded
         self._since_before = newest
@@ -47,9 +51,9 @@ class Watch:
         self._files_due = 0.0
         """When it is time to ask for the changes of all files again."""
         self._settled = False
-        self._passed: dict[str, int] = {}
-        """When the files passed by this process were changed last."""
-        self._told: set[str] = set()
+        self._passed: dict[str, tuple[int, int]] = {}
+        """When the files passed by this process were changed last, and how far each was read."""
+        self._told = set(told)
 
     def after(self, name: str | None) -> tuple[str | None, list[Rejected]]:
         """The next file after a name if there is one, and files that turned out to be left out."""
@@ -65,11 +69,20 @@ class Watch:
         self._settled = before.directories == self._listing.directories
         return self._listing.after(name), self._left_out(name)
 
-    def passes(self, name: str, changed: int) -> None:
+    def passes(self, name: str, changed: int, end: int = 0) -> None:
         """A file was read to its end, as of a change of it."""
         changed = max(changed, self._listing.changed.get(name, 0))
-        self._passed[name] = changed
+        self._passed[name] = (changed, end)
         self.newest = max(self.newest, changed)
+
+    def end_of(self, name: str) -> int | None:
+        """How far a file was read that is left out now; None if no position could name it.
+
+        Of one that an earlier process passed that is not known here.
+        """
+        if name not in self._listing.changed:
+            return None
+        return self._passed.get(name, (0, NOT_READ))[1]
 
     def _looked(self, started: float) -> Listing:
         """List the directory; what is bounded is looked at as if for the first time."""
@@ -99,7 +112,7 @@ class Watch:
         late = [
             before
             for before in (self._listing.before(name) if name is not None else ())
-            if self._listing.changed[before] > self._passed.get(before, self._since_before)
+            if self._listing.changed[before] > self._passed.get(before, (self._since_before, 0))[0]
         ]
         found = [(late_name, _LATE) for late_name in late]
         found += [(unusable, _UNUSABLE) for unusable in self._listing.unusable]

@@ -11,8 +11,8 @@ from typing import cast
 
 import pyarrow as pa
 
-from tandem.model.pipeline import Pipeline, parse_pipeline
-from tandem.model.spec import Spark
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark.engine import Engine
 from tandem_runtime.spark.failure import EngineFailure
 from tandem_runtime.spark.java import archive_path, find_java

@@ -17,11 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from tandem.model.exit_codes import REFUSED, STOPPED
-from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
-from tandem.model.problems import Problem, path_text, value_text
-from tandem.model.spec import PythonQuery
-from tandem.model.spec_kinds import SqlQuery
+from tandem_core.model.exit_codes import REFUSED, STOPPED
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_core.model.problems import Problem, path_text, value_text
+from tandem_core.model.spec import PythonQuery
+from tandem_core.model.spec_kinds import SqlQuery
 from tandem_runtime.spark.columns import misnamed
 from tandem_runtime.spark.determinism import doubts, not_deterministic, special_literals
 from tandem_runtime.spark.dry_run import commands_in, plan_streaming

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tandem.model.spec import OutputMode
+from tandem_core.model.spec import OutputMode
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 _STREAMING = "org.apache.spark.sql.execution.streaming"

@@ -10,7 +10,7 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tandem.model.pipeline import Pipeline
+from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.spark.check import check_query
 from tandem_runtime.spark.failure import EngineError, EngineFailure, failure_of_findings
 from tandem_runtime.spark.launch import Driver, start_driver

@@ -1,13 +1,19 @@
-"""The directory where a replica leaves an epoch's rows for Spark: `<epoch>/<stream>.arrow`."""
+"""The directory where a replica leaves an epoch's rows for Spark: `<epoch>/<stream>.arrow`.
+
+A file's bytes depend on the rows, their order and the watermark alone: both twins have the same,
+and so has whoever builds the epoch again.
+"""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from tandem.model.spec import Stream
+from tandem_core.model.spec import Stream
 from tandem_runtime.arrow_schema import TIMESTAMP, arrow_schema
+from tandem_runtime.canonical import canonical_batch
 
 WATERMARK_COLUMN = "_wm"
 """Null on rows, the header's watermark on the tick row that begins an epoch."""
@@ -55,16 +61,9 @@ class Inbox:
         place = self.directory / str(epoch)
         place.mkdir(parents=True, exist_ok=True)
         for stream in self._streams:
-            schema = source_schema(stream)
-            rows = _columns(stream, schema, batches.get(stream.name, ()))
-            with (
-                pa.OSFile(str(place / f"{stream.name}.arrow"), "wb") as file,
-                pa.ipc.new_stream(file, schema) as writer,
-            ):
-                if stream.watermark:
-                    writer.write_batch(_tick(schema, clamped(watermarks.get(stream.name))))
-                for batch in rows:
-                    writer.write_batch(batch)
+            with pa.OSFile(str(place / f"{stream.name}.arrow"), "wb") as file:
+                rows = batches.get(stream.name, ())
+                write_stream(file, stream, rows, watermarks.get(stream.name))
 
     def forget(self, through: int) -> None:
         """Remove the files of an epoch and of those before it."""
@@ -83,14 +82,28 @@ class Inbox:
         return [int(path.name) for path in self.directory.iterdir() if path.name.isdecimal()]
 
 
-def _columns(
-    stream: Stream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        hidden = [pa.nulls(batch.num_rows, TIMESTAMP)] if stream.watermark else []
-        yield pa.RecordBatch.from_arrays([*batch.columns, *hidden], schema=schema)
+def write_stream(
+    file: Any, stream: Stream, batches: Sequence[pa.RecordBatch], watermark: int | None
+) -> None:
+    """Write the rows that a stream has in an epoch, in their order.
+
+    Raises:
+        pyarrow.ArrowInvalid: a batch is not of the stream's schema.
+    """
+    schema = source_schema(stream)
+    batches = [batch for batch in batches if batch.num_rows]
+    with pa.ipc.new_stream(file, schema) as writer:
+        if stream.watermark:
+            writer.write_batch(_tick(schema, clamped(watermark)))
+        if batches:
+            writer.write_batch(_rows(stream, schema, batches))
+
+
+def _rows(stream: Stream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if not stream.watermark:
+        return canonical_batch(schema, batches)
+    rows = canonical_batch(pa.schema(list(schema)[:-1]), batches)
+    return rows.append_column(schema.field(len(schema) - 1), pa.nulls(rows.num_rows, TIMESTAMP))
 
 
 def _tick(schema: pa.Schema, watermark: int) -> pa.RecordBatch:

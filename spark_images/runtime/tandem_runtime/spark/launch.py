@@ -16,7 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tandem.model.spec import Spark
+from tandem_core.model.spec import Spark
 from tandem_runtime.spark.java import archive_path, class_path, find_java, flags
 
 _MIB = 2**20

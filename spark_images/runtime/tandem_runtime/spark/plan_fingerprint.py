@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tandem.model.spec import PythonQuery, Query
+from tandem_core.model.spec import PythonQuery, Query
 
 _NAMING = frozenset({"SubqueryAlias", "View"})
 _OF_THE_SESSION = {

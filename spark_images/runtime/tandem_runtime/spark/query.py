@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody knows it)
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from tandem.model.pipeline import Pipeline
-from tandem.model.spec import PythonQuery, Stream
-from tandem.model.spec_kinds import SqlQuery
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import PythonQuery, Stream
+from tandem_core.model.spec_kinds import SqlQuery
 from tandem_runtime.spark.inbox import WATERMARK_COLUMN
 
 DIGEST_COLUMN = "_digest"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from tandem.model.pipeline import Pipeline
+from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.spark.bridge import Bridge
 from tandem_runtime.spark.checkpoint import claim, settle
 from tandem_runtime.spark.failure import (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandem.model.problems import suggestion
+from tandem_core.model.problems import suggestion
 from tandem_runtime.spark.refusals import Finding, Reason
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")

@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from tandem.model.names import FLIGHT_PORT, INTENT_KEY, intent_name
-from tandem.model.states import MemberKind
-from tandem_runtime.protocol.data import Intent, Member, Place
+from tandem_core.codec import decode
+from tandem_core.documents import Function, Intent
+from tandem_core.intent_form import functions_among, read_intent_text
+from tandem_core.model.names import FLIGHT_PORT, INTENT_KEY, intent_name
+from tandem_core.model.states import MemberKind
+from tandem_core.volume_ids import pod_volume
+from tandem_runtime.protocol.data import Member, Place
 from tandem_runtime.surroundings.api import Access, Object, namespace_path
 from tandem_runtime.surroundings.in_pod import AROUND, Address, Around, PodSurroundings
 from tandem_runtime.surroundings.lease import LeaseRegister
 from tandem_runtime.surroundings.mirror import Extent, Mirror
 from tandem_runtime.surroundings.pods import Pods
 from tandem_runtime.surroundings.this_pod import ThisPod
-from tandem_runtime.wire.codec import decode
-from tandem_runtime.wire.volume_ids import pod_volume
 
 IN_TOUCH_SECONDS = 15.0
 """How long the API server may have been silent for what it said to count as fresh. It is asked for
@@ -42,6 +44,7 @@ class ClusterSplit(PodSurroundings):
         self._pods = Pods(access, pod.namespace, name)
         self._register = LeaseRegister(access, pod, name)
         self._intent: Intent | None = None
+        self._functions: tuple[Function, ...] = ()
         self._intent_gone = False
         self._intent_known = threading.Event()
         self._asked_before = False
@@ -76,7 +79,7 @@ class ClusterSplit(PodSurroundings):
         if not self._pods.known:
             raise RuntimeError("nothing is known here yet")
         intent = self._intent
-        newer = intent is not None and intent.version > decode(known)
+        newer = intent is not None and intent.version > decode(known, int)
         return Around(
             in_touch=time.monotonic() - self._access.answered < IN_TOUCH_SECONDS,
             splits=self.splits(),
@@ -128,8 +131,13 @@ class ClusterSplit(PodSurroundings):
         """The newest intent that was seen."""
         return self._intent
 
+    def functions(self) -> tuple[Function, ...]:
+        """The routing functions that stand beside the intent."""
+        return self._functions
+
     def _intent_came(self, maps: Mapping[str, Object]) -> None:
         for each in maps.values():
+            self._functions = _functions_in(each) or self._functions
             found = _intent_in(each)
             if found is not None and (self._intent is None or found.version > self._intent.version):
                 self._intent = found
@@ -151,8 +159,12 @@ class ClusterSplit(PodSurroundings):
 
 def _intent_in(document: Object) -> Intent | None:
     try:
-        found = decode(base64.b64decode(document.get("binaryData", {})[INTENT_KEY]))
+        return read_intent_text(document.get("data", {})[INTENT_KEY])
     except (KeyError, ValueError) as problem:
         _log.warning("the intent cannot be read: %r", problem)
         return None
-    return found if isinstance(found, Intent) else None
+
+
+def _functions_in(document: Object) -> tuple[Function, ...]:
+    forms = document.get("binaryData") or {}
+    return functions_among({name: base64.b64decode(form) for name, form in forms.items()})

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tandem.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
 
 
 class PipelineUnreadable(Exception):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import NamedTuple
 
-from tandem_runtime.protocol.data import Intent, Member
+from tandem_core.codec import decode, encode
+from tandem_core.documents import Intent
+from tandem_core.record import Record
+from tandem_core.volume_ids import pod_volume
+from tandem_runtime.protocol.data import Member
 from tandem_runtime.surroundings.documents import read_document
 from tandem_runtime.surroundings.newest import Newest
 from tandem_runtime.surroundings.port import Card
 from tandem_runtime.surroundings.this_pod import ThisPod
-from tandem_runtime.wire.codec import decode, encode
-from tandem_runtime.wire.volume_ids import pod_volume
 
 Address = tuple[str, int]
 
@@ -20,7 +21,7 @@ AROUND = "around"
 """The action by which splits tell what they know of the surroundings."""
 
 
-class Around(NamedTuple):
+class Around(Record):
     """The answer to it."""
 
     in_touch: bool
@@ -28,21 +29,21 @@ class Around(NamedTuple):
     splits: tuple[Member, ...]
     addresses: dict[str, Address]
     """By pod."""
-    intent: Intent | None
+    intent: Intent | None = None
     """Only if it is newer than the one that the question speaks of."""
 
     def to_bytes(self) -> bytes:
         """As it travels."""
-        return encode(tuple(self))
+        return encode(self)
 
     @classmethod
     def from_bytes(cls, form: bytes) -> Around:
         """Read what `to_bytes` wrote.
 
         Raises:
-            ValueError, TypeError: it is something else.
+            Undecodable: it is something else.
         """
-        return cls(*decode(form))
+        return decode(form, cls)
 
 
 class PodSurroundings(ABC):

@@ -12,11 +12,13 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tandem_runtime.protocol.data import NOBODY, Intent, Member, Place
+from tandem_core.codec import decode, encode
+from tandem_core.documents import Function, Intent
+from tandem_core.intent_form import FUNCTION_PREFIX, functions_among, read_intent_text
+from tandem_runtime.protocol.data import NOBODY, Member, Place
 from tandem_runtime.protocol.register import swap
 from tandem_runtime.surroundings.documents import read_document
 from tandem_runtime.surroundings.port import Card, Outcast
-from tandem_runtime.wire.codec import decode, encode
 
 LOOPBACK = "127.0.0.1"
 NODE = "localhost"
@@ -40,6 +42,7 @@ class Laptop:
         self.token = (directory / "token").read_text().strip()
         self._cards: dict[str, tuple[int, Card]] = {}
         self._intent: tuple[int, Intent] | None = None
+        self._functions: dict[str, bytes] = {}
 
     def await_known(self) -> None:
         """Everything is there before a process is started."""
@@ -104,10 +107,17 @@ class Laptop:
         try:
             changed = path.stat().st_mtime_ns
             if self._intent is None or self._intent[0] != changed:
-                self._intent = (changed, decode(path.read_bytes()))
+                self._intent = (changed, read_intent_text(path.read_bytes()))
         except FileNotFoundError:
             return None
         return self._intent[1]
+
+    def functions(self) -> tuple[Function, ...]:
+        """The routing functions beside the intent; they never change once they are there."""
+        for path in self.directory.glob(f"{FUNCTION_PREFIX}*"):
+            if path.name not in self._functions:
+                self._functions[path.name] = path.read_bytes()
+        return functions_among(self._functions)
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
         """Of these volumes those that the supervisor has given up."""
@@ -125,8 +135,7 @@ class Laptop:
         versions = [int(name) for name in _listed(register) if name.isdigit()]
         if not versions:
             return NOBODY
-        place: Place = decode((register / str(max(versions))).read_bytes())
-        return place
+        return decode((register / str(max(versions))).read_bytes(), Place)
 
     def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
         """Create the next file, unless somebody else has."""

@@ -8,12 +8,13 @@ must not write any more, and a token lives on for a while after its pod.
 from __future__ import annotations
 
 import http.client
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from tandem.model.names import PIPELINE_LABEL, PLACE_ANNOTATION, register_name
+import msgspec
+
+from tandem_core.codec import decode_json
+from tandem_core.model.names import PIPELINE_LABEL, PLACE_ANNOTATION, register_name
 from tandem_runtime.protocol.data import NOBODY, Place
 from tandem_runtime.protocol.register import swap
 from tandem_runtime.surroundings.api import (
@@ -92,8 +93,7 @@ def place_of(lease: Object) -> Place:
     said = lease["metadata"].get("annotations", {}).get(PLACE_ANNOTATION)
     if said is None:
         return NOBODY
-    fields: dict[str, Any] = json.loads(said)
-    return Place(**fields)
+    return decode_json(said, Place)
 
 
 def with_place(lease: Object, place: Place) -> Object:
@@ -101,7 +101,7 @@ def with_place(lease: Object, place: Place) -> Object:
     metadata = lease["metadata"]
     annotations = {
         **metadata.get("annotations", {}),
-        PLACE_ANNOTATION: json.dumps(place._asdict()),
+        PLACE_ANNOTATION: msgspec.json.encode(place).decode(),
     }
     return {
         **lease,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from tandem_core.volume_ids import PodVolume, pod_volume
 from tandem_runtime.protocol.recent import Recent
-from tandem_runtime.wire.volume_ids import PodVolume, pod_volume
 
 
 class Newest:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tandem.model.names import KIND_LABEL, PIPELINE_LABEL
+from tandem_core.model.names import KIND_LABEL, PIPELINE_LABEL
 from tandem_runtime.protocol.recent import Recent
 from tandem_runtime.surroundings.api import (
     Access,

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tandem.model.pipeline import Pipeline
-from tandem_runtime.protocol.data import Intent, Member, Place
+from tandem_core.documents import Function, Intent
+from tandem_core.model.pipeline import Pipeline
+from tandem_runtime.protocol.data import Member, Place
 
 
 class Card(NamedTuple):
@@ -61,6 +62,9 @@ class Surroundings(Protocol):
 
     def intent(self) -> Intent | None:
         """The newest intent."""
+
+    def functions(self) -> tuple[Function, ...]:
+        """The routing functions that stand beside the intent, as far as they are known here."""
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
         """Of these volumes those that are gone for good, as far as that is known.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tandem.model import names
+from tandem_core.model import names
 
 ROOT_VARIABLE = "TANDEM_ROOT"
 """Names the directory that stands for the root of a pod's file system, where that is another."""

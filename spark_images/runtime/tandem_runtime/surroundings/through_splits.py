@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tandem.model.names import FLIGHT_PORT, splits_service
-from tandem_runtime.protocol.data import Intent, Member
+from tandem_core.calls import call
+from tandem_core.codec import encode
+from tandem_core.documents import Function, Intent
+from tandem_core.model.names import FLIGHT_PORT, splits_service
+from tandem_core.volume_ids import pod_volume
+from tandem_runtime.protocol.data import Member
 from tandem_runtime.protocol.recent import Recent
 from tandem_runtime.surroundings.in_pod import AROUND, Address, Around, PodSurroundings
 from tandem_runtime.surroundings.this_pod import ThisPod
-from tandem_runtime.wire.codec import encode
-from tandem_runtime.wire.flight import call
-from tandem_runtime.wire.volume_ids import pod_volume
 
 ASK_SECONDS = 0.5
 """How often a split is asked."""
@@ -88,7 +89,7 @@ class ThroughSplits(PodSurroundings):
     def splits(self) -> tuple[Member, ...]:
         """The splits, each on the newest volume that was heard of."""
         return tuple(
-            member._replace(volume=self.newest.of(pod).id)
+            member.replace(volume=self.newest.of(pod).id)
             for member in self._members
             if (pod := _pod(member)) is not None
         )
@@ -96,6 +97,10 @@ class ThroughSplits(PodSurroundings):
     def intent(self) -> Intent | None:
         """The newest intent that a split has told of."""
         return self._intent
+
+    def functions(self) -> tuple[Function, ...]:
+        """Only splits route rows."""
+        return ()
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:  # noqa: ARG002 - the port's
         """Nobody tells. A pod that was deleted is ended by its node, and not heard until then."""

@@ -1,48 +1,85 @@
-"""A chunk as bytes: its note, then the rows of each stream as Arrow.
+"""A chunk as bytes: its note, then segments of rows as Arrow.
 
 | bytes | content |
 |---|---|
 | 4 | length of the head, little endian |
-| n | the head: the note, and for each stream its name and the length of its rows |
-| | for each stream, at the next multiple of 64: an Arrow IPC stream |
+| n | the head: the note, and of each segment its stream, source partition, first position, first ordinal, number of rows, and the length of its Arrow stream |
+| | for each segment, at the next multiple of 64: an Arrow IPC stream |
 
-Rows stand in the order in which they came, with the hash of their key beside them, so that a
-reader's share can be cut out without looking at keys again.
-"""
+All rows of a source partition in a chunk are one segment, in the order in which they came. Where a
+chunk is sealed, the hash of its key stands beside each row, so that a reader's share can be cut out
+without looking at keys again. A share has the same segments with fewer rows, and no hashes.
+"""  # noqa: E501
 
 from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from tandem.routing.codec import from_bytes
-from tandem.routing.function import Share
-from tandem_runtime.protocol.data import Chunk, Note
-from tandem_runtime.wire.codec import Undecodable, decode, encode
+from tandem_core.codec import Undecodable, decode, encode
+from tandem_core.record import Record
+from tandem_core.routing.codec import from_bytes
+from tandem_core.routing.function import Share
+from tandem_runtime.protocol.data import Chunk, Note, Position, Segment
+from tandem_runtime.protocol.effects import Select
+from tandem_runtime.protocol.segments import by_position
 
 HASH = "_hash"
 """Column with the hash of each row's key."""
 
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
+_END_OF_STREAM = 8
+"""Bytes that end an Arrow stream."""
 
 Rows = tuple[str, Any]
 """The name of a stream, and rows of it as a record batch with the column `HASH`."""
 Buffer = Any
 
 
-def chunk_bytes(chunk: Chunk) -> list[Buffer]:
-    """The pieces that a chunk's bytes consist of; one piece if they are known already."""
+class SegmentHead(Record):
+    """What a chunk's head says of one segment; its rows are `length` bytes of Arrow."""
+
+    stream: str
+    partition: str
+    position: Position
+    ordinal: int
+    rows: int
+    length: int
+
+
+class Head(Record):
+    """What stands before a chunk's rows: its note, and what its segments are."""
+
+    note: Note
+    segments: tuple[SegmentHead, ...]
+
+
+class StoredSegment(NamedTuple):
+    """A segment of a chunk or of a share: where it belongs, and its rows without their hashes."""
+
+    stream: str
+    partition: str
+    position: Position
+    ordinal: int
+    rows: int
+    """Rows that the sealed chunk has of the partition; a share may hold fewer."""
+    batches: list[Any]
+
+
+def chunk_bytes(chunk: Chunk) -> Buffer:
+    """The bytes of a chunk; those that it has, if they are known already."""
     if isinstance(chunk.payload, pa.Buffer | bytes):
-        return [chunk.payload]
-    batches: dict[str, list[Any]] = {}
-    for stream, batch in cast("tuple[Rows, ...]", chunk.payload):
-        batches.setdefault(stream, []).append(batch)
-    return _assembled(chunk.note, {stream: _ipc(rows) for stream, rows in batches.items()})
+        return chunk.payload
+    sealed: dict[tuple[str, str], StoredSegment] = {}
+    for segment in cast("tuple[Segment, ...]", chunk.payload):
+        if segment.rows:
+            _put(sealed, segment)
+    return _written(chunk.note, list(sealed.values()))
 
 
 def read_note(form: Buffer) -> Note:
@@ -54,66 +91,120 @@ def read_note(form: Buffer) -> Note:
     return _head(form)[0]
 
 
-def read_rows(form: Buffer) -> list[tuple[str, list[Any]]]:
-    """The rows of a chunk: for each stream its record batches, without the hashes; zero copy."""
-    found = []
-    for stream, rows in _streams(form):
-        batches = [batch.drop_columns([HASH]) for batch in pa.ipc.open_stream(rows)]
-        found.append((stream, batches))
+def read_segments(form: Buffer) -> Iterator[StoredSegment]:
+    """The segments of a chunk or of a share; zero copy."""
+    for segment in _stored(form):
+        batches = [_without_hashes(batch) for batch in segment.batches]
+        yield segment._replace(batches=batches)
+
+
+def epoch_rows(forms: Iterable[Buffer]) -> dict[str, list[Any]]:
+    """The rows of an epoch's chunks: of each stream its record batches, by partition and position.
+
+    Raises:
+        RowsOutOfPlace: some are missing or come twice.
+    """
+    found: dict[str, list[Any]] = {}
+    for segment in by_position(each for form in forms for each in read_segments(form)):
+        found.setdefault(segment.stream, []).extend(segment.batches)
     return found
 
 
-def share_of(form: Buffer, select: object) -> list[Buffer]:
-    """The part of a chunk that belongs to one pair, as pieces of a chunk's bytes.
-
-    `select` is (routing function in its canonical form, name of the pair); None is everything.
-    """
+def share_of(form: Buffer, select: Select | None) -> Buffer:
+    """The part of a chunk that belongs to one pair, in the form of a chunk; None: everything."""
     if select is None:
-        return [form]
-    function, pair = cast("tuple[bytes, str]", select)
-    share = _share(function, pair)
+        return form
+    share = share_named(select.function.form, select.label)
     if share is None:
-        return [form]
-    note, _, __ = _head(form)
-    kept = {}
-    for stream, rows in _streams(form):
-        batches = [_held(batch, share) for batch in pa.ipc.open_stream(rows)]
-        kept[stream] = _ipc([batch for batch in batches if batch.num_rows] or batches[:1])
-    return _assembled(note, kept)
+        return form
+    kept = [
+        segment._replace(batches=[held(batch, share) for batch in segment.batches])
+        for segment in _stored(form)
+    ]
+    return _written(read_note(form), kept)
 
 
 @functools.lru_cache(maxsize=64)
-def _share(function: bytes, pair: str) -> Share | None:
+def share_named(function: bytes, pair: str) -> Share | None:
     """What a pair owns; None if that is everything."""
     routing = from_bytes(function)
     return routing.share_of(pair) if len(routing.pairs) > 1 else None
 
 
-def _held(batch: Any, share: Share) -> Any:
+def held(batch: Any, share: Share) -> Any:
+    """The rows of a share; their hashes have done their work."""
     hashes = batch.column(HASH).to_numpy()
-    return batch.filter(pa.array(share.holds(hashes)))
+    return _without_hashes(batch).filter(pa.array(share.holds(hashes)))
 
 
-def _ipc(batches: Sequence[Any]) -> Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue()
+def _without_hashes(batch: Any) -> Any:
+    return batch.drop_columns([HASH]) if HASH in batch.schema.names else batch
 
 
-def _assembled(note: Note, streams: dict[str, Buffer]) -> list[Buffer]:
-    head = encode((note, tuple((stream, len(rows)) for stream, rows in streams.items())))
-    pieces: list[Buffer] = [_LENGTH.pack(len(head)), head]
-    length = _LENGTH.size + len(head)
-    for rows in streams.values():
-        padding = -length % _ALIGNMENT
-        pieces += [bytes(padding), rows]
-        length += padding + len(rows)
-    return pieces
+def _put(sealed: dict[tuple[str, str], StoredSegment], segment: Segment) -> None:
+    """Add rows to their partition's segment; they follow those that are there."""
+    stream, batch = cast("Rows", segment.payload)
+    at = (stream, segment.partition)
+    before = sealed.get(at)
+    if before is None:
+        sealed[at] = StoredSegment(
+            stream=stream,
+            partition=segment.partition,
+            position=segment.position,
+            ordinal=segment.ordinal,
+            rows=segment.rows,
+            batches=[batch],
+        )
+    else:
+        before.batches.append(batch)
+        sealed[at] = before._replace(rows=before.rows + segment.rows)
 
 
-def _head(form: Buffer) -> tuple[Note, tuple[tuple[str, int], ...], int]:
+def _written(note: Note, segments: Sequence[StoredSegment]) -> Buffer:
+    """Encode rows straight to where they stay: the length of everything is known before."""
+    lengths = [_stream_length(segment.batches) for segment in segments]
+    described = tuple(
+        SegmentHead(
+            stream=each.stream,
+            partition=each.partition,
+            position=each.position,
+            ordinal=each.ordinal,
+            rows=each.rows,
+            length=length,
+        )
+        for each, length in zip(segments, lengths, strict=True)
+    )
+    head = encode(Head(note, described))
+    places = list(_places(_LENGTH.size + len(head), lengths))
+    whole = pa.allocate_buffer(places[-1] + lengths[-1] if places else _LENGTH.size + len(head))
+    with pa.FixedSizeBufferWriter(whole) as writer:
+        writer.write(_LENGTH.pack(len(head)) + head)
+        for segment, place in zip(segments, places, strict=True):
+            writer.write(bytes(place - writer.tell()))
+            with pa.ipc.new_stream(writer, segment.batches[0].schema) as stream:
+                for batch in _not_empty(segment.batches):
+                    stream.write_batch(batch)
+    return whole
+
+
+def _stream_length(batches: Sequence[Any]) -> int:
+    rows = sum(pa.ipc.get_record_batch_size(batch) for batch in _not_empty(batches))
+    return int(batches[0].schema.serialize().size + rows + _END_OF_STREAM)
+
+
+def _not_empty(batches: Iterable[Any]) -> Iterator[Any]:
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _places(at: int, lengths: Iterable[int]) -> Iterator[int]:
+    """Where each Arrow stream begins, the first one behind `at`."""
+    for length in lengths:
+        at += -at % _ALIGNMENT
+        yield at
+        at += length
+
+
+def _head(form: Buffer) -> tuple[Note, tuple[SegmentHead, ...], int]:
     view = memoryview(form)
     if len(view) < _LENGTH.size:
         raise Undecodable(f"{len(view)} bytes are too few for a chunk")
@@ -121,14 +212,20 @@ def _head(form: Buffer) -> tuple[Note, tuple[tuple[str, int], ...], int]:
     end = _LENGTH.size + length
     if len(view) < end:
         raise Undecodable(f"a chunk's head of {length} bytes is cut off")
-    note, streams = decode(view[_LENGTH.size : end])
-    return note, streams, end
+    head = decode(view[_LENGTH.size : end], Head)
+    return head.note, head.segments, end
 
 
-def _streams(form: Buffer) -> Iterable[tuple[str, Buffer]]:
+def _stored(form: Buffer) -> Iterator[StoredSegment]:
     whole = form if isinstance(form, pa.Buffer) else pa.py_buffer(form)
-    _, streams, at = _head(whole)
-    for stream, length in streams:
-        at += -at % _ALIGNMENT
-        yield stream, whole.slice(at, length)
-        at += length
+    _, segments, end = _head(whole)
+    places = _places(end, [segment.length for segment in segments])
+    for each, place in zip(segments, places, strict=True):
+        yield StoredSegment(
+            stream=each.stream,
+            partition=each.partition,
+            position=each.position,
+            ordinal=each.ordinal,
+            rows=each.rows,
+            batches=list(pa.ipc.open_stream(whole.slice(place, each.length))),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tandem_runtime.wire.volume_ids import PodVolume, pod_volume
+from tandem_core.volume_ids import PodVolume, pod_volume
 
 CARRIED_OVER = ("pair",)
 """Files beside the keys that are the pod's, and so also the next volume's."""

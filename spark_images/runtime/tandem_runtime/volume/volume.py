@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
 import logging
 import os
 from collections.abc import Iterator
@@ -18,13 +17,37 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem_runtime.protocol.data import Chunk
+from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.documents import Generation
+from tandem_core.reports import MemberRefusal, encode_report
+from tandem_runtime.protocol.copies import StoredCopy
+from tandem_runtime.protocol.data import Chunk, Header
 from tandem_runtime.protocol.effects import Key
+from tandem_runtime.protocol.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.messages import Version
+from tandem_runtime.protocol.outbox import Kept
 from tandem_runtime.volume.chunks import chunk_bytes, read_note
 from tandem_runtime.volume.keys import key_at, path_of
-from tandem_runtime.wire.codec import decode, encode
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+STORED: dict[str, Any] = {
+    "book": StoredBook,
+    "void": bool,
+    "lanes": int,
+    "forgot": Version,
+    "verified": bool,
+    "entry": StoredEntry,
+    "lane": int,
+    "copy": StoredCopy,
+    "header": Header,
+    "generation": Generation,
+    "kept": Kept,
+}
+"""What lies under each kind of key; chunks and results have forms of their own."""
+
+_OF_THE_LOG = frozenset({"book", "entry"})
+"""Kinds of keys of the header log: what cannot be read there must not be passed over."""
+
 _RAW = "outbox"
 """Kind of key whose value is bytes already."""
 
@@ -98,9 +121,9 @@ class Volume:
             return
         _replace(self.directory / "clean", b"")
 
-    def refuse(self, why: dict[str, object]) -> None:
+    def refuse(self, why: MemberRefusal) -> None:
         """Leave word why the process that ends now cannot do what was asked of it."""
-        self.write_beside("refusal.json", json.dumps(why).encode())
+        self.write_beside("refusal.json", encode_report(why))
 
     def write_beside(self, name: str, content: bytes) -> None:
         """Put a file beside the machine's keys, in one step."""
@@ -109,7 +132,12 @@ class Volume:
     # --- keys ---------------------------------------------------------------------------------
 
     def contents(self) -> dict[Key, object]:
-        """What a machine is restarted from. Of chunks only the notes are read."""
+        """What a machine is restarted from. Of chunks only the notes are read.
+
+        Raises:
+            UnknownRecord: a part of the header log is a later version's.
+            Undecodable: something else cannot be read.
+        """
         return {key: value for key in self._stored() if (value := self._read(key)) is not None}
 
     def write(self, key: Key, value: object) -> None:
@@ -119,7 +147,7 @@ class Volume:
         if parent not in self._made:
             (self._keys / parent).mkdir(parents=True, exist_ok=True)
             self._made.add(parent)
-        _replace(self._keys / path, *_pieces(key, value))
+        _replace(self._keys / path, _form(key, value))
 
     def erase(self, key: Key) -> None:
         """Remove a key; no harm if it is not there."""
@@ -146,21 +174,29 @@ class Volume:
         path = self._keys / path_of(key)
         if key[0] == "chunk":
             return Chunk(read_note(self.buffer(key)), None)
-        return () if key[0] == _RAW else decode(path.read_bytes())
+        kind = cast("str", key[0])
+        if kind == _RAW:
+            return ()
+        try:
+            return decode(path.read_bytes(), STORED[kind])
+        except Undecodable as problem:
+            if kind in _OF_THE_LOG:
+                raise UnknownRecord(f"{path}: {problem}") from problem
+            raise
 
 
-def _pieces(key: Key, value: object) -> list[Any]:
+def _form(key: Key, value: object) -> Any:
+    """A value as bytes."""
     if key[0] == "chunk":
         return chunk_bytes(cast("Chunk", value))
-    return [value] if key[0] == _RAW else [encode(value)]
+    return value if key[0] == _RAW else encode(value)
 
 
-def _replace(path: Path, *pieces: Any) -> None:
+def _replace(path: Path, content: Any) -> None:
     """Write a file in one step: a reader sees the old content or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     with temporary.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
+        file.write(content)
     temporary.replace(path)
 
 

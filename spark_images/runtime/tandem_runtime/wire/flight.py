@@ -19,8 +19,10 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 from pyarrow import flight
 
+from tandem_core.calls import HEADER, connect, location
+from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.record import Record
 from tandem_runtime.protocol.data import Peer
-from tandem_runtime.wire.codec import Undecodable, decode, encode
 from tandem_runtime.wire.frames import (
     SCHEMA,
     Assembly,
@@ -40,23 +42,15 @@ RETRY_SECONDS = 0.2
 IDLE_SECONDS = 60.0
 """A way to a peer that was not used for so long is given up; the next message makes a new one."""
 
-UNANSWERED_MS = 8_000
-"""A connection on which nothing was acknowledged for so long is broken: its machine may be lost."""
 
-_CHANNEL = [
-    # The time without an acknowledgement counts only where pings are on; so they are, every 24
-    # days, since the other side takes frequent ones amiss.
-    ("grpc.keepalive_time_ms", 2**31 - 2),
-    ("grpc.keepalive_timeout_ms", UNANSWERED_MS),
-    # How long a connection may take to come about, and how long to wait after a failure.
-    ("grpc.min_reconnect_backoff_ms", 5_000),
-    ("grpc.max_reconnect_backoff_ms", 5_000),
-    # Each client has its own connection, so a new client starts without a predecessor's troubles.
-    ("grpc.use_local_subchannel_pool", 1),
-]
-
-_HEADER = "tandem-token"
 _log = logging.getLogger(__name__)
+
+
+class Hello(Record):
+    """How a stream begins: from whom it comes, and which volume it is for."""
+
+    sender: Peer
+    to: str
 
 
 class Parcel(NamedTuple):
@@ -89,7 +83,7 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         self._token = token.encode()
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:  # noqa: ARG002
-        given = headers.get(_HEADER, [""])[0]
+        given = headers.get(HEADER, [""])[0]
         if not hmac.compare_digest(given.encode(), self._token):
             raise flight.FlightUnauthenticatedError("the pipeline's token is missing or wrong")
 
@@ -105,14 +99,16 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         incoming: Path,
         receive: Callable[[Peer, object], None],
         actions: Mapping[str, Callable[[bytes], bytes]],
+        alarm: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Port 0 lets the system choose one."""
+        """Port 0 lets the system choose one. `alarm` is told of log entries that are unreadable."""
         host, port = address
         super().__init__(location(host, port), middleware={"token": _TokenCheck(token)})
         self._volume = volume
         self._incoming = incoming
         self._receive = receive
         self._actions = actions
+        self._alarm = alarm
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:  # noqa: ARG002
         """A peer's stream, for as long as it lasts."""
@@ -123,6 +119,9 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         try:
             for item in reader:
                 self._take(peer, assembly, item)
+        except UnknownRecord as problem:
+            self._alarm(f"{peer.volume} sends a log entry that cannot be read here: {problem}")
+            raise flight.FlightServerError(str(problem)) from problem
         except Undecodable as problem:
             _log.warning("%s sends what cannot be read: %s", peer.volume, problem)
             raise flight.FlightServerError(str(problem)) from problem
@@ -139,10 +138,10 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     def _parties(self, hello: bytes) -> tuple[Peer, str]:
         """From whom a stream comes, and whom it is for."""
         try:
-            volume, incarnation, to = decode(hello)
-        except (ValueError, TypeError) as problem:
+            said = decode(hello, Hello)
+        except Undecodable as problem:
             raise flight.FlightServerError(f"a stream without sender: {problem}") from problem
-        return Peer(volume, incarnation), to
+        return said.sender, said.to
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:  # noqa: ARG002
         """Something asked by whoever watches the pipeline."""
@@ -203,15 +202,15 @@ class _Line:
         directory: Directory,
         give_up: Callable[[str], bool],
     ) -> None:
-        self._hello = encode((me.volume, me.incarnation, to))
+        self._hello = encode(Hello(me, to))
         self._to = to
-        self._options = flight.FlightCallOptions(headers=[(_HEADER.encode(), token.encode())])
+        self._options = flight.FlightCallOptions(headers=[(HEADER.encode(), token.encode())])
         self._directory = directory
         self._give_up = give_up
         self._queue: deque[Parcel] = deque()
         self._ready = threading.Condition()
         self._ended = False
-        self._client: Any = None
+        self.connect: Any = None
         self._writer: Any = None
         self.thread = threading.Thread(target=self._run, name=f"to {to}", daemon=True)
         self.thread.start()
@@ -287,9 +286,9 @@ class _Line:
         address = self._directory.address_of(self._to)
         if address is None:
             return False
-        self._client = _client(*address)
+        self.connect = connect(*address)
         descriptor = flight.FlightDescriptor.for_command(self._hello)
-        self._writer, _ = self._client.do_put(descriptor, SCHEMA, self._options)
+        self._writer, _ = self.connect.do_put(descriptor, SCHEMA, self._options)
         return True
 
     def _learn(self, problem: Exception) -> None:
@@ -299,8 +298,8 @@ class _Line:
             self._directory.met(volume.decode())
 
     def _disconnect(self) -> None:
-        writer, client = self._writer, self._client
-        self._writer = self._client = None
+        writer, client = self._writer, self.connect
+        self._writer = self.connect = None
         for closing in (writer, client):
             if closing is not None:
                 try:
@@ -314,27 +313,3 @@ class _Line:
         with self._ready:
             self._ready.wait_for(lambda: self._ended, RETRY_SECONDS)
         self._drop_beyond(QUEUED // 4)
-
-
-def _client(host: str, port: int) -> Any:
-    return flight.connect(location(host, port), generic_options=_CHANNEL)
-
-
-def location(host: str, port: int) -> str:
-    """An address as Flight wants it; one of IPv6 has colons of its own."""
-    return f"grpc://[{host}]:{port}" if ":" in host else f"grpc://{host}:{port}"
-
-
-def call(
-    host: str, port: int, token: str, action: str, body: bytes = b"", seconds: float = 5.0
-) -> bytes:
-    """Ask a process for something.
-
-    Raises:
-        pyarrow.ArrowException: it cannot be reached in time, or it refuses.
-    """
-    headers = [(_HEADER.encode(), token.encode())]
-    options = flight.FlightCallOptions(headers=headers, timeout=seconds)
-    with _client(host, port) as client:
-        results = list(client.do_action(flight.Action(action, body), options))
-    return b"".join(result.body.to_pybytes() for result in results)

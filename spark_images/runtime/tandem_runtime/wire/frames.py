@@ -17,9 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
-from tandem_runtime.wire.codec import Undecodable, decode, encode
+from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.record import Tagged
+from tandem_runtime.protocol.messages import CopyEntry, FillLog, PeerMessage
+from tandem_runtime.protocol.muster import Muster, Present
 
 SCHEMA = pa.schema([("data", pa.large_binary())])
 
@@ -37,14 +41,26 @@ class Part(NamedTuple):
     data: Buffer
 
 
+class PartFrame(Tagged, tag="Part"):
+    """Says that bytes of the value with a number follow, or of one of its files."""
+
+    number: int
+    name: str | None = None
+
+
+Frame = PartFrame | Muster | Present | PeerMessage
+
+_LOG_MESSAGES = {kind.__name__ for kind in (CopyEntry, FillLog)}
+
+
 def part_frame(part: Part) -> bytes:
     """The metadata of a part."""
-    return encode((part.number, part.name))
+    return encode(PartFrame(part.number, part.name))
 
 
 def message_frame(message: object) -> bytes:
     """The metadata that ends a message."""
-    return encode((-1, message))
+    return encode(message)
 
 
 def batch_of(data: Buffer) -> Any:
@@ -91,6 +107,32 @@ class Tree:
         self._removal.detach()
 
 
+def read_frame(form: memoryview) -> Any:
+    """A frame that came from a peer.
+
+    Raises:
+        UnknownRecord: it carries a part of the header log that cannot be read here.
+        Undecodable: it is no frame, or a message of a kind that is not known here.
+    """
+    try:
+        return decode(form, Frame)  # type: ignore[arg-type]
+    except Undecodable as problem:
+        if _tag_of(form) in _LOG_MESSAGES:
+            raise UnknownRecord(str(problem)) from problem
+        raise
+
+
+class _Tag(msgspec.Struct):
+    type: str = ""
+
+
+def _tag_of(form: memoryview) -> str:
+    try:
+        return decode(form, _Tag).type
+    except Undecodable:
+        return ""
+
+
 class Assembly:
     """Puts together what comes on one stream. Trees grow below `directory`."""
 
@@ -104,15 +146,15 @@ class Assembly:
         Raises:
             Undecodable: the stream does not hold frames.
         """
-        index, content = decode(memoryview(frame))
-        if index < 0:
+        content = read_frame(memoryview(frame))
+        if not isinstance(content, PartFrame):
             return self._complete(content)
         if data is None:
             raise Undecodable("a part without bytes")
-        if content is None:
-            self._values[index] = data
+        if content.name is None:
+            self._values[content.number] = data
         else:
-            self._append(index, content, data)
+            self._append(content.number, content.name, data)
         return None
 
     def drop(self) -> None:
@@ -122,7 +164,7 @@ class Assembly:
     def _complete(self, message: Any) -> object:
         if self._values:
             values = tuple(self._values[index] for index in range(len(self._values)))
-            message = message._replace(payload=values)
+            message = message.replace(payload=values)
             self._values = {}
         result: object = message
         return result

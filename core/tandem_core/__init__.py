@@ -1,0 +1,1 @@
+"""The contract between operator and pods: everything that both sides read or write."""

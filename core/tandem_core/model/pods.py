@@ -1,0 +1,135 @@
+"""The pods of a pipeline: how many there are of each role, and what users may add to them.
+
+Values that are Kubernetes' own are kept as they were given; the API server judges them when pods
+are made. What Tandem itself puts into a pod cannot be replaced: see `tandem_core.model.pod_rules`.
+"""
+
+from tandem_core.model.documents import Document, document, setting
+from tandem_core.model.kinds import ListOf, Text, Whole
+from tandem_core.model.spec_kinds import Json, JsonObject, Quantity, TextMap
+
+_LABEL_VALUE = Text("a text of at most 63 characters", r"(?s).*", longest=63)
+_NAME = Text("the name of an object in Kubernetes", longest=253)
+_QUANTITIES = TextMap("a mapping from resources to amounts", Quantity(), most=16)
+_MOST = 32
+
+
+@document
+class Resources:
+    """What a pod asks for and may use, beside or instead of what Tandem says."""
+
+    requests: tuple[tuple[str, str], ...] = setting(
+        _QUANTITIES, default=(), doc="What is set aside for the pod."
+    )
+    limits: tuple[tuple[str, str], ...] = setting(
+        _QUANTITIES, default=(), doc="What the pod may use at most."
+    )
+
+
+@document
+class PodTemplate:
+    """What the pods of one role get beside what Tandem gives them."""
+
+    labels: tuple[tuple[str, str], ...] = setting(
+        TextMap("a mapping from labels to texts", _LABEL_VALUE), default=(), doc="More labels."
+    )
+    annotations: tuple[tuple[str, str], ...] = setting(
+        TextMap("a mapping from annotations to texts"), default=(), doc="More annotations."
+    )
+    node_selector: tuple[tuple[str, str], ...] = setting(
+        TextMap("a mapping from labels of nodes to texts", _LABEL_VALUE),
+        default=(),
+        doc="Labels that a node must have.",
+    )
+    tolerations: tuple[Json, ...] = setting(
+        ListOf(JsonObject("a toleration"), most=_MOST),
+        default=(),
+        doc="Taints of nodes that the pods bear, as in a pod.",
+    )
+    affinity: Json | None = setting(
+        JsonObject("an affinity"), default=None, doc="Which nodes are preferred, as in a pod."
+    )
+    env: tuple[Json, ...] = setting(
+        ListOf(JsonObject("a variable with its name", texts=("name",)), most=_MOST),
+        default=(),
+        doc="More environment, as in a container.",
+    )
+    env_from: tuple[Json, ...] = setting(
+        ListOf(JsonObject("a source of variables"), most=_MOST),
+        default=(),
+        doc="More environment from ConfigMaps or Secrets, as in a container.",
+    )
+    volumes: tuple[Json, ...] = setting(
+        ListOf(JsonObject("a volume with its name", texts=("name",)), most=_MOST),
+        default=(),
+        doc="More volumes, as in a pod.",
+    )
+    volume_mounts: tuple[Json, ...] = setting(
+        ListOf(
+            JsonObject("a mount with name and mountPath", texts=("name", "mountPath")), most=_MOST
+        ),
+        default=(),
+        doc="Where those volumes are mounted, as in a container.",
+    )
+    resources: Resources | None = setting(
+        Document(Resources), default=None, doc="Resources, by name instead of what Tandem says."
+    )
+    priority_class_name: str | None = setting(
+        _NAME, default=None, doc="Class that says which pods give way to which."
+    )
+    image_pull_secrets: tuple[Json, ...] = setting(
+        ListOf(JsonObject("the name of a Secret, as `name: x`", texts=("name",)), most=_MOST),
+        default=(),
+        doc="Secrets with which images are pulled.",
+    )
+    runtime_class_name: str | None = setting(
+        _NAME, default=None, doc="Class of the container runtime."
+    )
+
+
+_TEMPLATE = Document(PodTemplate)
+_TEMPLATE_DOC = "What the pods get beside what Tandem gives them; of no meaning on a laptop."
+
+
+@document
+class Splits:
+    """The pods that take rows in."""
+
+    count: int = setting(
+        Whole(1, 256),
+        default=2,
+        doc="Number of splits. With one there is no second copy of what was taken in.",
+    )
+    template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
+
+
+@document
+class Pairs:
+    """The pairs of Spark drivers that own the keys."""
+
+    count: int = setting(
+        Whole(1, 1024, "what is written down of more may not fit into one object of Kubernetes"),
+        default=2,
+        doc="Number of pairs.",
+    )
+    replicas: int = setting(
+        Whole(1, 2),
+        default=2,
+        doc="Drivers in a pair; 1 means no twin: cheaper, and slower to recover.",
+    )
+    spares: int = setting(
+        Whole(0, 64), default=0, doc="Warm drivers kept ready to replace a lost replica quickly."
+    )
+    template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
+
+
+@document
+class Merges:
+    """The pods that deliver results."""
+
+    count: int = setting(
+        Whole(1, 64),
+        default=1,
+        doc="Number of merge slots, which share the pairs; each has a standby.",
+    )
+    template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)

@@ -1,0 +1,197 @@
+"""What several fields of a pipeline must fulfil together.
+
+Each rule takes one document and yields what is wrong, with paths relative to that document. A
+rule may meet fields that could not be read: touching one ends the rule, so rules over many
+documents ask `is_set` first.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tandem_core.model.ddl import Array, Column, DataType, Map, Simple, Struct
+from tandem_core.model.documents import Rule, is_set
+from tandem_core.model.judging import is_within, normal_path, repeated
+from tandem_core.model.pod_rules import POD_RULES
+from tandem_core.model.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.spec import FilesSink, FilesSource, Sink, Spec, Stream
+from tandem_core.model.spec_kinds import SqlQuery
+
+RESERVED_COLUMNS = ("_epoch", "_pair", "_tick", "_wm")
+"""Columns that the framework adds to rows or results."""
+
+_UNFIT_KEYS: dict[object, str] = {
+    Simple.FLOAT: "floating numbers that look equal need not be; use DECIMAL or BIGINT",
+    Simple.DOUBLE: "floating numbers that look equal need not be; use DECIMAL or BIGINT",
+    Array: "a list cannot be hashed the same everywhere; use plain columns",
+    Map: "a map has no order and cannot be hashed; use plain columns",
+    Struct: "use the struct's fields as columns of their own",
+}
+
+
+def _key_is_in_schema(stream: Stream) -> Iterator[Problem]:
+    for position, name in enumerate(stream.key):
+        if stream.schema.column(name) is None:
+            wanted = _a_column_of(stream, name)
+            yield Problem(("key", position), name, Fault.NO_SUCH_COLUMN, wanted)
+
+
+def _key_repeats_no_column(stream: Stream) -> Iterator[Problem]:
+    for position, name in enumerate(stream.key):
+        if name in stream.key[:position]:
+            yield Problem(("key", position), name, Fault.DUPLICATE, "each key column once")
+
+
+def _key_can_be_hashed(stream: Stream) -> Iterator[Problem]:
+    for position, name in enumerate(stream.key):
+        column = stream.schema.column(name)
+        reason = column and _why_no_key(column.type)
+        if column and reason:
+            wanted = f"a key of another type than {column.type}: {reason}"
+            yield Problem(("key", position), name, Fault.UNFIT_TYPE, wanted)
+
+
+def _why_no_key(kind: DataType) -> str | None:
+    return _UNFIT_KEYS.get(kind if isinstance(kind, Simple) else type(kind))
+
+
+def _watermark_is_over_a_timestamp(stream: Stream) -> Iterator[Problem]:
+    if stream.watermark is None:
+        return
+    name = stream.watermark.column
+    column = stream.schema.column(name)
+    at: Path = ("watermark", "column")
+    if column is None:
+        yield Problem(at, name, Fault.NO_SUCH_COLUMN, _a_column_of(stream, name))
+    elif column.type != Simple.TIMESTAMP:
+        wanted = f"a column of type TIMESTAMP, not {column.type}; declare it so in the schema"
+        yield Problem(at, name, Fault.UNFIT_TYPE, wanted)
+
+
+def _columns_leave_reserved_names(stream: Stream) -> Iterator[Problem]:
+    for column in stream.schema.columns:
+        if column.name.lower() in RESERVED_COLUMNS:
+            wanted = f"another name: {', '.join(RESERVED_COLUMNS)} belong to the framework"
+            yield Problem(("schema",), column.name, Fault.RESERVED, wanted)
+
+
+def _a_column_of(stream: Stream, name: str) -> str:
+    names = stream.schema.names
+    return f"a column of the schema ({', '.join(names)}){suggestion(name, names)}"
+
+
+def _keys_correspond(spec: Spec) -> Iterator[Problem]:
+    """Rows with equal keys meet in one pair, whatever stream they come from (co-partitioning)."""
+    keyed = [
+        (position, stream)
+        for position, stream in enumerate(spec.streams)
+        if is_set(stream, "name", "key", "schema")
+    ]
+    for position, stream in keyed[1:]:
+        first = keyed[0][1]
+        at: Path = ("streams", position, "key")
+        if len(stream.key) != len(first.key):
+            wanted = f"as many key columns as {first.name} has: {', '.join(first.key)}"
+            yield Problem(at, list(stream.key), Fault.MISMATCH, wanted)
+            continue
+        for index, (ours, theirs) in enumerate(zip(_keys(stream), _keys(first), strict=True)):
+            if ours and theirs and ours.type != theirs.type:
+                wanted = (
+                    f"a column of type {theirs.type}, as {first.name}.{theirs.name} has in this "
+                    f"place of the key, not {ours.type}"
+                )
+                yield Problem((*at, index), ours.name, Fault.MISMATCH, wanted)
+
+
+def _keys(stream: Stream) -> list[Column | None]:
+    return [stream.schema.column(name) for name in stream.key]
+
+
+def _stream_names_differ(spec: Spec) -> Iterator[Problem]:
+    # Spark takes table names without regard to case.
+    names = [stream.name.lower() if is_set(stream, "name") else None for stream in spec.streams]
+    for position in repeated(names):
+        at: Path = ("streams", position, "name")
+        wanted = "a name that no other stream has, whatever its case"
+        yield Problem(at, spec.streams[position].name, Fault.DUPLICATE, wanted)
+
+
+def _sink_names_differ(spec: Spec) -> Iterator[Problem]:
+    names = [sink.name if is_set(sink, "name") else None for sink in spec.sinks]
+    for position in repeated(names):
+        at: Path = ("sinks", position, "name")
+        yield Problem(at, names[position], Fault.DUPLICATE, "a name that no other sink has")
+
+
+def _sinks_share_no_directory(spec: Spec) -> Iterator[Problem]:
+    directories = [_directory(sink) for sink in spec.sinks]
+    for position in repeated(directories):
+        at: Path = ("sinks", position, "files", "path")
+        wanted = "a directory of its own: another sink writes there"
+        yield Problem(at, directories[position], Fault.DUPLICATE, wanted)
+
+
+def _sinks_write_to_no_source(spec: Spec) -> Iterator[Problem]:
+    read = [
+        normal_path(stream.source.path)
+        for stream in spec.streams
+        if is_set(stream, "source")
+        and isinstance(stream.source, FilesSource)
+        and is_set(stream.source, "path")
+    ]
+    for position, sink in enumerate(spec.sinks):
+        directory = _directory(sink)
+        if directory is not None and any(is_within(directory, source) for source in read):
+            at: Path = ("sinks", position, "files", "path")
+            wanted = "a directory that no stream reads: results would come in again as rows"
+            yield Problem(at, directory, Fault.MISMATCH, wanted)
+
+
+def _directory(sink: Sink) -> str | None:
+    if not is_set(sink, "target") or not isinstance(sink.target, FilesSink):
+        return None
+    return normal_path(sink.target.path) if is_set(sink.target, "path") else None
+
+
+def _idle_timeouts_outlast_an_epoch(spec: Spec) -> Iterator[Problem]:
+    interval = spec.epoch.interval
+    for position, stream in enumerate(spec.streams):
+        if not is_set(stream, "watermark") or not is_set(stream.watermark, "idle_timeout"):
+            continue
+        timeout = stream.watermark.idle_timeout if stream.watermark else None
+        if timeout is not None and timeout < interval:
+            at: Path = ("streams", position, "watermark", "idleTimeout")
+            wanted = f"at least the epoch interval, {interval}: idleness is told once per epoch"
+            yield Problem(at, str(timeout), Fault.OUT_OF_RANGE, wanted)
+
+
+def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
+    if not isinstance(spec.query.program, SqlQuery):
+        return
+    text = spec.query.program.text.lower()
+    for position, stream in enumerate(spec.streams):
+        # Whether it is read properly only Spark can tell; a name that does not occur is not.
+        if is_set(stream, "name") and stream.name.lower() not in text:
+            at: Path = ("streams", position, "name")
+            wanted = "a stream that spec.query.sql reads; leave out what is not needed"
+            yield Problem(at, stream.name, Fault.MISMATCH, wanted)
+
+
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    Stream: (
+        _columns_leave_reserved_names,
+        _key_is_in_schema,
+        _key_repeats_no_column,
+        _key_can_be_hashed,
+        _watermark_is_over_a_timestamp,
+    ),
+    Spec: (
+        _stream_names_differ,
+        _keys_correspond,
+        _sql_reads_every_stream,
+        _idle_timeouts_outlast_an_epoch,
+        _sink_names_differ,
+        _sinks_share_no_directory,
+        _sinks_write_to_no_source,
+    ),
+    **POD_RULES,
+}

@@ -1,0 +1,188 @@
+"""The routing function: which pair owns a key.
+
+p = ⟨explicit entries for hot keys, consistent hash over buckets for the rest⟩. An entry holds the
+64-bit hash of its key, not the key: two keys that share all 64 bits are in the same bucket and
+move together, which is still one owner for each key, the same everywhere. With a million distinct
+keys that happens to a given hot key once in 10^13.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tandem_core.routing.errors import InvalidSettingError
+from tandem_core.routing.keys import Batch, hash_keys
+from tandem_core.routing.ring import BucketArray, OwnerArray, Ring, bucket_of
+from tandem_core.routing.xxh64 import U64Array
+
+NOMINAL_VNODES = 512
+"""Virtual nodes of a pair of usual weight. Its share of the ring then varies by about 1/√512."""
+
+MOST_VNODES = 2 * NOMINAL_VNODES
+MOST_PAIRS = 4_096
+LONGEST_NAME = 63
+"""In bytes; what a Kubernetes label holds."""
+
+_BLOCK_ROWS = 32_768
+_SLOT_BITS = 16
+_SLOT_MASK = np.uint64((1 << _SLOT_BITS) - 1)
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingFunction:
+    """An immutable routing function in canonical form; equal functions have equal bytes.
+
+    Invariant: `pairs` are sorted and distinct, `vnodes` has one number for each and not all are
+    0, `hot_hashes` ascend strictly, `hot_owners` has one index into `pairs` for each of them.
+    """
+
+    pairs: tuple[str, ...]
+    vnodes: tuple[int, ...]
+    hot_hashes: U64Array
+    hot_owners: OwnerArray
+
+    def __post_init__(self) -> None:
+        self._check()
+        for array in (self.hot_hashes, self.hot_owners):
+            array.setflags(write=False)
+
+    @classmethod
+    def plain(cls, pairs: Sequence[str], vnodes: int = NOMINAL_VNODES) -> "RoutingFunction":
+        """The plain consistent hash: equal weights, no explicit entries."""
+        names = tuple(sorted(pairs))
+        return cls(
+            names,
+            (vnodes,) * len(names),
+            np.empty(0, dtype=np.uint64),
+            np.empty(0, dtype=np.uint16),
+        )
+
+    @property
+    def hot_count(self) -> int:
+        """Number of explicit entries."""
+        return len(self.hot_hashes)
+
+    @cached_property
+    def bucket_owners(self) -> OwnerArray:
+        """The owner of each bucket, for keys without an explicit entry."""
+        owners = Ring(self.pairs, max(self.vnodes)).owners(self.vnodes)
+        owners.setflags(write=False)
+        return owners
+
+    @cached_property
+    def _hot_index(self) -> "_HotIndex":
+        return _HotIndex(self.hot_hashes)
+
+    def owner_of(self, hashes: U64Array) -> OwnerArray:
+        """The owner of each key, given by its hash, as index into `pairs`."""
+        owners = np.empty(len(hashes), dtype=np.uint16)
+        for start in range(0, len(hashes), _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            owners[block] = self._owner_of_block(hashes[block])
+        return owners
+
+    def owner_of_rows(self, batch: Batch, key_columns: Sequence[str]) -> OwnerArray:
+        """The owner of each row of a record batch or table, as index into `pairs`."""
+        return self.owner_of(hash_keys(batch, key_columns))
+
+    def share_of(self, pair: str) -> "Share":
+        """What one pair owns, in the terms in which it asks for its rows."""
+        try:
+            index = self.pairs.index(pair)
+        except ValueError:
+            raise InvalidSettingError(f"no pair {pair!r}; there are {self.pairs}") from None
+        mine = self.hot_owners == index
+        buckets = self.bucket_owners == index
+        foreign = ~mine & buckets[bucket_of(self.hot_hashes)]
+        return Share(buckets, self.hot_hashes[mine], self.hot_hashes[foreign])
+
+    def _owner_of_block(self, hashes: U64Array) -> OwnerArray:
+        owners = self.bucket_owners.take(bucket_of(hashes))
+        if self.hot_count:
+            entries, found = self._hot_index.find(hashes)
+            np.copyto(owners, self.hot_owners.take(entries), where=found)
+        return owners
+
+    def _check(self) -> None:
+        if not 1 <= len(self.pairs) <= MOST_PAIRS:
+            raise InvalidSettingError(
+                f"{len(self.pairs)} pairs; a routing function has 1 to {MOST_PAIRS}"
+            )
+        for name in self.pairs:
+            if not 1 <= len(name.encode()) <= LONGEST_NAME:
+                raise InvalidSettingError(
+                    f"pair name {name!r} has {len(name.encode())} bytes; 1 to {LONGEST_NAME} fit"
+                )
+        if any(a >= b for a, b in zip(self.pairs, self.pairs[1:], strict=False)):
+            raise InvalidSettingError(f"pairs {self.pairs} are not sorted and distinct")
+        if len(self.vnodes) != len(self.pairs) or max(self.vnodes) == 0:
+            raise InvalidSettingError(
+                f"{len(self.vnodes)} vnode counts for {len(self.pairs)} pairs, the largest "
+                f"{max(self.vnodes, default=0)}; one for each and one above 0 are needed"
+            )
+        if not all(0 <= count <= MOST_VNODES for count in self.vnodes):
+            raise InvalidSettingError(f"vnodes {self.vnodes} are not all within 0..{MOST_VNODES}")
+        if np.any(self.hot_hashes[1:] <= self.hot_hashes[:-1]):
+            raise InvalidSettingError("hashes of hot keys do not ascend strictly")
+        if len(self.hot_owners) != len(self.hot_hashes):
+            raise InvalidSettingError("hot keys and their owners differ in number")
+        if self.hot_count and int(self.hot_owners.max()) >= len(self.pairs):
+            raise InvalidSettingError(
+                f"a hot key is given to pair number {self.hot_owners.max()} of {len(self.pairs)}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one pair owns: its buckets, its hot keys, less others' hot keys in its buckets."""
+
+    buckets: BoolArray
+    hot_hashes: U64Array
+    foreign_hashes: U64Array
+
+    def holds(self, hashes: U64Array) -> BoolArray:
+        """Whether each key, given by its hash, belongs to the share."""
+        held = self.buckets[bucket_of(hashes)]
+        held |= np.isin(hashes, self.hot_hashes)
+        held &= ~np.isin(hashes, self.foreign_hashes)
+        return held
+
+
+class _HotIndex:
+    """Finds hashes among the hot ones, by their lowest bits; the highest choose the bucket.
+
+    A slot knows one hot hash. The few that share a slot with another one are searched for.
+    """
+
+    def __init__(self, hot_hashes: U64Array) -> None:
+        self._hashes = hot_hashes
+        slots = (hot_hashes & _SLOT_MASK).astype(np.intp)
+        self._entry = np.zeros(1 << _SLOT_BITS, dtype=np.intp)
+        self._entry[slots] = np.arange(len(hot_hashes))
+        shared = np.bincount(slots, minlength=1 << _SLOT_BITS) > 1
+        self._shared = shared if shared.any() else None
+
+    def find(self, hashes: U64Array) -> tuple[BucketArray, BoolArray]:
+        """For each hash an entry's number, and whether it is that entry's hash."""
+        slots = (hashes & _SLOT_MASK).astype(np.intp)
+        # An empty slot names entry 0, whose hash cannot be equal: it would be in another slot.
+        entries = self._entry.take(slots)
+        found = self._hashes.take(entries) == hashes
+        if self._shared is not None:
+            unsure = np.flatnonzero(self._shared.take(slots) & ~found)
+            self._search(hashes, unsure, entries, found)
+        return entries, found
+
+    def _search(
+        self, hashes: U64Array, rows: BucketArray, entries: BucketArray, found: BoolArray
+    ) -> None:
+        """Look up the given rows among all hot hashes, correcting `entries` and `found`."""
+        places = np.searchsorted(self._hashes, hashes[rows])
+        places[places == len(self._hashes)] = 0
+        entries[rows] = places
+        found[rows] = self._hashes[places] == hashes[rows]

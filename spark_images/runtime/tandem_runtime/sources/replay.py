@@ -1,0 +1,150 @@
+"""Rows of a source partition read again: from one position exactly to another.
+
+What comes is what was taken in between the two, whoever read it, in whatever batches, and whatever
+has come to the source since. If the source no longer has that, nothing is given at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import NamedTuple, cast
+
+from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
+from tandem_core.partitions import not_yet
+from tandem_runtime.protocol.data import Mark
+from tandem_runtime.sources.file_readers import MOST_ROWS
+from tandem_runtime.sources.files import files_of
+from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.listing import Listing, list_files
+from tandem_runtime.sources.place import Place, passed_too, place_of
+from tandem_runtime.sources.source import Rows, SourceError
+from tandem_runtime.sources.walk import Files
+
+
+class NotReplayable(SourceError):
+    """The source does not have the rows any more that were taken in."""
+
+
+def replay(stream: Stream, partition: str, first: Mark, last: Mark) -> list[Rows]:
+    """The rows of a partition from one mark to another, in their order.
+
+    Raises:
+        NotReplayable: the source has changed where rows were taken in.
+        SourceUnsupported: this kind of source cannot be read.
+        OSError: the source cannot be read now.
+    """
+    wanted = last.rows - first.rows
+    match stream.source:
+        case FilesSource() as source:
+            files = files_of(stream, source, int(partition.rpartition("/")[2]))
+            found = _FilesAgain(files, place_of(first.position), place_of(last.position))
+            return found.rows(partition, wanted)
+        case GeneratorSource():
+            numbers = (cast(int, first.position), cast(int, last.position))
+            return list(generated(stream, *numbers).to_batches())
+        case HttpSource() | KafkaSource():
+            raise not_yet(stream)
+
+
+class _Stretch(NamedTuple):
+    """A part of a file: from an offset to another one, or to its end."""
+
+    name: str
+    first: int
+    end: int | None
+
+
+class _FilesAgain:
+    """The files between two places, as far as they were read when these were reached."""
+
+    def __init__(self, files: Files, first: Place, last: Place) -> None:
+        self._files = files
+        self._first = first
+        self._last = last
+        self._ends = {each.file: each.offset for each in last.decisions if each.is_end}
+
+    def rows(self, partition: str, wanted: int) -> list[Rows]:
+        """The rows; by the digest of the files passed it is sure which ones were read.
+
+        What has changed since may have been read before, or have come later: both are tried.
+        """
+        if self._last.name is None:
+            return []
+        files = self._files
+        listing = list_files(files.directory, files.partition, files.partitions, {})
+        changed = {n for n, at in listing.changed.items() if at > self._last.newest}
+        tries: list[frozenset[str]] = [frozenset(), frozenset(changed)]
+        for left_out in tries:
+            found = self._read(listing, left_out)
+            if found is not None and sum(batch.num_rows for batch in found) == wanted:
+                return found
+        raise NotReplayable(
+            f"{partition}: the files from {self._first.name or 'the first one'} to "
+            f"{self._last.name} are not what they were when their rows were taken in"
+        )
+
+    def _read(self, listing: Listing, left_out: frozenset[str]) -> list[Rows] | None:
+        """What the files give without some; None if that is not what was read."""
+        rows: list[Rows] = []
+        passed = self._first.passed
+        for stretch in self._passed_files(listing, left_out):
+            end = self._read_stretch(stretch, rows)
+            if end is None:
+                return None
+            passed = passed_too(passed, stretch.name, end)
+        if passed != self._last.passed:
+            return None
+        last = self._last
+        begin = self._first.offset if self._first.name == last.name else 0
+        current = _Stretch(last.name or "", begin, last.offset)
+        return None if self._read_stretch(current, rows) is None else rows
+
+    def _passed_files(self, listing: Listing, left_out: frozenset[str]) -> Iterable[_Stretch]:
+        """The files that were passed on the way, as far as that is known."""
+        first, last = self._first, self._last
+        if first.name is not None and first.name != last.name:
+            there = first.name in listing.changed and first.name not in left_out
+            ended = first.name in self._ends or not there
+            end = max(self._ends.get(first.name, 0), first.offset) if ended else None
+            if there or first.offset:
+                yield _Stretch(first.name, first.offset, end)
+        for name in listing.names:
+            after = first.name is None or name > first.name
+            if not after or name >= (last.name or ""):
+                continue
+            end = self._ends.get(name)
+            if (end is None and name not in left_out) or (end is not None and end >= 0):
+                yield _Stretch(name, 0, end)
+
+    def _read_stretch(self, stretch: _Stretch, rows: list[Rows]) -> int | None:
+        """Add a stretch's rows; where it ends, or None if the file has less than that."""
+        at = stretch.first
+        for stop in self._stops(stretch):
+            if at != stop:
+                at = self._read_to(stretch.name, at, stop, rows)
+            if stop is not None and at != stop:
+                return None
+        return at
+
+    def _stops(self, stretch: _Stretch) -> Sequence[int | None]:
+        """Where the file was taken as it stood, and where its stretch ends."""
+        cuts = sorted(
+            each.offset
+            for each in self._last.decisions
+            if each.file == stretch.name and not each.is_end and each.offset > stretch.first
+        )
+        return [*(cut for cut in cuts if stretch.end is None or cut < stretch.end), stretch.end]
+
+    def _read_to(self, name: str, first: int, end: int | None, rows: list[Rows]) -> int:
+        path = self._files.directory / name
+        try:
+            reader = self._files.open_file(path, name, first, end)
+        except FileNotFoundError:
+            return first
+        with closing(reader):
+            offset = -1
+            while offset != reader.offset:
+                offset = reader.offset
+                rows.extend(reader.read(MOST_ROWS).batches)
+            if reader.unfinished:
+                rows.extend(reader.finish().batches)
+            return reader.offset

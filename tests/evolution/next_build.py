@@ -1,0 +1,161 @@
+"""The build "next": a copy of the packages with what a next release may bring.
+
+Its newest format is 2. Several records have one more field each, which it fills. In format 2 there
+is one more kind of log entry, `Noted`, which its lead writes now and then. A part of the source
+that is not where it is looked for ends the copying.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from tandem_runtime.protocol import (
+    lead,
+    lead_epochs,
+    lead_seats,
+    lead_views,
+    merge,
+    replica,
+    split,
+)
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Header
+from tandem_runtime.protocol.messages import MergeReport, ReplicaReport, SplitReport, SplitView
+from tandem_runtime.protocol.records import Completed, Trimmed
+
+PACKAGES = ("tandem_core", "tandem_runtime")
+NEXT_FORMAT = 2
+NEW_KIND = "Noted"
+NEW_HEADER_FIELD = "cut_by"
+_NOTED = '''
+
+class Noted(Tagged):
+    """Something that a later version remembers."""
+
+    epoch: int
+    text: str
+
+
+Entry = Entry | Noted
+'''
+_FOLD_NOTED = """
+
+def _noted(book: Book, entry: Any) -> None:
+    assert book.format >= 2, "written before everybody could read it"
+    book.notes = dict([*book.notes.items(), (entry.epoch, entry.text)][-4:])
+
+
+from typing import Any  # noqa: E402
+
+from @records@ import Noted  # noqa: E402
+
+_APPLY[Noted] = _noted
+"""
+_WRITE_NOTED = """
+
+def _notes(book: Book, _hear: Hearsay, _now: int) -> Iterator[Entry]:
+    if book.format >= 2 and book.epoch % 4 == 0 and book.epoch not in book.notes:
+        yield Noted(book.epoch, "next")
+
+
+from @records@ import Noted  # noqa: E402
+
+_RECORDS = (*_RECORDS, _notes)
+"""
+
+Edit = Callable[[str], str]
+
+
+def replaced(old: str, new: str) -> Edit:
+    """An edit that replaces what stands in a source exactly once."""
+
+    def edit(source: str) -> str:
+        assert source.count(old) == 1, f"{old!r} is there {source.count(old)} times"
+        return source.replace(old, new)
+
+    return edit
+
+
+def appended(text: str) -> Edit:
+    """An edit that adds something at the end."""
+    return lambda source: source + text
+
+
+def with_field(record: type, field: str) -> Edit:
+    """An edit that adds a field after the last one of a record."""
+
+    def edit(source: str) -> str:
+        classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+        (found,) = (node for node in classes if node.name == record.__name__)
+        fields = [n for n, part in enumerate(found.body) if isinstance(part, ast.AnnAssign)]
+        last = found.body[fields[-1]]
+        after = found.body[fields[-1] + 1 :]
+        if after and isinstance(after[0], ast.Expr):  # the field's docstring
+            last = after[0]
+        lines = source.splitlines(keepends=True)
+        lines.insert(last.end_lineno or 0, f"    {field}\n")
+        return "".join(lines)
+
+    return edit
+
+
+def _edits() -> list[tuple[str, Edit]]:
+    """Module and edit, in their order."""
+    records = Completed.__module__
+    fields = [
+        (Header, f'{NEW_HEADER_FIELD}: str = ""'),
+        (Trimmed, 'why: str = ""'),
+        (Book, "notes: dict[int, str] = {}"),
+        (SplitView, 'hint: str = ""'),
+        (SplitReport, 'build: str = ""'),
+        (ReplicaReport, 'build: str = ""'),
+        (MergeReport, 'build: str = ""'),
+    ]
+    reported = replaced("format=NEWEST_FORMAT,", 'format=NEWEST_FORMAT, build="next",')
+    return [
+        *((record.__module__, with_field(record, field)) for record, field in fields),
+        (records, replaced("NEWEST_FORMAT = 1\n", f"NEWEST_FORMAT = {NEXT_FORMAT}\n")),
+        (records, appended(_NOTED)),
+        (Book.__module__, appended(_FOLD_NOTED.replace("@records@", records))),
+        (_of(lead), appended(_WRITE_NOTED.replace("@records@", records))),
+        (_of(lead_epochs), replaced("Header(\n", f'Header(\n        {NEW_HEADER_FIELD}="next",\n')),
+        (_of(lead_seats), replaced("Trimmed(point)", 'Trimmed(point, why="next")')),
+        (
+            _of(lead_views),
+            replaced("return SplitView(\n", 'return SplitView(\n    hint="next",\n'),
+        ),
+        (_of(split), reported),
+        (_of(replica), reported),
+        (_of(merge), reported),
+    ]
+
+
+def _of(module: ModuleType) -> str:
+    return module.__name__
+
+
+def build_next(root: Path) -> None:
+    """Put the build below a directory, which must not exist."""
+    for name in PACKAGES:
+        ignore = shutil.ignore_patterns("__pycache__", "jars")
+        shutil.copytree(_root_of(name) / name, root / name, ignore=ignore)
+    for module, edit in _edits():
+        path = root.joinpath(*module.split(".")).with_suffix(".py")
+        path.write_text(edit(path.read_text()))
+
+
+def environment_of(*roots: Path) -> dict[str, str]:
+    """The environment of a process of the build below some directories; none: of this build."""
+    path = [*roots, *(_root_of(name) for name in PACKAGES)]
+    before = filter(None, [os.environ.get("PYTHONPATH")])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), *before])}
+
+
+def _root_of(package: str) -> Path:
+    return Path(str(importlib.import_module(package).__file__)).parents[1]

@@ -1,0 +1,94 @@
+"""The line of a reconcile: every kind of decision, and what was to be seen."""
+
+from typing import get_args
+
+from tests.policy.builders import NOW, ended, look, merge, replica, split
+
+from tandem.policy.decision_line import DecisionLine, observed_by
+from tandem.policy.decisions import (
+    Adopt,
+    AssignSpare,
+    Complete,
+    Decision,
+    Halt,
+    Kill,
+    Move,
+    Promote,
+    Record,
+    Replace,
+    Restart,
+    Start,
+    Wait,
+    Withhold,
+)
+from tandem.policy.memory import Memory, PairMemory
+from tandem.policy.snapshot import Complaint
+from tandem.policy.steps import Action, Step, held, news, step_of, swap_step
+from tandem_core.model.states import EventReason
+
+WHY = Complaint("Broken", "it divides by zero")
+EACH: tuple[Decision, ...] = (
+    Start("split-0", None, "why"),
+    Restart("split-0", "v", "why"),
+    Replace("split-0", "v", "why"),
+    Kill("split-0", "why"),
+    AssignSpare("spare-0", "pair-0-a", "v", "why"),
+    Adopt("spare-0", "pair-0", "why"),
+    Move("pair-0-a", "v", "why"),
+    Promote("pair-0", "pair-0-b", "v", "why"),
+    Record(EventReason.LANE_CLOSED, "lane-0", ""),
+    Halt("split-0", WHY),
+    Withhold(WHY),
+    Wait("split-0", "why"),
+    Complete("why"),
+)
+WAIT = Step(Action.WAIT, "split-0", "back-off")
+APPLY = Step(Action.APPLY, "Service a", "it is missing")
+
+
+def test_every_kind_of_decision_has_an_action_of_its_own_and_a_reason() -> None:
+    assert {type(each) for each in EACH} == set(get_args(Decision))
+    steps = [step_of(each) for each in EACH]
+    assert len({step.action for step in steps}) == len(EACH)
+    assert all(step.reason for step in steps)
+
+
+def test_what_was_done_is_always_news_and_what_lasts_only_when_it_begins() -> None:
+    assert news([APPLY, WAIT], frozenset()) == (APPLY, WAIT)
+    assert news([APPLY, WAIT], frozenset({APPLY, WAIT})) == (APPLY,)
+    longer = Step(Action.WAIT, "split-0", "a longer back-off")
+    assert news([longer], frozenset({WAIT})) == (longer,)
+    assert news([], frozenset({WAIT})) == ()
+
+
+def test_a_decision_that_cannot_be_carried_out_waits_with_both_reasons() -> None:
+    step = held(Kill("pair-0-a", "silent"), "its twin is silent too")
+    assert (step.action, step.about) == (Action.WAIT, ("pair-0-a",))
+    assert "silent" in step.reason
+    assert "its twin is silent too" in step.reason
+
+
+def test_a_swap_has_the_reasons_of_those_who_were_promoted() -> None:
+    step = swap_step(2, 3, EACH, "spec.suspend is true")
+    assert step.reason == "why; spec.suspend is true"
+    assert step.about == ("pair-0",)
+    assert swap_step(2, 3, []).reason
+
+
+def test_a_line_has_each_reason_once() -> None:
+    line = DecisionLine("a", "b", (APPLY, APPLY)).and_then(WAIT)
+    assert line.reason == f"{APPLY.reason}; {WAIT.reason}"
+    assert line.fields().keys() == {"pipeline", "observed", "decision", "reason"}
+
+
+def test_who_is_concerned_or_not_well_is_told_with_the_role_before() -> None:
+    memory = Memory(pairs={"pair-0": PairMemory(primary="v-pair-0-a")})
+    quiet = look(split(), replica(), replica("pair-0-b"), merge())
+    assert "pair-0" not in observed_by(quiet, memory, [])
+    dead = replica(**ended(-9))
+    seen = observed_by(look(split(), dead, replica("pair-0-b"), merge()), memory, [])
+    assert seen == "pair-0: primary pair-0-a ended by signal 9, pair-0-b running"
+    silent = look(split(silent_since=NOW - 2.1), replica(), merge())
+    assert observed_by(silent, memory, []) == "split-0 silent 2.1 s"
+    about = observed_by(quiet, memory, [step_of(Kill("merge-0", "why"))])
+    assert about == "merge-0 running"

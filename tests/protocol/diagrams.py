@@ -1,0 +1,67 @@
+"""The state diagrams of `docs/protocol.md`, drawn from the tables of the state machines.
+
+`python -m tests.protocol.diagrams` writes them into the document.
+"""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, Move
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "protocol.md"
+
+
+def diagram(lifecycle: Lifecycle[Any]) -> str:
+    """A machine as Mermaid draws it. What may happen in every state is one note, not many lines."""
+    always = {
+        move.cause: move.after for move in lifecycle.moves if _from_everywhere(lifecycle, move)
+    }
+    lines = ["stateDiagram-v2"]
+    lines += [
+        f"    {_name(move.before)} --> {_name(move.after)}: {_label(move)}"
+        for move in lifecycle.moves
+        if move.cause not in always
+    ]
+    lines += [
+        f"    note right of {_name(after)}: {cause}, in every state"
+        for cause, after in always.items()
+    ]
+    return "\n".join(lines)
+
+
+def _from_everywhere(lifecycle: Lifecycle[Any], move: Move[Any]) -> bool:
+    states = {each.after for each in lifecycle.moves} - {None, move.after}
+    causing = {each.before for each in lifecycle.moves if each.cause == move.cause}
+    return move.after is not None and len(states) > 1 and causing == states
+
+
+def _name(state: StrEnum | None) -> str:
+    return "[*]" if state is None else state.name
+
+
+def _label(move: Move[Any]) -> str:
+    return f"{move.cause}, {move.note}" if move.note else move.cause
+
+
+def drawn(machine: str) -> str:
+    """The diagram that stands in the document for a machine."""
+    return _block(machine).search(DOCUMENT.read_text())["diagram"]  # type: ignore[index]
+
+
+def _block(machine: str) -> re.Pattern[str]:
+    return re.compile(rf"<!-- states: {machine} -->\n```mermaid\n(?P<diagram>.*?)\n```", re.DOTALL)
+
+
+def main() -> None:
+    """Write every diagram into the document."""
+    text = DOCUMENT.read_text()
+    for lifecycle in LIFECYCLES:
+        block = f"<!-- states: {lifecycle.machine} -->\n```mermaid\n{diagram(lifecycle)}\n```"
+        text = _block(lifecycle.machine).sub(block, text)
+    DOCUMENT.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What the lead decides about merge slots: opened, ended, sealed, and dealt before a header."""
+
+from tests.protocol.builders import (
+    G2,
+    S,
+    book_of,
+    generation,
+    header,
+    hearsay,
+    intent,
+    merge_report,
+    replica_report,
+    running_book,
+    seated,
+)
+
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import UNDIVIDED, Dealing, Header, Slot
+from tandem_runtime.protocol.lead_epochs import completion, cut
+from tandem_runtime.protocol.lead_slots import dealing_in_force, dealings, seals, slot_changes
+from tandem_runtime.protocol.lead_views import merge_view, replica_view
+from tandem_runtime.protocol.messages import MergeView, ReplicaView
+from tandem_runtime.protocol.records import (
+    Completed,
+    DataLost,
+    Entry,
+    GenerationKnown,
+    MergeChosen,
+    PairsDealt,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
+    Trimmed,
+)
+
+LATE = 1500
+OPENED = SlotOpened(slot=1, first=1, intent_version=1)
+TWO_PAIRS = generation(1, "x", "y")
+
+
+def two_slots(*more: Entry) -> Book:
+    return book_of(OPENED, GenerationKnown(TWO_PAIRS, 1), *more)
+
+
+def dealt(number: int, *slots: tuple[int, tuple[str, ...]]) -> PairsDealt:
+    return PairsDealt(Dealing(number=number, slots=slots))
+
+
+def opened(slot: int, first: int, version: int = 1) -> SlotOpened:
+    return SlotOpened(slot=slot, first=first, intent_version=version)
+
+
+# --- opening and ending ---------------------------------------------------------------------------
+
+
+def test_the_first_slots_open_at_once_before_any_merge_is_there() -> None:
+    hear = hearsay(known=intent(slots=2))
+    assert list(slot_changes(Book(), hear, 0)) == [opened(0, 1), opened(1, 1)]
+    assert list(slot_changes(Book(), hearsay(), 0)) == []
+
+
+def test_there_is_always_slot_0() -> None:
+    assert list(slot_changes(Book(), hearsay(known=intent(slots=0)), 0)) == [opened(0, 1)]
+
+
+def test_a_later_slot_opens_when_a_merge_for_it_speaks() -> None:
+    book = running_book(header(1), header(2))
+    waiting = hearsay(known=intent(slots=2, version=2), merges={"m": merge_report(slot=0)})
+    assert list(slot_changes(book, waiting, 0)) == []
+    ready = hearsay(known=intent(slots=2, version=2), merges={"m": merge_report(slot=1)})
+    assert list(slot_changes(book, ready, 0)) == [opened(1, 3, version=2)]
+    assert list(slot_changes(book, ready, LATE)) == []
+
+
+def test_a_number_is_never_used_twice() -> None:
+    book = two_slots(SlotEnded(slot=1, last=0, intent_version=2), SlotSealed(1))
+    merges = {"m": merge_report(slot=1), "n": merge_report(slot=3)}
+    hear = hearsay(known=intent(slots=3, version=3), merges=merges)
+    assert list(slot_changes(book, hear, 0)) == [opened(3, 1, version=3)]
+
+
+def test_fewer_slots_end_the_highest_at_the_last_epoch_that_is_cut() -> None:
+    book = two_slots(header(1), header(2))
+    hear = hearsay(known=intent(slots=1, version=4))
+    assert list(slot_changes(book, hear, 0)) == [SlotEnded(slot=1, last=2, intent_version=4)]
+
+
+def test_an_older_intent_or_the_end_changes_no_slots() -> None:
+    book = two_slots(SlotEnded(slot=1, last=0, intent_version=5))
+    hear = hearsay(known=intent(slots=2, version=4), merges={"m": merge_report(slot=2)})
+    assert list(slot_changes(book, hear, 0)) == []
+    over = two_slots(header(1, final=True))
+    assert list(slot_changes(over, hearsay(known=intent(slots=1, version=9)), 0)) == []
+
+
+# --- dealing --------------------------------------------------------------------------------------
+
+
+def test_one_slot_needs_no_dealing() -> None:
+    assert list(dealings(running_book(), hearsay(), 0)) == []
+    assert dealing_in_force(running_book()) == UNDIVIDED
+
+
+def test_pairs_are_dealt_once_there_are_two_slots() -> None:
+    first = dealt(1, (0, ("x",)), (1, ("y",)))
+    assert list(dealings(two_slots(), hearsay(), 0)) == [first]
+    book = two_slots(first)
+    assert list(dealings(book, hearsay(), 0)) == []
+    assert dealing_in_force(book) == 1
+
+
+def test_pairs_of_a_generation_to_come_are_dealt_before_it_is_cut() -> None:
+    book = running_book(OPENED, dealt(1, (0, ("x",)), (1, ())), header(1, dealing=1))
+    book.apply(GenerationKnown(G2, 2))
+    (entry,) = dealings(book, hearsay(), 0)
+    assert entry == dealt(2, (0, ("x", "y")), (1, ("z",)))
+    book.apply(entry)
+    book.apply(header(2, generation=2, dealing=2))
+    # Those that only the old generation has are no longer dealt.
+    assert list(dealings(book, hearsay(), 0)) == [dealt(3, (0, ("y",)), (1, ("z",)))]
+
+
+def test_dealings_are_kept_while_a_kept_header_names_them() -> None:
+    book = two_slots(dealt(1, (0, ("x",)), (1, ("y",))), header(1, dealing=1))
+    book.apply(dealt(2, (0, ("y",)), (1, ("x",))))
+    assert set(book.dealings) == {1, 2}
+    book.apply(Trimmed(1))
+    assert set(book.dealings) == {2}
+
+
+def names(book: Book, target: int = 1) -> Header:
+    """The next header of a pipeline whose pairs all keep up."""
+    hear = hearsay(known=intent(*book.generations.values(), target=target), delivered=0)
+    found = list(cut(book, hear, S._replace(max_uncommitted=99), since_cut=10**6, term=1))
+    assert len(found) == 1
+    entry = found[0]
+    assert isinstance(entry, Header)
+    return entry
+
+
+def test_a_header_names_the_dealing_and_holds_slots_up_where_keys_change_theirs() -> None:
+    book = running_book(header(1))
+    book.raised = True
+    assert (names(book).dealing, names(book).barrier) == (UNDIVIDED, False)
+    book.apply(OPENED)
+    book.apply(dealt(1, (0, ("x",)), (1, ())))
+    assert (names(book).dealing, names(book).barrier) == (1, True)
+    book.apply(names(book))
+    book.raised = True
+    assert (names(book).dealing, names(book).barrier) == (1, False)
+    book.apply(SlotEnded(slot=1, last=2, intent_version=2))
+    assert (names(book).dealing, names(book).barrier) == (UNDIVIDED, True)
+
+
+def test_a_new_generation_holds_divided_slots_up() -> None:
+    book = running_book(OPENED, GenerationKnown(G2, 2), *seated("y", "y0"), *seated("z", "z0"))
+    book.apply(dealt(1, (0, ("x", "z")), (1, ("y",))))
+    book.apply(header(1, dealing=1))
+    assert names(book, target=2).barrier
+
+
+# --- sealing --------------------------------------------------------------------------------------
+
+
+def test_an_ended_slot_is_forgotten_once_a_merge_says_that_it_is_sealed() -> None:
+    book = two_slots(SlotEnded(slot=1, last=2, intent_version=2))
+    assert list(seals(book, hearsay(merges={"m": merge_report()}), 0)) == []
+    hear = hearsay(merges={"m": merge_report(sealed=(1, 7))})
+    assert list(seals(book, hear, 0)) == [SlotSealed(1)]
+
+
+def test_an_open_slot_that_a_sink_has_sealed_is_said_aloud_once() -> None:
+    book = two_slots()
+    hear = hearsay(merges={"m": merge_report(sealed=(1,))})
+    (entry,) = seals(book, hear, 0)
+    assert isinstance(entry, DataLost)
+    assert entry.subject == "slot 1"
+    book.apply(entry)
+    assert list(seals(book, hear, 0)) == []
+
+
+def test_completion_waits_for_the_seal() -> None:
+    ended = SlotEnded(slot=1, last=1, intent_version=2)
+    book = two_slots(header(1), ended, header(2, final=True))
+    hear = hearsay(delivered=2)
+    hear.delivered[1] = 1
+    assert list(completion(book, hear, 0)) == []
+    book.apply(SlotSealed(1))
+    assert list(completion(book, hear, 0)) == [Completed()]
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+def told(book: Book, pair: str, delivered: int = 0) -> tuple[str, ...]:
+    hear = hearsay(delivered=delivered)
+    hear.delivered[1] = delivered
+    report = replica_report(pair=pair)
+    view: ReplicaView = replica_view(book, hear, (1, 1), f"{pair}0", report, S)
+    return view.merges
+
+
+def test_a_replica_hears_only_of_merges_that_deliver_for_its_pair() -> None:
+    book = two_slots(MergeChosen(0, "m0"), MergeChosen(1, "m1"))
+    book.apply(dealt(1, (0, ("x",)), (1, ("y",))))
+    book.apply(header(1, dealing=1))
+    assert (told(book, "x"), told(book, "y")) == (("m0",), ("m1",))
+    book.apply(dealt(2, (0, ("y",)), (1, ("x",))))
+    book.apply(header(2, dealing=2))
+    assert told(book, "x") == ("m0", "m1")
+    assert told(book, "x", delivered=1) == ("m1",)
+
+
+def test_a_merge_hears_of_all_slots_and_of_dealings_that_it_needs() -> None:
+    book = two_slots(dealt(1, (0, ("x",)), (1, ("y",))), header(1, dealing=1))
+    book.apply(dealt(2, (0, ("y",)), (1, ("x",))))
+    book.apply(SlotEnded(slot=1, last=1, intent_version=2))
+    book.apply(MergeChosen(1, "m1"))
+    hear = hearsay(delivered=1)
+    view: MergeView = merge_view(book, hear, (1, 1), "m1", merge_report(slot=1), 8)
+    assert view.active
+    assert view.slots == (Slot(number=0, first=1), Slot(number=1, first=1).ended_at(1))
+    assert view.next_slot == 2
+    assert [dealing.number for dealing in view.dealings] == [1, 2]
+    assert (view.delivered, view.recorded) == (0, 0)
+    unknown: MergeView = merge_view(book, hear, (1, 1), "m9", merge_report(slot=9), 8)
+    assert (unknown.active, unknown.recorded) == (False, 0)
+
+
+def test_nothing_is_dealt_before_a_generation_is_known() -> None:
+    assert list(dealings(book_of(OPENED), hearsay(), 0)) == []

@@ -1,0 +1,184 @@
+"""The state machines: their tables, and that the book makes no move that is not in them."""
+
+from enum import StrEnum
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.protocol.builders import A1, B1, G1, PROPERTY, header, running_book
+from tests.protocol.diagrams import diagram, drawn
+
+from tandem_core.codec import encode
+from tandem_runtime.protocol.book import Book
+from tandem_runtime.protocol.data import Lane, Mark, Seat, Slot, Span
+from tandem_runtime.protocol.log import OwnedLog
+from tandem_runtime.protocol.records import (
+    BuddyChanged,
+    Entry,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    LapseCalled,
+    Lapsed,
+    LapseDropped,
+    PartitionOwned,
+    Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
+    Vacated,
+    Verified,
+)
+from tandem_runtime.protocol.states import (
+    LANE,
+    LIFECYCLES,
+    SEAT,
+    SLOT,
+    IllegalMove,
+    Lifecycle,
+    PartitionState,
+    SlotState,
+)
+
+MACHINES = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: each.machine)
+
+
+@MACHINES
+def test_the_documentation_draws_the_table(lifecycle: Lifecycle[Any]) -> None:
+    assert drawn(lifecycle.machine) == diagram(lifecycle), "run python -m tests.protocol.diagrams"
+
+
+@MACHINES
+def test_every_state_can_be_reached(lifecycle: Lifecycle[Any]) -> None:
+    reached: set[StrEnum | None] = {None}
+    while more := {m.after for m in lifecycle.moves if m.before in reached} - reached:
+        reached |= more
+    (states,) = {type(move.after) for move in lifecycle.moves if move.after is not None}
+    assert reached - {None} == {*cast("type[StrEnum]", states)}
+
+
+@MACHINES
+def test_a_cause_leads_to_one_state(lifecycle: Lifecycle[Any]) -> None:
+    found: dict[object, object] = {}
+    for move in lifecycle.moves:
+        assert found.setdefault((move.cause, move.before), move.after) is move.after
+
+
+@MACHINES
+def test_every_other_move_is_refused(lifecycle: Lifecycle[Any]) -> None:
+    states = {state for move in lifecycle.moves for state in (move.before, move.after)} | {None}
+    legal = {(move.before, move.after) for move in lifecycle.moves}
+    for before in states:
+        for after in states:
+            if (before, after) in legal:
+                lifecycle.check(before, after, "it")
+            else:
+                with pytest.raises(IllegalMove, match="it"):
+                    lifecycle.check(before, after, "it")
+
+
+# --- the book ---------------------------------------------------------------------------------
+
+
+LANES = st.sampled_from((A1, B1))
+SEATS = st.integers(0, 1)
+VOLUMES = st.sampled_from(("v", "w"))
+SLOTS = st.integers(0, 2)
+LANE_RECORDS = st.one_of(
+    st.builds(LaneOpened, LANES, st.just("b")),
+    st.builds(BuddyChanged, LANES, st.just(2), st.just("c")),
+    st.builds(LaneClosing, LANES),
+    st.builds(LaneResumed, LANES),
+    st.builds(LaneClosed, LANES, st.just(4), st.just(())),
+)
+SEAT_RECORDS = st.one_of(
+    st.builds(Seated, st.just("x"), SEATS, VOLUMES),
+    st.builds(Verified, st.just("x"), SEATS, VOLUMES, st.just(0)),
+    st.builds(Vacated, st.just("x"), SEATS, VOLUMES, st.just("gone")),
+    *(
+        st.builds(kind, st.just("x"), SEATS, VOLUMES)
+        for kind in (LapseCalled, LapseDropped, Lapsed)
+    ),
+)
+SLOT_RECORDS = st.one_of(
+    st.builds(SlotOpened, SLOTS, st.just(1), st.just(0)),
+    st.builds(SlotEnded, SLOTS, st.just(1), st.just(0)),
+    st.builds(SlotSealed, SLOTS),
+)
+
+
+def lane_state(book: Book, record: Any) -> StrEnum | None:
+    lane: Lane | None = book.lanes.get(record.lane)
+    return None if lane is None else lane.state
+
+
+def seat_state(book: Book, record: Any) -> StrEnum | None:
+    seat: Seat | None = book.seats["x"][record.seat]
+    if seat is None or (seat.volume != record.volume and not isinstance(record, Seated)):
+        return None
+    return seat.state
+
+
+def slot_state(book: Book, record: Any) -> StrEnum | None:
+    slot: Slot | None = book.slots.get(record.slot)
+    if slot is not None:
+        return slot.state
+    return SlotState.SEALED if record.slot < book.next_slot else None
+
+
+def taken(book: Book, entry: Entry) -> bool:
+    """Whether a book takes an entry; if it does not, nothing has changed."""
+    before = encode(book)
+    try:
+        book.apply(entry)
+    except IllegalMove:
+        assert encode(book) == before
+        return False
+    return True
+
+
+@PROPERTY
+@given(st.lists(LANE_RECORDS | SEAT_RECORDS | SLOT_RECORDS, max_size=60))
+def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -> None:
+    book = Book()
+    book.apply(GenerationKnown(G1, 1))
+    for record in records:
+        if hasattr(record, "lane"):
+            table, state_of = LANE.moves, lane_state
+        elif hasattr(record, "slot"):
+            table, state_of = SLOT.moves, slot_state  # type: ignore[assignment]
+        else:
+            table, state_of = SEAT.moves, seat_state  # type: ignore[assignment]
+        before = state_of(book, record)
+        cause = type(record).__name__
+        legal = {move.after for move in table if (move.cause, move.before) == (cause, before)}
+        assert taken(book, record) is bool(legal)
+        if legal:
+            assert state_of(book, record) in legal
+
+
+@pytest.mark.parametrize("last", [PartitionState.RELEASED, PartitionState.ENDED])
+@pytest.mark.parametrize("state", PartitionState)
+def test_after_its_last_word_an_owner_says_nothing_else(
+    last: PartitionState, state: PartitionState
+) -> None:
+    book = running_book(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
+    later = header(2, Span(A1, 2, 2), marks={"p": Mark(2, 2, state)})
+    assert taken(book, later) is (state is last)
+
+
+def test_a_partition_that_was_let_go_is_owned_anew_an_ended_one_never() -> None:  # [9]
+    for last, owned in ((PartitionState.RELEASED, True), (PartitionState.ENDED, False)):
+        book = running_book(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
+        assert taken(book, PartitionOwned("p", A1)) is owned
+
+
+def test_a_log_that_has_a_follower_fills_no_other() -> None:  # (c)
+    log = OwnedLog(0, 0, 1, 0)
+    log.fill("b", 0)
+    with pytest.raises(IllegalMove):
+        log.fill("c", 0)
+    assert log.follower == "b"

@@ -1,0 +1,86 @@
+"""A replica without Spark: real volume, real Flight, the real machine, and a toy for a query.
+
+It numbers the rows of each key in the order in which they come. State is in memory, so it is not
+to be killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import zlib
+from collections import Counter
+from typing import Any, cast
+
+import pyarrow as pa
+
+from tandem_core.reports import DriverState, ReplicaReport
+from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run
+from tandem_runtime.protocol.held import StoredReplica
+from tandem_runtime.protocol.messages import BatchCommitted, BatchResult, Installed, SparkUp
+from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.process import Process, main
+from tandem_runtime.services.replica import share_at_birth
+from tandem_runtime.volume.chunks import epoch_rows
+
+
+class Toy:
+    """Numbers the rows of each key."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._seen: Counter[str] = Counter()
+        node.lend(
+            {
+                Run: self._run,
+                Finish: lambda effect: node.tell(BatchCommitted(effect.epoch)),
+                Install: lambda effect: node.tell(Installed(effect.epoch)),
+                ForgetState: lambda _: None,
+            }
+        )
+        node.tell(SparkUp())
+
+    def _run(self, effect: Run) -> None:
+        rows: list[dict[str, Any]] = []
+        forms = itertools.chain.from_iterable(cast("Any", effect.rows))
+        for batches in epoch_rows(forms).values():
+            rows += [row for batch in batches for row in batch.to_pylist()]
+        for row in rows:
+            self._seen[row["k"]] += 1
+            row["n"] = self._seen[row["k"]]
+        schema = pa.schema([("k", pa.string()), ("v", pa.int64()), ("n", pa.int64())])
+        table = pa.Table.from_pylist(rows, schema)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(table)
+        payload = sink.getvalue()
+        digest = zlib.crc32(payload)
+        self._node.tell(BatchResult(effect.header.epoch, payload.size, digest, payload))
+
+
+def run(process: Process[Any], arguments: argparse.Namespace) -> int:
+    """Run a replica until it is done."""
+    machine = ReplicaMachine(
+        process.volume.id,
+        process.volume.incarnation,
+        arguments.pair,
+        share_at_birth(arguments.pair, process.volume, process.surroundings),
+        StoredReplica(process.volume.contents()),
+        process.settings,
+        milliseconds(),
+        booting=True,
+    )
+    node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
+    Toy(node)
+    report = ReplicaReport(DriverState.RUNNING, pair=arguments.pair)
+    process.serve(lambda: report, process.is_running, arguments.pair)
+    return process.run(node)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pair", required=True)
+
+
+if __name__ == "__main__":
+    main("replica", _arguments, run)

@@ -1,0 +1,50 @@
+"""The `tandem` command.
+
+Each subcommand is a module of this package, or an object in one, that offers
+`add_parser(subparsers)` and `run(args) -> int`. Commands turn arguments into calls and results into
+text and exit codes; what they show is decided elsewhere.
+"""
+
+import argparse
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Protocol
+
+from tandem_cli import run, simulate, status, validate
+from tandem_cli.signals import FREEZE, KILL, THAW
+
+
+class Command(Protocol):
+    """What a subcommand offers."""
+
+    def add_parser(self, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        """Declare the subcommand and its arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the result is the exit code."""
+
+
+COMMANDS: dict[str, Command] = {
+    "run": run,
+    "status": status,
+    "validate": validate,
+    "kill": KILL,
+    "freeze": FREEZE,
+    "thaw": THAW,
+    "simulate": simulate,
+}
+"""By name as typed. Its `add_parser` declares a parser of the same name."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code (2: the command itself was wrong)."""
+    parser = argparse.ArgumentParser(
+        prog="tandem",
+        description="Streaming pipelines on Spark in which a failure loses and doubles nothing.",
+    )
+    parser.add_argument("--version", action="version", version=f"tandem {version('tandem')}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS.values():
+        command.add_parser(subparsers)
+    args = parser.parse_args(argv)
+    return COMMANDS[args.command].run(args)

@@ -1,0 +1,171 @@
+"""`tandem run FILE`: a pipeline on this machine."""
+
+import argparse
+import io
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from tandem.local.check import CheckFailed, Findings, check_command
+from tandem.local.commands import assign_spare, member_command
+from tandem.local.directory import Directory, DirectoryRefused
+from tandem.local.ending import End, Ending
+from tandem.local.find import HOME
+from tandem.local.paths import with_absolute_paths
+from tandem.local.run import Programs, Refused, run_pipeline
+from tandem.local.support import unsupported_here
+from tandem.manifest_file import Unparsable, load_manifests
+from tandem.policy.limits import Limits
+from tandem.policy.snapshot import Complaint
+from tandem_cli.results import rows_delivered
+from tandem_cli.validate import INVALID, UNREADABLE, Unread, check_text, read_text
+from tandem_core.model.exit_codes import REFUSED
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_core.model.quantities import Duration, parse_duration
+from tandem_core.model.states import ConditionStatus, ConditionType
+from tandem_core.model.status import Condition, rejected_text
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+PROGRAMS = Programs(member_command, assign_spare, check_command, rows_delivered)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare `run`."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run a pipeline on this machine",
+        description="Runs a pipeline with processes instead of pods, until it is completed or "
+        "stopped; started again with the same directory it goes on where it was. Exit code 0: "
+        "completed, time over or stopped; 1: the manifest or the directory cannot be used, or the "
+        "query could not be checked; 2: the file or the command line cannot be read; 3: the query "
+        "or a sink was refused, or the pipeline halted for a reason that only its user can mend; "
+        "130: members had to be killed, or it was interrupted before any was started.",
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML with one StreamPipeline")
+    parser.add_argument("--dir", metavar="DIR", help="where its state is kept (.tandem/NAME)")
+    parser.add_argument(
+        "--for", metavar="TIME", dest="time", type=_duration, help="stop after this long, as in 60s"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it and print what was counted."""
+    file = Path(args.file)
+    loaded = load(file)
+    if isinstance(loaded, int):
+        return loaded
+    base = file.absolute().parent
+    pipeline = with_absolute_paths(loaded, Path.cwd(), base)
+    directory = Directory(Path(args.dir) if args.dir else HOME / pipeline.metadata.name)
+    seconds = args.time.seconds if args.time is not None else None
+    _print_what_can_be_printed()
+    return execute(pipeline, base, directory, PROGRAMS, seconds)
+
+
+def _print_what_can_be_printed() -> None:
+    """Rows of console sinks may hold what the terminal's encoding does not."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def execute(
+    pipeline: Pipeline,
+    base: Path,
+    directory: Directory,
+    programs: Programs,
+    seconds: float | None = None,
+    limits: Limits | None = None,
+) -> int:
+    """Run a pipeline with these programs and print how it ended; the exit code."""
+    try:
+        end = run_pipeline(
+            pipeline, base, directory, programs, Console(), seconds, _print_warnings, limits
+        )
+    except (DirectoryRefused, CheckFailed, OSError) as problem:
+        return _fail(str(problem))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return _report(end, directory)
+
+
+def load(file: Path) -> Pipeline | int:
+    """The one pipeline of a file that can be run here, or the exit code of what was printed."""
+    text = read_text(file)
+    if isinstance(text, Unread):
+        print(f"tandem run: cannot read {file}: {text.reason}", file=sys.stderr)
+        return UNREADABLE
+    findings, count = check_text(str(file), text, unsupported_here)
+    if findings:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        for finding in findings:
+            console.print(finding.as_text())
+        return INVALID
+    pipelines = _pipelines(text)
+    if len(pipelines) != 1:
+        return _fail(f"{file} holds {count} pipelines; `tandem run` takes one")
+    return pipelines[0]
+
+
+def _pipelines(text: str) -> list[Pipeline]:
+    """The pipelines of a text that was found right."""
+    manifests = load_manifests(text)
+    documents = [] if isinstance(manifests, Unparsable) else [each.data for each in manifests]
+    parsed = [parse_pipeline(document) for document in documents]
+    return [pipeline for pipeline in parsed if not isinstance(pipeline, Refusal)]
+
+
+def _report(end: End | Refused, directory: Directory) -> int:
+    if isinstance(end, Refused):
+        for complaint in end.findings.refused:
+            _print_complaint("refused", complaint)
+        return REFUSED
+    counters = end.status.counters
+    if end.complaint is not None:
+        _print_complaint("halted", end.complaint)
+    lost = next((each for each in end.status.conditions if _says_lost(each)), None)
+    if lost is not None:
+        _print_complaint("halted", Complaint(str(lost.type), lost.message))
+    what = {Ending.COMPLETED: "completed", Ending.HALTED: "halted"}.get(end.why, "stopped")
+    facts = [
+        f"{counters.rows_in:,} rows in",
+        f"{counters.rows_out:,} rows out",
+        f"{counters.take_overs:,} take-overs",
+        *rejected_text(counters, str(directory.dead_letters)),
+    ]
+    print(f"{what}: {', '.join(facts)}")
+    if end.why is Ending.HALTED or lost is not None:
+        return REFUSED
+    return INTERRUPTED if end.forced else DONE
+
+
+def _says_lost(condition: Condition) -> bool:
+    return condition.type is ConditionType.DATA_LOST and condition.status is ConditionStatus.TRUE
+
+
+def _print_warnings(findings: Findings) -> None:
+    for warning in findings.warnings:
+        _print_complaint("warning", warning)
+
+
+def _print_complaint(kind: str, complaint: Complaint) -> None:
+    print(f"tandem run: {kind}: {complaint.reason}: {complaint.message}", file=sys.stderr)
+    if complaint.hint:
+        print(f"  {complaint.hint}", file=sys.stderr)
+
+
+def _fail(text: str) -> int:
+    print(f"tandem run: {text}", file=sys.stderr)
+    return FAILED
+
+
+def _duration(text: str) -> Duration:
+    try:
+        duration = parse_duration(text)
+    except ValueError:
+        duration = Duration(0)
+    if not duration.milliseconds:
+        wanted = "a duration above 0, such as 500ms, 10s or 1m30s"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return duration

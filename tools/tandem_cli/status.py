@@ -1,0 +1,119 @@
+"""`tandem status [NAME]`: what a pipeline is at the moment, here or on a cluster."""
+
+import argparse
+import json
+import sys
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from tandem.local.directory import Directory, is_supervised, read_status
+from tandem.member_table import draw_members, titles_by_state
+from tandem.policy.status import at_rest
+from tandem.remote.look import look_at
+from tandem.remote.targets import short_names
+from tandem_cli.where import Nowhere, Remote, add_arguments, complaints, find
+from tandem_core.model.pipeline import status_document
+from tandem_core.model.states import ConditionStatus, Phase
+from tandem_core.model.status import Status, rejected_text, why_not_ready
+
+FOUND, MISSING = 0, 1
+_WIDEST = 500
+_IN_PODS = "/tandem/volume/dead-letter of the splits"
+
+
+class Shown(NamedTuple):
+    """A pipeline for people."""
+
+    where: str
+    status: Status
+    members: Table
+    dead_letters: str
+    """Where rows are that did not fit their schema."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare `status`."""
+    parser = subparsers.add_parser(
+        "status",
+        help="show a pipeline",
+        description="Shows pairs, roles, epochs and lag of a pipeline that runs here, else of one "
+        "on the cluster of the current kubeconfig. Exit code 1: there is no such pipeline.",
+    )
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="a pipeline in .tandem, or a StreamPipeline"
+    )
+    add_arguments(parser)
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status."""
+    try:
+        place = find(args.name, args)
+        shown = _here(place) if isinstance(place, Directory) else _there(place)
+    except Nowhere as problem:
+        print(f"tandem status: {problem}", file=sys.stderr)
+        return MISSING
+    if args.output == "json":
+        print(json.dumps(status_document(shown.status), indent=2))
+    else:
+        _print(shown)
+    return FOUND
+
+
+def _here(directory: Directory) -> Shown:
+    status, running = current_status(directory)
+    if not running and status.phase is not Phase.COMPLETED:
+        print("tandem status: it does not run; this is what it was last", file=sys.stderr)
+    members = draw_members(status, titles_by_state(status, None), {})
+    return Shown(str(directory.path), status, members, str(directory.dead_letters))
+
+
+def _there(remote: Remote) -> Shown:
+    access = remote.access
+    with complaints(access):
+        look = look_at(access.kube, access.shell, remote.resource)
+    targets = short_names(look.cast.pods)
+    members = draw_members(look.status, look.titles(), look.epochs(), targets)
+    return Shown(f"{look.cast.key} on {access.context}", look.status, members, _IN_PODS)
+
+
+def current_status(directory: Directory) -> tuple[Status, bool]:
+    """The status, and whether the pipeline runs; one that does not has no members."""
+    running = is_supervised(directory)
+    status = read_status(directory) or Status()
+    if running:
+        return status, True
+    since = max((c.last_transition_time for c in status.conditions), default="")
+    return at_rest(status, since), False
+
+
+def _print(shown: Shown) -> None:
+    where, status, members, dead_letters = shown
+    console = Console(soft_wrap=True, highlight=False)
+    epoch, counters = status.epoch, status.counters
+    console.print(f"{where}  {status.phase}  generation {status.generation}")
+    console.print(
+        f"epoch {epoch.delivered} delivered, {epoch.committed} committed, {epoch.cut} cut  "
+        f"lag {status.lag.epochs} epochs, {status.lag.seconds:.1f} s"
+    )
+    console.print(
+        f"rows in {counters.rows_in:,}  out {counters.rows_out:,}  "
+        f"duplicates dropped {counters.duplicates_dropped:,}  late {counters.late_dropped:,}  "
+        f"take-overs {counters.take_overs:,}"
+    )
+    for rejected in rejected_text(counters, dead_letters):
+        console.print(rejected, markup=False)
+    for sink in status.sinks:
+        console.print(f"sink {sink.name}  {sink.delivery}  position {sink.position}")
+    held = [c for c in status.conditions if c.status is ConditionStatus.TRUE]
+    console.print("conditions  " + (", ".join(c.type for c in held) or "none"))
+    trouble = why_not_ready(status)
+    if trouble is not None:
+        console.print(trouble, markup=False)
+    # Names of pods are long, and of no use if they are cut.
+    wide = console.measure(members, options=console.options.update(max_width=_WIDEST)).maximum
+    console.width = max(console.width, wide)
+    console.print(members)

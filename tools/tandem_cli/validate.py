@@ -1,0 +1,189 @@
+"""`tandem validate FILE`: everything that can be known about a manifest before starting it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem.query_file import check_query_file
+from tandem.support import unsupported
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
+from tandem_core.model.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
+
+VALID, INVALID, UNREADABLE = 0, 1, 2
+
+_STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem and where it stands."""
+
+    file: str
+    position: Position
+    problem: Problem
+
+    def as_json(self) -> dict[str, object]:
+        """The finding for programs; large values are shortened to text."""
+        value = self.problem.value
+        plain = value is None or isinstance(value, str | int | float)
+        return {
+            "file": self.file,
+            "line": self.position.line,
+            "column": self.position.column,
+            "path": path_text(self.problem.path),
+            "value": None if isinstance(value, Absent) else value if plain else value_text(value),
+            "fault": self.problem.fault.value,
+            "expected": self.problem.expected,
+        }
+
+    def as_text(self) -> Text:
+        """The finding as one line for people and for editors that follow file:line."""
+        return Text.assemble(
+            (f"{self.file}:{self.position.line}: ", "dim"),
+            (path_text(self.problem.path), "bold"),
+            ": ",
+            (value_text(self.problem.value), "red"),
+            " → ",
+            self.problem.expected,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that cannot be read, and why."""
+
+    file: str
+    reason: str
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs, with the fields of a finding."""
+        return {
+            "file": self.file,
+            "line": None,
+            "column": None,
+            "path": path_text(()),
+            "value": None,
+            "fault": "Unreadable",
+            "expected": f"a file that can be read ({self.reason})",
+        }
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare `validate`."""
+    parser = subparsers.add_parser(
+        "validate",
+        help="check manifests before starting them",
+        description="Prints every problem with its line, field, value and what would be right. "
+        "Exit code 0: all is well; 1: there are problems; 2: a file cannot be read, whatever is "
+        "found in the others.",
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="YAML with StreamPipelines; - is the standard input",
+    )
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the files and print what was found."""
+    found: list[Finding | Unread] = []
+    checked = 0
+    for name in args.files:
+        text = read_text(Path(name), standard_input=name == _STANDARD_INPUT)
+        if isinstance(text, Unread):
+            found.append(text)
+            continue
+        findings, count = check_text(name, text)
+        found += findings
+        checked += count
+    if args.output == "json":
+        print(json.dumps([each.as_json() for each in found], indent=2))
+    else:
+        _print(found, checked)
+    if any(isinstance(each, Unread) for each in found):
+        return UNREADABLE
+    return INVALID if found else VALID
+
+
+def read_text(file: Path, *, standard_input: bool = False) -> str | Unread:
+    """The text of a file, or of the standard input in its place."""
+    try:
+        if standard_input:
+            return sys.stdin.buffer.read().decode("utf-8")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        return Unread(str(file), error.strerror or str(error))
+    except UnicodeDecodeError:
+        return Unread(str(file), "it is not UTF-8 text")
+
+
+def check_text(
+    file: str, text: str, more: Callable[[Pipeline], Iterable[Problem]] = lambda _: ()
+) -> tuple[list[Finding], int]:
+    """Find all problems of a file's text, and count its documents.
+
+    Queries in Python are looked up beside the file. `more` finds what else is wrong with a pipeline
+    for whoever asks.
+    """
+    loaded = load_manifests(text)
+    if isinstance(loaded, Unparsable):
+        return [Finding(file, loaded.position, loaded.problem)], 0
+    if not loaded:
+        nothing = Problem((), ABSENT, Fault.MISSING, "a StreamPipeline")
+        return [Finding(file, Position(1, 1), nothing)], 0
+    findings: list[Finding] = []
+    names: set[tuple[str, str]] = set()
+    for manifest in loaded:
+        problems = _problems(manifest, Path(file).parent, names, more)
+        findings += [
+            Finding(file, manifest.position(problem.path), problem) for problem in problems
+        ]
+    return sorted(findings, key=lambda finding: finding.position), len(loaded)
+
+
+def _problems(
+    manifest: Manifest,
+    directory: Path,
+    names: set[tuple[str, str]],
+    more: Callable[[Pipeline], Iterable[Problem]],
+) -> list[Problem]:
+    problems = list(manifest.problems)
+    parsed = parse_pipeline(manifest.data)
+    if isinstance(parsed, Refusal):
+        return problems + list(parsed.problems)
+    problems += [*unsupported(parsed), *check_query_file(parsed, directory), *more(parsed)]
+    return problems + _repeated_name(parsed, names)
+
+
+def _repeated_name(pipeline: Pipeline, names: set[tuple[str, str]]) -> list[Problem]:
+    """Report a name that an earlier document of the file has; remember this one."""
+    name = (pipeline.metadata.namespace, pipeline.metadata.name)
+    if name not in names:
+        names.add(name)
+        return []
+    wanted = "a name that no other document of the file has"
+    return [Problem(("metadata", "name"), pipeline.metadata.name, Fault.DUPLICATE, wanted)]
+
+
+def _print(found: list[Finding | Unread], checked: int) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    problems = 0
+    for each in found:
+        if isinstance(each, Unread):
+            print(f"tandem validate: cannot read {each.file}: {each.reason}", file=sys.stderr)
+        else:
+            console.print(each.as_text())
+            problems += 1
+    if problems:
+        console.print(f"{problems} problem{'' if problems == 1 else 's'}")
+    elif checked or not found:
+        console.print(f"{checked} pipeline{'' if checked == 1 else 's'}, no problem")
