@@ -33,7 +33,7 @@ from bench.streaming.report import (
     verdict,
 )
 from bench.streaming.rows import Rows
-from bench.streaming.tandem_run import tandem_run
+from bench.streaming.tandem_run import INSTALLED, Installation, tandem_run
 from bench.streaming.waiting import wait_until
 
 TANDEM = "Tandem, one pair"
@@ -81,10 +81,13 @@ def run_case(name: str, options: Options) -> Case:
         return run_plain(Launch(name), options, Path(work))
 
 
-def run_tandem(options: Options, place: Path) -> Case:
-    """A pair."""
+def run_tandem(
+    options: Options, place: Path, installation: Installation = INSTALLED, pairs: int = 1
+) -> Case:
+    """Some Tandem."""
     feeder = _feeder(options, place)
-    with tandem_run(Shape(interval_ms=options.interval_ms), place / "run", place / "in") as run:
+    shape = Shape(interval_ms=options.interval_ms, pairs=pairs)
+    with tandem_run(shape, place / "run", place / "in", installation) as run:
         run.wait_until(run.is_whole, 180, "whole")
         return _measure(TANDEM, options, feeder, Outlet(run.output), run.pid)
 
@@ -113,17 +116,25 @@ def _measure(name: str, options: Options, feeder: Feeder, outlet: Outlet, root: 
     feeder.stop()
     wait_until(lambda: outlet.reaches() == feeder.fed - 1, 60, "everything delivered")
     measured = [each for each in outlet.look() if began <= each.at <= ended]
-    say(f"  {len(measured)} epochs; now idle")
-    time.sleep(2)
-    idle = cpu_during(root, options.idle_seconds)
+    say(f"  {len(measured)} epochs")
+    idle = _cores_when_idle(root, options.idle_seconds)
     return Case(
         name,
         tuple(latencies(measured, feeder)),
         tuple(gaps(measured)),
         {kind: used / options.seconds for kind, used in busy.items()},
-        {kind: used / options.idle_seconds for kind, used in idle.items()},
+        idle,
         recount(outlet.directory, feeder.rows, feeder.fed),
     )
+
+
+def _cores_when_idle(root: int, idle_seconds: float) -> dict[str, float]:
+    if not idle_seconds:
+        return {}
+    say("  now idle")
+    time.sleep(2)
+    used = cpu_during(root, idle_seconds)
+    return {kind: each / idle_seconds for kind, each in used.items()}
 
 
 def latencies(deliveries: Sequence[Delivery], feeder: Feeder) -> list[float]:

@@ -40,6 +40,10 @@ SELECT (SELECT count(*) FROM (FROM expected EXCEPT ALL FROM delivered)),
        (SELECT max(epoch) - min(epoch) + 1 - count(*) FROM bounds)
 """
 
+_COUNTED = """
+SELECT sum(n) FROM (SELECT max(n) AS n FROM read_parquet($files) GROUP BY user)
+"""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -82,6 +86,16 @@ class Verdict:
 def recount(directory: Path, rows: Rows, fed: int) -> Verdict:
     """Compare a sink's files with the first `fed` rows."""
     return recount_table(directory, rows.table(0, fed))
+
+
+def counted_rows(directory: Path) -> int:
+    """How many rows a sink's files say were counted: the last count of every key."""
+    files = [str(path) for path in files_of(directory)]
+    if not files:
+        return 0
+    with duckdb.connect() as database:
+        found = database.execute(_COUNTED, {"files": files}).fetchone()
+    return int(found[0]) if found else 0
 
 
 def recount_table(directory: Path, fed: pa.Table) -> Verdict:

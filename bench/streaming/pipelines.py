@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from bench.streaming.rows import KEY, SCHEMA, SQL, STREAM
 
-from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.pipeline import Refusal, parse_pipeline
 from tandem_runtime.sources.generator import generated
 
 
@@ -16,6 +16,7 @@ class Shape:
     """What differs between the pipelines."""
 
     interval_ms: int = 500
+    pairs: int = 1
     replicas: int = 2
     spares: int = 0
     cores: int = 1
@@ -28,7 +29,7 @@ class Shape:
 
 
 def manifest(shape: Shape, source: Path, output: Path) -> dict[str, Any]:
-    """One pair that counts per key; `source` has JSON files."""
+    """Pairs that count per key; `source` has JSON files."""
     epoch: dict[str, Any] = {"interval": f"{shape.interval_ms}ms"}
     if shape.max_bytes is not None:
         epoch["maxBytes"] = shape.max_bytes
@@ -41,7 +42,11 @@ def manifest(shape: Shape, source: Path, output: Path) -> dict[str, Any]:
             "streams": [_stream(shape, source)],
             "query": {"sql": GENERATED_SQL if shape.generator else SQL, "outputMode": "update"},
             "splits": {"count": 2},
-            "pairs": {"count": 1, "replicas": shape.replicas, "spares": shape.spares},
+            "pairs": {
+                "count": shape.pairs,
+                "replicas": shape.replicas,
+                "spares": shape.spares,
+            },
             "sinks": [{"name": "totals", "files": {"path": str(output), "format": "parquet"}}],
             "spark": {"cores": shape.cores, "memory": shape.memory},
         },

@@ -6,14 +6,18 @@ import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
 from bench.streaming.feeder import now
 
 _SERVICES = ("split", "merge", "replica")
+_CPU_CLOCK = 2
+"""Of a process, among its clocks: nanoseconds that all its threads ran, those that ended too."""
+_SPARSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,13 @@ class Usage:
     kind: str
     name: str
     """Name of the member, or of the kind where it has none."""
+    parent: int
     cpu: float
     """Seconds of processor time since its start, in user and system mode."""
-    rss: int
-    pss: int
+    reaped: float
+    """Seconds that its children used, from start to end, which ended and were waited for."""
+    rss: int = 0
+    pss: int = 0
     """Resident bytes, where shared pages count for each process by its share; 0 if not asked."""
 
 
@@ -45,37 +52,56 @@ def look_at(root: int, *, with_pss: bool = False) -> dict[int, Usage]:
         tree = [top, *top.children(recursive=True)]
     except psutil.NoSuchProcess:
         return {}
-    found = {}
+    found: dict[int, Usage] = {}
     for process in tree:
-        try:
-            found[process.pid] = _usage(process, with_pss)
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue
+        # Gone while it was looked at, or a zombie: who waits for it then has its processor time.
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
+            above = found.get(process.ppid())
+            found[process.pid] = _usage(process, above, with_pss)
     return found
 
 
-def _usage(process: psutil.Process, with_pss: bool) -> Usage:
+def _usage(process: psutil.Process, above: Usage | None, with_pss: bool) -> Usage:
     with process.oneshot():
-        kind, name = _kind_of(process)
+        kind, name = _kind_of(process, above)
         times = process.cpu_times()
+        parent = process.ppid()
         rss = process.memory_info().rss
     pss = process.memory_full_info().pss if with_pss else 0
-    return Usage(kind, name, times.user + times.system, rss, pss)
+    reaped = times.children_user + times.children_system
+    return Usage(kind, name, parent, _cpu_of(process.pid), reaped, rss, pss)
 
 
-def _kind_of(process: psutil.Process) -> tuple[str, str]:
-    """What a process is, by its command line; a JVM belongs to the driver that started it."""
+def _cpu_of(pid: int) -> float:
+    """As /proc/PID/stat has it, but not in steps of 10 ms.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
+    except OSError as problem:
+        raise ProcessLookupError(pid) from problem
+
+
+def _kind_of(process: psutil.Process, above: Usage | None) -> tuple[str, str]:
+    """What a process is, by its command line; what is unknown belongs to who started it."""
     command = process.cmdline()
-    for service in _SERVICES:
-        if f"tandem_runtime.services.{service}" in command:
-            return service, command[command.index("--name") + 1]
+    service = _service_of(command)
+    if service is not None:
+        return service, command[command.index("--name") + 1]
     if process.name() == "java":
-        parent = process.parent()
-        above = _kind_of(parent)[1] if parent is not None else ""
-        return "JVM", f"{above} JVM".strip()
+        return "JVM", f"{above.name if above else ''} JVM".strip()
     if "run" in command and any(part.endswith("tandem") for part in command):
         return "supervisor", "supervisor"
-    return "driver", "driver"
+    return (above.kind, above.name) if above else ("driver", "driver")
+
+
+def _service_of(command: Sequence[str]) -> str | None:
+    """Which service `python -m` runs, wherever its module is."""
+    modules = (module for option, module in pairwise(command) if option == "-m")
+    names = (module.rpartition(".")[2] for module in modules)
+    return next((name for name in names if name in _SERVICES), None)
 
 
 class Sampler:
@@ -90,35 +116,73 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def __enter__(self) -> "Sampler":
+        self._look()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self._look()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            usages = look_at(self._root, with_pss=self._with_pss)
-            if usages:
-                self.samples.append(Sample(now(), usages))
-            self._stop.wait(self._period)
+        while not self._stop.wait(self._period):
+            self._look()
+
+    def _look(self) -> None:
+        usages = look_at(self._root, with_pss=self._with_pss)
+        if usages:
+            self.samples.append(Sample(now(), usages))
 
     def cpu_between(self, start: float, end: float) -> dict[str, float]:
         """Seconds of processor time by kind; between two samples it is taken to rise evenly.
 
-        What a process used after its last sample is not counted.
+        What a process used after its last sample is counted too, once its parent has waited for it.
         """
         used: dict[str, float] = defaultdict(float)
         for pid, kind in self._kinds().items():
-            used[kind] += self._cpu_at(pid, end) - self._cpu_at(pid, start)
+            used[kind] += self._rise(pid, _cpu, start, end)
+            for of_kind, unseen in self._unseen_of_children(pid, kind, start, end):
+                used[of_kind] += unseen
         return dict(used)
+
+    def cpu(self) -> dict[str, float]:
+        """Seconds of processor time by kind, from the first sample to the last."""
+        if not self.samples:
+            return {}
+        return self.cpu_between(self.samples[0].at, self.samples[-1].at)
+
+    def _unseen_of_children(
+        self, pid: int, kind: str, start: float, end: float
+    ) -> Iterator[tuple[str, float]]:
+        """What children used after their last samples, and children that no sample has.
+
+        A parent is told only the sum; it is shared out evenly among those that ended. Children
+        that no sample has belong to their parent.
+        """
+        ended = [each for each in self._ended_between(start, end) if each.parent == pid]
+        seen = sum(each.cpu + each.reaped for each in ended)
+        unseen = max(0.0, self._rise(pid, _reaped, start, end) - seen)
+        kinds = [each.kind for each in ended] or [kind]
+        for each in kinds:
+            yield each, unseen / len(kinds)
+
+    def _ended_between(self, start: float, end: float) -> Iterator[Usage]:
+        """Processes as they were last seen, if they were gone by the end."""
+        last = {pid: each for each in self.samples for pid in each.usages}
+        until = max((each.at for each in self.samples if each.at <= end), default=start)
+        for pid, sample in last.items():
+            if start <= sample.at < until:
+                yield sample.usages[pid]
 
     def _kinds(self) -> dict[int, str]:
         return {pid: usage.kind for each in self.samples for pid, usage in each.usages.items()}
 
-    def _cpu_at(self, pid: int, at: float) -> float:
-        points = [(each.at, each.usages[pid].cpu) for each in self.samples if pid in each.usages]
+    def _rise(self, pid: int, of: Callable[[Usage], float], start: float, end: float) -> float:
+        return self._at(pid, of, end) - self._at(pid, of, start)
+
+    def _at(self, pid: int, of: Callable[[Usage], float], at: float) -> float:
+        points = [(each.at, of(each.usages[pid])) for each in self.samples if pid in each.usages]
         place = bisect_left(points, (at, 0.0))
         if place == 0:
             # A process that was not there yet had used nothing.
@@ -129,15 +193,22 @@ class Sampler:
         return before + (after - before) * (at - earlier) / (later - earlier)
 
 
+def _cpu(usage: Usage) -> float:
+    return usage.cpu
+
+
+def _reaped(usage: Usage) -> float:
+    return usage.reaped
+
+
 def cpu_during(root: int, seconds: float) -> dict[str, float]:
-    """Seconds of processor time by kind, of the processes that live through a stretch of time."""
-    before = look_at(root)
-    time.sleep(seconds)
-    after = look_at(root)
-    used: dict[str, float] = defaultdict(float)
-    for pid in before.keys() & after.keys():
-        used[after[pid].kind] += after[pid].cpu - before[pid].cpu
-    return dict(used)
+    """Seconds of processor time by kind, in a stretch of time from now on.
+
+    Samples are few, so that looking takes no time from those that are looked at.
+    """
+    with Sampler(root, period=_SPARSE_SECONDS) as sampler:
+        time.sleep(seconds)
+    return sampler.cpu()
 
 
 def directory_bytes(directory: Path) -> int:

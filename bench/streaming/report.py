@@ -112,9 +112,9 @@ def report(
     found: Mapping[str, Any],
     body: str,
     data: object,
-    draw: Callable[[Path], None],
+    draw: Callable[[Path], None] | None = None,
 ) -> None:
-    """Print a result and, unless it is a draft, keep it as text, as data and as a picture."""
+    """Print a result and, unless it is a draft, keep it as text and data, with a picture."""
     text = f"{conditions_text(found)}\n\n{body}\n"
     print(f"\n{text}")
     if chosen.draft:
@@ -123,7 +123,8 @@ def report(
     (RESULTS / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}")
     document = {"conditions": found, "results": data}
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
-    draw(IMAGES / f"{name}.png")
+    if draw is not None:
+        draw(IMAGES / f"{name}.png")
     DOCUMENT.write_text(with_section(DOCUMENT.read_text(), name, text))
 
 

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,30 @@ _GRACE_SECONDS = 40
 _SHOWN_LINES = 25
 
 
+@dataclass(frozen=True)
+class Installation:
+    """Some `tandem`, and the environment that it and all members get."""
+
+    tandem: Path
+    environment: Mapping[str, str] | None = None
+    """That of this process if None."""
+
+
+INSTALLED = Installation(Path(sys.executable).with_name("tandem"))
+
+
 class TandemRun:
     """One `tandem run`."""
 
-    def __init__(self, shape: Shape, place: Path, source: Path) -> None:
+    def __init__(
+        self, shape: Shape, place: Path, source: Path, installation: Installation = INSTALLED
+    ) -> None:
         self.output = place / "out"
         self.directory = place / "state"
         self.log = place / "run.log"
         file = place / "pipeline.yaml"
         file.write_text(yaml.safe_dump(manifest(shape, source, self.output)))
-        tandem = Path(sys.executable).with_name("tandem")
-        command = [str(tandem), "run", str(file), "--dir", str(self.directory)]
+        command = [str(installation.tandem), "run", str(file), "--dir", str(self.directory)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 command,
@@ -41,6 +55,7 @@ class TandemRun:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=place,
+                env=installation.environment,
                 start_new_session=True,
             )
 
@@ -166,10 +181,12 @@ class TandemRun:
 
 
 @contextmanager
-def tandem_run(shape: Shape, place: Path, source: Path) -> Iterator[TandemRun]:
+def tandem_run(
+    shape: Shape, place: Path, source: Path, installation: Installation = INSTALLED
+) -> Iterator[TandemRun]:
     """A running pipeline whose files are in `place`."""
     place.mkdir(parents=True)
-    run = TandemRun(shape, place, source)
+    run = TandemRun(shape, place, source, installation)
     try:
         yield run
     finally:

@@ -7,6 +7,7 @@ is warm. Then all others appear at once; the rate is theirs, up to the last deli
 
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from bench.streaming.deliveries import Outlet
 from bench.streaming.feeder import Stock, now
-from bench.streaming.oracle import Verdict, recount
+from bench.streaming.oracle import Verdict, counted_rows, recount
 from bench.streaming.pictures import draw_throughput
 from bench.streaming.pipelines import Shape
 from bench.streaming.plain_run import Launch, PlainSettings, plain_run
@@ -30,7 +31,7 @@ from bench.streaming.report import (
     verdict,
 )
 from bench.streaming.rows import Rows
-from bench.streaming.tandem_run import tandem_run
+from bench.streaming.tandem_run import INSTALLED, Installation, tandem_run
 from bench.streaming.waiting import wait_until
 
 KINDS = ("split", "replica", "JVM", "merge", "supervisor", "driver")
@@ -86,31 +87,46 @@ class Run:
 
 def run_case(case: Case, stock: Stock, place: Path) -> Run:
     """Run once."""
+    if case.launch is None:
+        return run_tandem(Shape(replicas=case.replicas, cores=case.cores), stock, place)
     source = place / "in"
     source.mkdir(parents=True)
-    if case.launch is None:
-        shape = Shape(replicas=case.replicas, cores=case.cores)
-        with tandem_run(shape, place / "run", source) as tandem:
-            if case.replicas > 1:
-                tandem.wait_until(tandem.is_whole, _LIMIT, "whole")
-            return _measure(stock, source, Outlet(tandem.output), tandem.pid)
     settings = PlainSettings(case.launch, cores=case.cores, max_files=_FILES_PER_BATCH)
     with plain_run(settings, place / "run", source) as plain:
         return _measure(stock, source, Outlet(plain.output), plain.pid)
 
 
-def _measure(stock: Stock, source: Path, outlet: Outlet, root: int) -> Run:
-    warm = -1
+def run_tandem(
+    shape: Shape,
+    stock: Stock,
+    place: Path,
+    installation: Installation = INSTALLED,
+    settle_seconds: float = 0.0,
+) -> Run:
+    """Run some Tandem once."""
+    source = place / "in"
+    source.mkdir(parents=True)
+    with tandem_run(shape, place / "run", source, installation) as tandem:
+        if shape.replicas > 1:
+            tandem.wait_until(tandem.is_whole, _LIMIT, "whole")
+        return _measure(stock, source, Outlet(tandem.output), tandem.pid, settle_seconds)
+
+
+def _measure(
+    stock: Stock, source: Path, outlet: Outlet, root: int, settle_seconds: float = 0.0
+) -> Run:
     for index in range(_WARM_FILES):
         warm = stock.release(source, index, index + 1)
         wait_until(partial(_reaches, outlet, warm), _LIMIT, "a file is through")
+    before = counted_rows(outlet.directory)
     with Sampler(root) as sampler:
         began = now()
         last = stock.release(source, _WARM_FILES)
         wait_until(partial(_reaches, outlet, last), _LIMIT, "all is through")
+        time.sleep(settle_seconds)
     ended = outlet.seen[-1].at
-    used = sampler.cpu_between(began, ended)
-    passed = last - warm
+    used = sampler.cpu_between(began, ended + settle_seconds)
+    passed = counted_rows(outlet.directory) - before
     cpu = {kind: seconds * _MILLION / passed for kind, seconds in used.items()}
     run = Run(passed / (ended - began), cpu, recount(outlet.directory, stock.rows, last + 1))
     say(f"  {run.rate:,.0f} rows/s, {run.verdict}")

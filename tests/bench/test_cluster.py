@@ -19,7 +19,7 @@ from bench.streaming.plain_run import Launch
 from tests.crds.definition import refusals
 from tests.manifests.pod_security import violations
 
-from tandem.model.pipeline import Refusal, parse_pipeline
+from tandem_core.model.pipeline import Refusal, parse_pipeline
 
 LOAD = Load(keys=100, rate=200, interval_ms=1000, memory_mib=768)
 RIGHT = Verdict(fed=10, delivered=5, epochs=4, missing=0, surplus=0, skipped=0)
