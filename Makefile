@@ -10,6 +10,11 @@ SET_UP := .venv/.set-up
 LAPTOP_TESTS := tests/examples tests/laptop tests/soak
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
+SCHEDULES ?= 2000
+# More than there are cores: such tests wait half of their time, for timers and for each other.
+UNIT_WORKERS ?= 3
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+TRIES ?= 5
 # Fetched once, for all clones: what the package index says of caching does not matter here.
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tandem/wheels
 EVERYTHING := .[dev,operator,spark]
@@ -86,7 +91,8 @@ layers: $(SET_UP) ## Who may import whom (import-linter)
 .PHONY: unit
 unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%) $(CLUSTER_TESTS:%=--ignore=%)
+	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%) $(CLUSTER_TESTS:%=--ignore=%) \
+	  --numprocesses $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: laptop
 laptop: java ## Whole pipelines on this machine: examples, failures, a short soak (pytest)
@@ -107,20 +113,15 @@ soak: java ## Random kills and freezes of every process, FAULTS of them, against
 	@$(BIN)/python -m tests.soak --faults $(FAULTS)
 
 .PHONY: simulate
-simulate: $(SET_UP) ## 2,000 simulated schedules of failures
+simulate: $(SET_UP) ## 2,000 simulated schedules of failures; SCHEDULES, JOBS
 	$(call heading,simulated schedules)
-	@$(BIN)/tandem simulate --schedules 2000 --seed 1
+	@$(BIN)/tandem simulate --schedules $(SCHEDULES) --seed 1 --jobs $(JOBS)
 
 .PHONY: test
 test: ## All tests: lint to laptop, smoke, simulate; what CI runs
-	@$(MAKE) setup
-	@$(MAKE) lint
-	@$(MAKE) types
-	@$(MAKE) layers
-	@$(MAKE) unit
-	@$(MAKE) laptop
-	@$(MAKE) smoke
-	@$(MAKE) simulate
+	@$(MAKE) setup java
+	@$(BIN)/python -m tests.stages lint types layers
+	@$(BIN)/python -m tests.stages unit laptop --beside smoke simulate
 
 .PHONY: mutation
 mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find; docs/mutation.md
@@ -129,7 +130,7 @@ mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find
 
 .PHONY: reference
 reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
-	@$(BIN)/python -m tandem.reference > docs/reference.md
+	@$(BIN)/python -m tandem_cli.reference > docs/reference.md
 
 .PHONY: bench-routing
 bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures of routing
@@ -146,6 +147,12 @@ bench-memory: ## Memory under load, and with every merge frozen
 bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-memory: bench-%: java
 	$(call heading,bench: $*)
 	@$(BIN)/python -m bench.streaming.$*
+
+.PHONY: bench-commits
+bench-commits: java ## CPU and latency beside those of another commit: BASE=COMMIT, TRIES
+	@[ -n "$(BASE)" ] || { echo "Name the commit to compare with: make bench-commits BASE=HEAD~1"; exit 1; }
+	$(call heading,bench: commits)
+	@$(BIN)/python -m bench.streaming.commits '$(BASE)' --tries $(TRIES)
 
 .PHONY: images
 images: $(SET_UP) ## Images of the operator and the data plane; ENGINE, REGISTRY, TAG, BASE_IMAGE
@@ -184,5 +191,5 @@ lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
 .PHONY: clean
 clean: ## Remove what the other targets made
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
-	@find operator spark_images tests -name __pycache__ -prune -exec rm -rf {} +
-	@rm -rf spark_images/runtime/tandem_runtime/spark/jars operator/*.egg-info spark_images/runtime/*.egg-info *.egg-info
+	@find core operator spark_images tests tools -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf spark_images/runtime/tandem_runtime/spark/jars *.egg-info {core,operator,spark_images/runtime,tools}/*.egg-info
