@@ -18,7 +18,7 @@ from cluster.engine import Engine, pick_engine
 from cluster.node_image import node_image
 from cluster.programs import HELM_COMMAND, KIND_COMMAND, KUBECTL, built, commands
 from cluster.pulling import can_pull
-from cluster.steps import ask, say, step
+from cluster.steps import ask, say, step, works
 from cluster.storage import ON_NODES, open_directory, shared_claim
 from cluster.versions import PUBLISHED_NODE
 
@@ -72,15 +72,21 @@ class Cluster:
     def up(self) -> None:
         """Make the cluster and wait until it can be used; one that runs is only freshened up.
 
+        One whose nodes were stopped, as by a reboot, is removed and made anew: podman may list
+        such nodes as running, and cannot start them again then.
+
         Raises:
             StepFailed: something failed; what is there of the cluster stays, to be looked at.
         """
         for program in (KIND_COMMAND, KUBECTL, HELM_COMMAND):
             built(program)
-        if not self.runs():
-            self._create()
-        else:
+        if self.runs():
             self._freshen_up()
+        else:
+            if self._exists():
+                say("the cluster has nodes that do not run")
+                self.down()
+            self._create()
         self._await()
 
     def down(self) -> None:
@@ -95,8 +101,15 @@ class Cluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def runs(self) -> bool:
-        """Tell whether the cluster is there; its nodes may be ill."""
+        """Tell whether the cluster is there and all its nodes run, in whatever condition."""
+        return self._exists() and all(map(self._answers, self._nodes()))
+
+    def _exists(self) -> bool:
         return NAME in ask([built(KIND_COMMAND), "get", "clusters"], env=self.env).splitlines()
+
+    def _answers(self, node: str) -> bool:
+        """Tell whether a node's container runs; what podman lists may be long gone."""
+        return works([self.engine.name, "exec", node, "true"], env=self.env)
 
     def workers(self) -> list[str]:
         """Name the containers of the nodes that pods are put on.
