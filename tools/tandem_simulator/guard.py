@@ -64,7 +64,8 @@ class Guard:
         disks = {pod.volume: pod.disk for pod in self.world.cluster.pods.values()}
         lead, buddy = disks.get(place.lead), disks.get(place.buddy or "")
         if lead is None:
-            whole = _fold(cast("Disk", buddy), None)
+            # Beyond what is survivable both may be lost, until the log is rebuilt.
+            whole = _fold(buddy, None) if buddy is not None else Book()
             return whole, whole
         return _fold(lead, buddy), _fold(lead, None)
 
