@@ -396,6 +396,14 @@ def test_one_whose_twin_is_close_computes_what_it_missed() -> None:
     assert len(sent(Fetch, effects)) == 1
 
 
+def test_restarted_replica_does_not_copy_whole_parents_named_by_a_late_view() -> None:
+    replica = behind()
+    replica.view(source=(("p0",), ("q0",)), source_epoch=5)
+    effects = replica.tell(SparkUp())
+    assert sent(CopyState, effects) == []
+    assert len(sent(Fetch, effects)) == 1
+
+
 def test_rows_asked_for_before_it_skips_start_no_epoch() -> None:
     replica = behind()
     replica.view(source=())

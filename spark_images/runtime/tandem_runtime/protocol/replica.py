@@ -181,7 +181,8 @@ class ReplicaMachine(HeldState):
             return effects
         if not verified:
             return effects + self._told_source(view, now)
-        self.skip.twin = view.source
+        # A view from before it was verified names the parents instead, and the epoch to copy at.
+        self.skip.twin = view.source if view.source_epoch is None else ()
         return effects + self._work(now)
 
     def _take_headers(self, view: ReplicaView) -> list[Effect]:
