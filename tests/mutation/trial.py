@@ -39,6 +39,8 @@ class Workshop:
         for name in ("pyproject.toml", "tests/repeatable.py", "tests/mutation/simulate.py"):
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, directory / name)
+        # The diagrams of states are compared with the tables.
+        shutil.copytree(root / "docs", directory / "docs")
         self._python("-m", "compileall", "-q", *COPIED, seconds=UNIT_SECONDS)
 
     def try_out(self, mutant: Mutant, schedules: int, seed: int) -> str:
