@@ -25,7 +25,7 @@ from tests.sources.builders import (
 from tandem_core.model.spec import Stream
 from tandem_runtime.protocol.data import Mark
 from tandem_runtime.sources import text_file
-from tandem_runtime.sources.place import Decision, place_of
+from tandem_runtime.sources.place import Decision, Verdict, place_of
 from tandem_runtime.sources.replay import NotReplayable, replay
 from tandem_runtime.sources.source import Batch
 
@@ -144,7 +144,7 @@ def test_a_late_file_is_not_taken_for_one_that_was_there(tmp_path: Path) -> None
     write(tmp_path, "e.json", names("e"))
     write(tmp_path, "f.json", names("f"))
     reading.reads().restarts().reads()
-    assert place_of(reading.end).decisions == (Decision("c.json", -1, is_end=True),)
+    assert place_of(reading.end).decisions == (Decision("c.json", -1, Verdict.LEFT_OUT),)
     check(reading)
     assert len(rejected_of(reading.batches)) == 1
 
@@ -229,6 +229,76 @@ def test_a_damaged_file_gives_the_same_wherever_reading_began(
     reading.reads()
     assert rejected_of(reading.batches)
     check(reading)
+
+
+def _damaged_gzip(directory: Path) -> None:
+    (directory / "a.json.gz").write_bytes(gzip.compress(names(*"xyz"))[:-6])
+
+
+def _damaged_after_an_unfinished_line(directory: Path) -> None:
+    text = b"".join(names(os.urandom(20).hex()) for _ in range(600))
+    (directory / "a.json.gz").write_bytes(gzip.compress(text)[:-4000])
+
+
+def _not_parquet(directory: Path) -> None:
+    (directory / "a.parquet").write_bytes(b"PAR1 nothing of use")
+
+
+def _bad_header(directory: Path) -> None:
+    write(directory, "a.csv", b"wrong\nx\ny\n")
+
+
+def _unusable_name(directory: Path) -> None:
+    (directory / os.fsdecode(b"a\xff.json")).write_bytes(names("x"))
+
+
+@pytest.mark.parametrize(
+    ("put", "file_format"),
+    [
+        (_damaged_gzip, "json"),
+        (_damaged_after_an_unfinished_line, "json"),
+        (_not_parquet, "parquet"),
+        (_bad_header, "csv"),
+        (_unusable_name, "json"),
+    ],
+)
+def test_what_was_rejected_as_a_whole_is_rejected_once_whoever_reads(
+    tmp_path: Path, put: Callable[[Path], None], file_format: str
+) -> None:
+    reading = watched(tmp_path, file_format=file_format)
+    put(tmp_path)
+    reading.reads().settles()
+    assert len(rejected_of(reading.batches)) == 1
+    for _ in range(2):
+        reading.restarts().reads().settles()
+    assert len(rejected_of(reading.batches)) == 1
+    check(reading)
+
+
+def test_a_file_that_is_gone_is_rejected_once_whoever_reads(tmp_path: Path) -> None:
+    reading = watched(tmp_path)
+    write(tmp_path, "a.json", names("a"))
+    reading.reads()
+    (tmp_path / "a.json").unlink()
+    for _ in range(3):
+        reading.restarts().reads()
+    assert [each.file for each in rejected_of(reading.batches)] == ["a.json"]
+    write(tmp_path, "b.json", names("b"))
+    reading.restarts().reads()
+    assert [row["user"] for row in reading.rows(0, 99)] == ["a", "b"]
+    assert place_of(reading.end).decisions == ()
+
+
+def test_damage_behind_a_line_that_was_taken_as_it_stood_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    reading = watched(tmp_path)
+    path.write_bytes(gzip.compress(names("a") + names("b").rstrip()))
+    reading.reads().settles()
+    assert not rejected_of(reading.batches)
+    path.write_bytes(path.read_bytes() + b"no gzip")
+    for _ in range(2):
+        reading.restarts().reads().settles()
+    assert len(rejected_of(reading.batches)) == 1
 
 
 def test_parquet_files(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Rows of a source partition read again: from one position exactly to another.
 
 What comes is what was taken in between the two, whoever read it, in whatever batches, and whatever
-has come to the source since. If the source no longer has that, nothing is given at all.
+has come to the source since. If the source no longer has that, nothing is given at all. A file that
+was replaced by another of the same length is not noticed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from tandem_runtime.sources.file_readers import MOST_ROWS
 from tandem_runtime.sources.files import files_of
 from tandem_runtime.sources.generator import generated
 from tandem_runtime.sources.listing import Listing, list_files
-from tandem_runtime.sources.place import Place, passed_too, place_of
+from tandem_runtime.sources.place import Place, Verdict, passed_too, place_of
 from tandem_runtime.sources.source import Rows, SourceError
 from tandem_runtime.sources.walk import Files
 
@@ -60,7 +61,9 @@ class _FilesAgain:
         self._files = files
         self._first = first
         self._last = last
-        self._ends = {each.file: each.offset for each in last.decisions if each.is_end}
+        self._ends = {
+            each.file: each.offset for each in last.decisions if each.verdict is Verdict.LEFT_OUT
+        }
 
     def rows(self, partition: str, wanted: int) -> list[Rows]:
         """The rows; by the digest of the files passed it is sure which ones were read.
@@ -130,7 +133,9 @@ class _FilesAgain:
         cuts = sorted(
             each.offset
             for each in self._last.decisions
-            if each.file == stretch.name and not each.is_end and each.offset > stretch.first
+            if each.file == stretch.name
+            and each.verdict is Verdict.AS_IT_STOOD
+            and each.offset > stretch.first
         )
         return [*(cut for cut in cuts if stretch.end is None or cut < stretch.end), stretch.end]
 

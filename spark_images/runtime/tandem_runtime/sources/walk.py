@@ -23,7 +23,7 @@ from tandem_runtime.protocol.data import Position
 from tandem_runtime.sources.file_readers import FileReader, Piece
 from tandem_runtime.sources.listing import Listing, list_files
 from tandem_runtime.sources.pace import Clock
-from tandem_runtime.sources.place import Decision, place_of
+from tandem_runtime.sources.place import Decision, Verdict, place_of
 from tandem_runtime.sources.source import Rejected
 from tandem_runtime.sources.watch import Watch
 
@@ -72,7 +72,7 @@ class Walk:
         """Size of the open file when it was opened."""
         self._still_since: float | None = None
         """Since when an unfinished file has been seen not to grow."""
-        told = [decision.file for decision in self._place.decisions if decision.is_end]
+        told = [each.file for each in self._place.decisions if each.verdict is Verdict.LEFT_OUT]
         self._watch = Watch(self._look, clock, self._place.newest, bounded=files.bounded, told=told)
         if self._place.name is not None:
             self._open()
@@ -131,18 +131,32 @@ class Walk:
             return None
         piece = reader.finish()
         if reader.offset != self._place.offset:
-            taken = Decision(self._place.name or "", reader.offset, is_end=False)
-            self._place = self._place._replace(offset=reader.offset).decided(taken)
-        return piece
+            self._place = self._place._replace(offset=reader.offset)
+            self._decide(Verdict.AS_IT_STOOD)
+        rows = [rejected for rejected in piece.rejected if rejected.offset is not None]
+        is_told = len(rows) < len(piece.rejected) and not self._decide(Verdict.REJECTED)
+        return Piece(piece.batches, rows) if is_told else piece
+
+    def _decide(self, verdict: Verdict) -> bool:
+        """Make a verdict on the file a part of the position; false if it is one already."""
+        decision = Decision(self._place.name or "", self._place.offset, verdict)
+        if decision in self._place.decisions:
+            return False
+        self._place = self._place.decided(decision)
+        return True
 
     def _following(self) -> str | None:
         following, left_out = self._watch.after(self._place.name)
         for rejected in left_out:
             end = self._watch.end_of(rejected.file)
-            if end is not None:
-                self._place = self._place.decided(Decision(rejected.file, end, is_end=True))
-        self._left_out.extend(left_out)
+            self._place = self._place.decided(Decision(rejected.file, end, Verdict.LEFT_OUT))
+            self._leave_out(rejected)
         return following
+
+    def _leave_out(self, rejected: Rejected) -> None:
+        """Once: after an error the same is found again, from the position before it."""
+        if rejected not in self._left_out:
+            self._left_out.append(rejected)
 
     def _next_file(self, following: str | None) -> Piece | None:
         if following is None:
@@ -158,8 +172,8 @@ class Walk:
         name, offset = self._place.name or "", self._place.offset
         if self._reader is not None:
             self._watch.passes(name, self._reader.size_and_change()[1], offset)
-        if self._reader is not None or offset:
-            self._place = self._place.passes()
+        is_read = self._reader is not None or offset > 0
+        self._place = self._place.passes() if is_read else self._place.leaves()
         self.close()
 
     def _open(self) -> None:
@@ -170,7 +184,8 @@ class Walk:
             self._reader = self._files.open_file(self._files.directory / name, name, offset, None)
         except FileNotFoundError:
             read = f"beyond {offset} nothing was read of it" if offset else "it was not read"
-            self._left_out.append(Rejected(name, None, f"the file is gone; {read}"))
+            if self._decide(Verdict.REJECTED):
+                self._leave_out(Rejected(name, None, f"the file is gone; {read}"))
             return
         self._size = self._reader.size_and_change()[0]
 

@@ -75,13 +75,11 @@ class Watch:
         self._passed[name] = (changed, end)
         self.newest = max(self.newest, changed)
 
-    def end_of(self, name: str) -> int | None:
-        """How far a file was read that is left out now; None if no position could name it.
+    def end_of(self, name: str) -> int:
+        """How far a file was read that is left out now.
 
         Of one that an earlier process passed that is not known here.
         """
-        if name not in self._listing.changed:
-            return None
         return self._passed.get(name, (0, NOT_READ))[1]
 
     def _looked(self, started: float) -> Listing:
