@@ -44,7 +44,7 @@ class Toy:
     def _run(self, effect: Run) -> None:
         rows: list[dict[str, Any]] = []
         forms = itertools.chain.from_iterable(cast("Any", effect.rows))
-        for batches in epoch_rows(forms).values():
+        for batches in epoch_rows(forms, effect.header).values():
             rows += [row for batch in batches for row in batch.to_pylist()]
         for row in rows:
             self._seen[row["k"]] += 1

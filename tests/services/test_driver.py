@@ -26,15 +26,15 @@ from tandem_runtime.protocol.replica import ReplicaMachine
 from tandem_runtime.protocol.states import ReplicaLife
 from tandem_runtime.services import driver as module
 from tandem_runtime.services import replica as program
-from tandem_runtime.services.driver import EMPTY, Driver, checkpoint_of
+from tandem_runtime.services.driver import Driver, checkpoint_of
 from tandem_runtime.services.node import INBOX_MESSAGES, Failure, Node
 from tandem_runtime.spark.checkpoint import committed_epochs
 from tandem_runtime.spark.failure import EngineError, EngineFailure
 from tandem_runtime.spark.java import NoJava
 from tandem_runtime.volume.volume import Volume
-from tandem_runtime.wire.frames import Assembly, Tree, message_frame, part_frame, tree_parts
+from tandem_runtime.wire.frames import ROOT, Assembly, Tree, message_frame, part_frame, tree_parts
 
-LIMIT = 30.0
+LIMIT = 120.0
 JOINER = "pair-0-b.1"
 TWIN = Peer("pair-0-b.0", 1)
 BEGINNING = StateCopied("pair-0", 0, None, None, (), ())
@@ -101,7 +101,6 @@ class Replica:
         """A copy of a twin's state, with so much in it, as it is when it has come."""
         tree = self.volume.directory / "of the twin"
         commit(tree, *committed)
-        (tree / EMPTY).touch()
         assembly = Assembly(self.volume.directory / "incoming")
         for part in tree_parts(0, tree):
             assembly.take(part_frame(part), part.data)
@@ -135,7 +134,7 @@ def test_a_copy_is_the_tree_with_the_outbox_beside_it(replica: Replica) -> None:
     assert to == JOINER
     assert parcel.parts is not None
     parts = [(part.number, part.name, bytes(part.data)) for part in parcel.parts()]
-    assert parts == [(0, EMPTY, b""), (1, None, b"result")]
+    assert parts == [(0, ROOT, b""), (1, None, b"result")]
 
 
 def test_the_tree_of_a_copy_goes_when_its_parcel_is_over_read_or_not(replica: Replica) -> None:
@@ -160,7 +159,7 @@ def test_a_copy_that_went_astray_is_made_anew_when_it_is_asked_for(replica: Repl
     replica.ships()  # [11]
     ((_, again),) = replica.sent.parcels
     assert again.parts is not None
-    assert [part.name for part in again.parts()] == [EMPTY]
+    assert [part.name for part in again.parts()] == [ROOT]
 
 
 def test_a_state_that_is_not_there_any_more_is_not_sent(replica: Replica) -> None:

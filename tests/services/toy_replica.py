@@ -86,7 +86,8 @@ class ToyDriver:
     def _run(self, effect: Run) -> None:
         epoch = effect.header.epoch
         forms = itertools.chain.from_iterable(cast("Any", effect.rows))
-        batches = [batch for found in epoch_rows(forms).values() for batch in found]
+        found = epoch_rows(forms, effect.header).values()
+        batches = [batch for each in found for batch in each]
         rows = [row for batch in batches for row in batch.to_pylist()]
         counts, table = after(json.loads(self._path(epoch - 1).read_bytes()), rows)
         self._computed = epoch, counts

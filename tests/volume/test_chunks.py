@@ -9,7 +9,7 @@ from tests.volume.builders import segment
 from tandem_core.documents import Function
 from tandem_core.routing.codec import digest_of, to_bytes
 from tandem_core.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import Chunk, Mark, Note, Segment
+from tandem_runtime.protocol.data import Chunk, Header, Mark, Note, Segment
 from tandem_runtime.protocol.effects import Select
 from tandem_runtime.protocol.segments import RowsOutOfPlace
 from tandem_runtime.volume.chunks import (
@@ -31,6 +31,12 @@ def chunk(*segments: Segment) -> Any:
 
 def select(pair: str, function: RoutingFunction = FUNCTION) -> Select:
     return Select(Function(digest_of(function), to_bytes(function)), pair)
+
+
+def ending(rows: dict[str, int]) -> Header:
+    """An epoch that has the partitions up to so many rows."""
+    marks = tuple((name, Mark(0, 0, rows=count)) for name, count in rows.items())
+    return Header(1, 1, (), marks, (), 0)
 
 
 def amounts(batches: list[Any]) -> list[int]:
@@ -109,11 +115,18 @@ def test_rows_are_read_by_partition_and_position_however_they_lie_in_chunks() ->
             for first, last in zip([0, *borders], [*borders, 60], strict=True)
         ]
         order.shuffle(pieces)
-        found = epoch_rows([chunk(piece) for piece in pieces])
+        found = epoch_rows([chunk(piece) for piece in pieces], ending({"a/0": 60, "a/1": 60}))
         assert amounts(found["a"]) == [*range(60), *range(60)]
 
 
 @pytest.mark.parametrize("second", [(2, 3), (4, 1)])
 def test_an_epoch_with_rows_missing_or_twice_is_not_put_together(second: tuple[int, int]) -> None:
     with pytest.raises(RowsOutOfPlace):
-        epoch_rows([chunk(segment("a/0", *second)), chunk(segment("a/0", 0, 3))])
+        epoch_rows(
+            [chunk(segment("a/0", *second)), chunk(segment("a/0", 0, 3))], ending({"a/0": 5})
+        )
+
+
+def test_an_epoch_without_its_last_rows_is_not_put_together() -> None:
+    with pytest.raises(RowsOutOfPlace):
+        epoch_rows([chunk(segment("a/0", 0, 3))], ending({"a/0": 5}))

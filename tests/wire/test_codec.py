@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests.repeatable import thorough
 
 from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.model.states import SeatState
 from tandem_core.record import Record, Tagged
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Header, Lane, LaneId, Mark, Position, Seat, Span
 from tandem_runtime.protocol.messages import CopyEntry, FillLog, ReplicaReport
 from tandem_runtime.protocol.records import Entry, Trimmed
-from tandem_runtime.protocol.states import SeatState
 from tandem_runtime.wire.frames import read_frame
 
 LANE = LaneId("split-0.a", 3)

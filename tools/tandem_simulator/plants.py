@@ -383,7 +383,7 @@ _ALL = (
     _plant(
         "lane-order",
         "a replica reads rows lane by lane, as chunks were cut, not by their positions",
-        (segments, "by_position", list),
+        (segments, "by_position", lambda fetched, _: list(fetched)),
     ),
     _plant(
         "blind-sink",

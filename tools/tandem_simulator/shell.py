@@ -258,7 +258,8 @@ def _run(world: World, process: Process, effect: Run) -> None:
         broken(0, "two-batches", f"{process.volume} runs {effect.header.epoch} during another")
     header = effect.header
     fetched = [each for span in effect.rows for chunk in cast("Any", span) or () for each in chunk]
-    rows = [row for each in segments.by_position(fetched) for row in cast("Any", each.payload)]
+    placed = segments.by_position(fetched, segments.row_ends(header))
+    rows = [row for each in placed for row in cast("Any", each.payload)]
     before = cast("State", process.disk["checkpoint", header.epoch - 1])
     after, output = spark.run(before, header, rows, world.stream_of)
     process.batch = (header.epoch, after)

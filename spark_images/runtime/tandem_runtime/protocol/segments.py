@@ -6,8 +6,10 @@ header tells, and on nothing else [3] [4].
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
+
+from tandem_runtime.protocol.data import Header
 
 
 class Placed(Protocol):
@@ -33,11 +35,17 @@ class RowsOutOfPlace(Exception):
     """Rows of an epoch are missing or come twice."""
 
 
-def by_position(segments: Iterable[S]) -> list[S]:
+def row_ends(header: Header) -> dict[str, int]:
+    """Rows of each source partition up to the end of an epoch, since the beginning."""
+    return {partition: mark.rows for partition, mark in header.marks}
+
+
+def by_position(segments: Iterable[S], row_ends: Mapping[str, int]) -> list[S]:
     """Segments of one epoch, in the order in which their rows are read.
 
     Raises:
-        RowsOutOfPlace: a partition's segments do not follow each other.
+        RowsOutOfPlace: a partition's segments do not follow each other, or end elsewhere than the
+            epoch does.
     """
     ordered = sorted(segments, key=lambda one: (one.partition, one.ordinal))
     ends: dict[str, int] = {}
@@ -48,4 +56,10 @@ def by_position(segments: Iterable[S]) -> list[S]:
                 f"row {due} of {segment.partition} is due, and row {segment.ordinal} comes"
             )
         ends[segment.partition] = due + segment.rows
+    for partition, end in ends.items():
+        if end != row_ends.get(partition):
+            raise RowsOutOfPlace(
+                f"the epoch has {partition} up to row {row_ends.get(partition)}, "
+                f"and what was fetched ends at row {end}"
+            )
     return ordered

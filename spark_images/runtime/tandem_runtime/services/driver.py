@@ -1,11 +1,15 @@
 """What a replica's effects do to Spark: run an epoch, let it commit, copy and install state.
 
 Spark keeps the state of several epochs in one tree of files, its checkpoint: a copy of the tree
-has all of them. The simulator's toy Spark does three things that this shell cannot or need not do:
+has all of them. What this shell does otherwise than the simulator's toy Spark:
 
-- cut a parent's state by share: refused here (`CopyRefused`) until state moves by key;
-- unite the parts of several parents: refused likewise;
-- forget old state when it is told to: Spark removes old batches by itself.
+- it cannot cut a parent's state by share, until state moves by key: `CopyRefused`, and a warning;
+- it cannot unite the parts of several parents: the process ends with `StateUnsupported`;
+- it need not forget old state when it is told to: Spark removes old batches by itself;
+- it sends no second copy to a joiner while one is on its way, and none that cannot be linked, as on
+  a full disk: the joiner asks again;
+- it verifies a copy, and ends with `CopyIncomplete` if something is missing: the next process asks
+  for another.
 """
 
 from __future__ import annotations
@@ -52,9 +56,6 @@ from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
 from tandem_runtime.wire.frames import Part, Tree, tree_parts
-
-EMPTY = ".empty"
-"""Stands in a copied tree, so that also the tree of the beginning has a file."""
 
 _log = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ class Driver:
             self._opened = True
             self._engine.open(checkpoint_of(self._volume))
         forms = itertools.chain.from_iterable(cast("Any", rows))
-        self._engine.run(header.epoch, epoch_rows(forms), dict(header.watermarks))
+        self._engine.run(header.epoch, epoch_rows(forms, header), dict(header.watermarks))
 
     # --- what the engine tells, from its threads ------------------------------------------------
 
@@ -214,7 +215,6 @@ class Driver:
             return
         if effect.parts:
             tree = cast("Tree", effect.parts[0].state)
-            (tree.path / EMPTY).unlink()
             if not self._is_whole(tree.path, effect.epoch):
                 return
             move = tree.move
@@ -239,6 +239,7 @@ class Driver:
         """
         message = effect.message
         if effect.share is not None:
+            _log.warning("no copy for %s: state cannot be cut by share", effect.to)
             self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
             return
         if effect.to in self._copying_to:
@@ -273,4 +274,3 @@ class Driver:
             oldest = min([message.epoch, *(epoch for epoch in message.older if epoch)])
             link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
         tree.mkdir(exist_ok=True)
-        (tree / EMPTY).touch()

@@ -305,9 +305,11 @@ class Node:
         self.post.send(effect.to, Parcel(effect.message, parts))
 
     def _bytes(self, key: Key, select: Select | None) -> Any:
-        if key[0] == "chunk" and select is not None:
-            return self._shares.get(key, select)
-        return self.volume.buffer(key)
+        if select is None:
+            return self.volume.buffer(key)
+        if key[0] != "chunk":
+            raise ValueError(f"{key} has no share to be cut: only chunks have")
+        return self._shares.get(key, select)
 
     def _write(self, effect: Write) -> None:
         self.volume.write(effect.key, effect.value)

@@ -24,9 +24,9 @@ from tandem_core.codec import Undecodable, decode, encode
 from tandem_core.record import Record
 from tandem_core.routing.codec import from_bytes
 from tandem_core.routing.function import Share
-from tandem_runtime.protocol.data import Chunk, Note, Position, Segment
+from tandem_runtime.protocol.data import Chunk, Header, Note, Position, Segment
 from tandem_runtime.protocol.effects import Select
-from tandem_runtime.protocol.segments import by_position
+from tandem_runtime.protocol.segments import by_position, row_ends
 
 HASH = "_hash"
 """Column with the hash of each row's key."""
@@ -98,14 +98,15 @@ def read_segments(form: Buffer) -> Iterator[StoredSegment]:
         yield segment._replace(batches=batches)
 
 
-def epoch_rows(forms: Iterable[Buffer]) -> dict[str, list[Any]]:
+def epoch_rows(forms: Iterable[Buffer], header: Header) -> dict[str, list[Any]]:
     """The rows of an epoch's chunks: of each stream its record batches, by partition and position.
 
     Raises:
         RowsOutOfPlace: some are missing or come twice.
     """
     found: dict[str, list[Any]] = {}
-    for segment in by_position(each for form in forms for each in read_segments(form)):
+    read = (each for form in forms for each in read_segments(form))
+    for segment in by_position(read, row_ends(header)):
         found.setdefault(segment.stream, []).extend(segment.batches)
     return found
 

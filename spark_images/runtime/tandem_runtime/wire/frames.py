@@ -41,6 +41,10 @@ class Part(NamedTuple):
     data: Buffer
 
 
+ROOT = "."
+"""Name of a tree's own directory, with which it begins: so also an empty tree comes."""
+
+
 class PartFrame(Tagged, tag="Part"):
     """Says that bytes of the value with a number follow, or of one of its files."""
 
@@ -77,7 +81,8 @@ def bytes_of(batch: Any) -> Buffer:
 
 
 def tree_parts(index: int, root: Path) -> Iterator[Part]:
-    """The files below a directory; one that is empty comes as one empty part."""
+    """A directory, then the files below it; one that is empty comes as one empty part."""
+    yield Part(index, ROOT, b"")
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         name = str(path.relative_to(root))
         with path.open("rb") as file:
@@ -178,6 +183,9 @@ class Assembly:
         path = (tree.path / name).resolve()
         if not path.is_relative_to(tree.path.resolve()):
             raise Undecodable(f"{name} leads out of the tree")
+        if name == ROOT:
+            path.mkdir(parents=True, exist_ok=True)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(data)
