@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from tandem_core.codec import decode_json
-from tandem_core.model.states import EventReason, SinkClass, Word
+from tandem_core.model.states import EventReason, SeatState, SinkClass, Word
 from tandem_core.record import Record
 
 FOR_PEOPLE = msgspec.Meta(extra={"read by": "people"})
@@ -62,8 +62,7 @@ class SeatReport(Report):
     """A replica as the lead knows it."""
 
     volume: str
-    verified: bool = False
-    lapsed: bool = False
+    state: SeatState = SeatState.JOINING
     committed: Count = 0
     synced: bool = False
     silent: bool = False
@@ -71,7 +70,7 @@ class SeatReport(Report):
     @property
     def full(self) -> bool:
         """Whether it holds the pair's state and counts for it."""
-        return self.verified and not self.lapsed
+        return self.state.is_full
 
 
 class PairReport(Report):

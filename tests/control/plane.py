@@ -12,7 +12,7 @@ from tests.kube.cluster import Cluster
 from tandem.control.pods import Pod, Run, read_pod
 from tandem.kube.kinds import NODE, POD
 from tandem_core.client import Look
-from tandem_core.model.states import MemberKind, SinkClass
+from tandem_core.model.states import MemberKind, SeatState, SinkClass
 from tandem_core.reports import (
     DriverState,
     LeadReport,
@@ -197,7 +197,7 @@ class Plane:
                 tuple(
                     SeatReport(
                         volume,
-                        verified=volume in self.holding,
+                        state=SeatState.VERIFIED if volume in self.holding else SeatState.JOINING,
                         committed=self.epoch,
                         synced=volume in self.holding,
                         silent=not self.speaks(volume),

@@ -1,6 +1,6 @@
 """One report of each kind, with every field filled, so that a form of it shows all there is."""
 
-from tandem_core.model.states import EventReason, SinkClass
+from tandem_core.model.states import EventReason, SeatState, SinkClass
 from tandem_core.reports import (
     ActiveMerge,
     DriverState,
@@ -76,8 +76,8 @@ def _split() -> SplitReport:
 
 def _lead() -> LeadReport:
     seats = (
-        SeatReport(volume="pair-0-a.1", verified=True, lapsed=True, committed=40, silent=True),
-        SeatReport(volume="pair-0-b.2", verified=True, committed=41, synced=True),
+        SeatReport(volume="pair-0-a.1", state=SeatState.LAPSED, committed=40, silent=True),
+        SeatReport(volume="pair-0-b.2", state=SeatState.VERIFIED, committed=41, synced=True),
     )
     return LeadReport(
         term=3,

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from tandem_core.model.states import SinkClass
+from tandem_core.model.states import SeatState, SinkClass
 from tandem_core.reports import (
     DriverState,
     LeadReport,
@@ -136,7 +136,7 @@ class Stub:
                 pairs.setdefault(beat["pair"], []).append(
                     SeatReport(
                         volume=beat["volume"],
-                        verified=beat["verified"],
+                        state=SeatState.VERIFIED if beat["verified"] else SeatState.JOINING,
                         committed=5,
                         synced=beat["verified"],
                         silent=is_old(beat),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tandem.policy.snapshot import Life, Member, Place, Snapshot
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, SeatState
 from tandem_core.reports import (
     DriverState,
     LeadReport,
@@ -57,8 +57,8 @@ def lead(*seats: SeatReport, pair: str = "pair-0", **fields: Any) -> LeadReport:
 
 
 def seat(name: str, /, **fields: Any) -> SeatReport:
-    values: dict[str, Any] = {"verified": True, "committed": 10, "synced": True, **fields}
-    return SeatReport(f"v-{name}", **values)
+    full: dict[str, Any] = {"state": SeatState.VERIFIED, "committed": 10, "synced": True}
+    return SeatReport(f"v-{name}", **{**full, **fields})
 
 
 BOTH_SEATS = lead(seat("pair-0-a"), seat("pair-0-b"))

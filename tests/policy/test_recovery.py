@@ -33,6 +33,7 @@ from tandem.policy.memory import Crashes, Memory
 from tandem.policy.recovery import count_crashes, next_start
 from tandem.policy.snapshot import Complaint, Life, Snapshot
 from tandem_core.model.exit_codes import COMPLETED
+from tandem_core.model.states import SeatState
 from tandem_core.reports import DriverState, LeadReport, ReplicaReport
 
 LIMITS = Limits()
@@ -166,8 +167,8 @@ def test_a_warm_spare_takes_the_place_of_a_dead_replica() -> None:
 @pytest.mark.parametrize(
     "seats",
     [
-        lead(seat("pair-0-a"), seat("pair-0-b", verified=False)),
-        lead(seat("pair-0-a"), seat("pair-0-b", lapsed=True)),
+        lead(seat("pair-0-a"), seat("pair-0-b", state=SeatState.JOINING)),
+        lead(seat("pair-0-a"), seat("pair-0-b", state=SeatState.LAPSED)),
         lead(seat("pair-0-a"), seat("pair-0-b", silent=True)),
         lead(seat("pair-0-a")),
         lead(seat("pair-0-a"), seat("pair-0-b"), vulnerable=("pair-0",)),

@@ -20,7 +20,7 @@ from tandem.policy.decisions import (
 from tandem.policy.limits import Limits
 from tandem.policy.memory import Memory
 from tandem.policy.snapshot import Life, Member, Place, Snapshot
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, SeatState
 from tandem_core.reports import (
     DriverState,
     LeadReport,
@@ -229,7 +229,7 @@ class World:
                 tuple(
                     SeatReport(
                         volume,
-                        verified=volume in self.recorded,
+                        state=SeatState.VERIFIED if volume in self.recorded else SeatState.JOINING,
                         committed=5,
                         synced=volume in self.recorded,
                         silent=not self._answers(volume),

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from tests.repeatable import thorough
 
 from tandem_core.documents import Generation, Intent, Pair, Stream
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Header, LaneId, Mark, Member, Note, Peer, Settings, Span
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Send, Ship, Write
@@ -31,7 +32,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import LaneState, SeatState
+from tandem_runtime.protocol.states import LaneState
 
 T = TypeVar("T")
 Volume = dict[Key, object]

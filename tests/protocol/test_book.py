@@ -16,6 +16,7 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import REMEMBERED, Book
 from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Lane, LaneId, Mark, Seat, Span
 from tandem_runtime.protocol.records import (
@@ -41,7 +42,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import IllegalMove, LaneState, PartitionState, SeatState
+from tandem_runtime.protocol.states import IllegalMove, LaneState, PartitionState
 
 
 def seat(book: Book, number: int, pair: str = "x") -> Seat:

@@ -69,7 +69,7 @@ WHOLE: tuple[Entry, ...] = (header(1), MergeChosen(0, "m"))
 
 
 def raised(hear: Hearsay, book: Book | None = None) -> list[object]:
-    return list(format_raises(book or running_book(*WHOLE), hear, 0))
+    return list(format_raises(book or running_book(*WHOLE), hear, hear.since + hear.silence))
 
 
 def test_the_format_is_raised_once_every_member_reads_it() -> None:
@@ -105,6 +105,13 @@ def test_a_lead_that_knows_nothing_of_the_pipeline_yet_keeps_the_format() -> Non
     hear.intent = None
     assert raised(hear) == []
     assert raised(hearsay(known=intent()), Book()) == []
+
+
+def test_a_new_lead_listens_before_it_raises_the_format() -> None:
+    hear = heard()
+    for waited, expected in ((hear.silence - 1, []), (hear.silence, [FormatRaised(2)])):
+        found = list(format_raises(running_book(*WHOLE), hear, hear.since + waited))
+        assert found == expected
 
 
 def test_a_second_seat_that_is_not_asked_for_may_be_empty() -> None:

@@ -18,6 +18,7 @@ from tests.protocol.builders import (
     split_report,
 )
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.data import Seat, Span
 from tandem_runtime.protocol.hearsay import (
     Heard,
@@ -29,7 +30,6 @@ from tandem_runtime.protocol.hearsay import (
     slot_delivered,
 )
 from tandem_runtime.protocol.records import GenerationKnown, Seated, SlotEnded, SlotOpened
-from tandem_runtime.protocol.states import SeatState
 
 
 def test_silence_begins_after_the_last_word_of_any_kind() -> None:  # (f)

@@ -21,6 +21,7 @@ from tests.protocol.builders import (
     split_report,
 )
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Seat
 from tandem_runtime.protocol.hearsay import Heard, Hearsay
@@ -57,7 +58,6 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import SeatState
 
 LATE = S.silence
 FULL = {"a": split_report(lane_report(A1, over_bound=True, stuck=True))}

@@ -4,12 +4,12 @@ import pytest
 from tests.protocol.builders import A1, B1, G1, G2, S, digest, generation, header, intent
 
 from tandem_core.documents import Generation, Intent
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Dealing, Header, Lane, Seat, Slot, Span
 from tandem_runtime.protocol.muster import Present
 from tandem_runtime.protocol.rebuild import Mustering
-from tandem_runtime.protocol.states import LaneState, SeatState
+from tandem_runtime.protocol.states import LaneState
 
 TERM = 7
 PATIENCE = S.patience
@@ -424,6 +424,15 @@ def test_dealings_come_from_merges_and_are_missed_aloud() -> None:  # (i)
     assert book.dealing == 3
     _, lost = rebuilt(mustering(x0=replica(2, header(3, dealing=4)), m=told(merge(2), *OPEN)))
     assert set(lost) == {"dealing 4"}
+
+
+def test_of_dealings_with_one_number_the_newest_view_tells_the_right_one() -> None:  # (i)
+    newer = told(merge(2), *OPEN, index=9)
+    other = Dealing(number=3, slots=((0, ()), (2, ("x",))))
+    late = told(merge(2, slot=2), *OPEN, index=4).replace(dealings=(other,))
+    kept = replica(2, header(3, dealing=3))
+    for found in (mustering(x0=kept, m=newer, n=late), mustering(n=late, m=newer, x0=kept)):
+        assert rebuilt(found)[0].dealings == {3: DEALING}
 
 
 def test_where_no_merge_has_heard_of_slots_the_intent_tells_how_many() -> None:  # (i)

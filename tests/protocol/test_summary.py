@@ -3,6 +3,7 @@
 from tests.protocol.builders import A1, G1, S, header, intent, record, replica_report, running_book
 
 from tandem_core.documents import Pair
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import LaneId, Mark, Settings
 from tandem_runtime.protocol.header_log import HeaderLog
@@ -21,7 +22,7 @@ from tandem_runtime.protocol.records import (
     Trimmed,
     Vacated,
 )
-from tandem_runtime.protocol.states import Bond, SeatState
+from tandem_runtime.protocol.states import Bond
 from tandem_runtime.protocol.summary import SeatSummary, Summary, summarise
 
 

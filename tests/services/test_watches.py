@@ -18,7 +18,7 @@ from tests.surroundings.test_laptop import MANIFEST
 
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_core.model.spec import ResultFormat, Stream
-from tandem_core.model.states import EventReason, SinkClass
+from tandem_core.model.states import EventReason, SeatState, SinkClass
 from tandem_core.reports import (
     ActiveMerge,
     DriverState,
@@ -34,14 +34,14 @@ from tandem_core.reports import (
 from tandem_runtime.protocol.data import Slot
 from tandem_runtime.protocol.effects import ReadPosition
 from tandem_runtime.protocol.messages import SinkPosition, SourceRows
-from tandem_runtime.protocol.states import ReplicaLife, SeatState
+from tandem_runtime.protocol.states import ReplicaLife
 from tandem_runtime.protocol.summary import PairSummary, SeatSummary, Summary
 from tandem_runtime.services import merge, readers, replica, split
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.opening import open_partition
 
-PATIENCE = 20
+PATIENCE = 120
 
 
 class Told:

@@ -111,3 +111,10 @@ def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
     assert sinks.Sink.seal is seal
     assert fenced > 0
     assert found > 0
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_a_slot_that_delivers_what_is_not_dealt_to_it_is_found(seed: int) -> None:
+    found = (run_schedule(seed, number, plant="foreign-slot").violation for number in range(10))
+    violation = next(filter(None, found))
+    assert violation.kind == "foreign-pair"

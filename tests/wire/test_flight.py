@@ -23,7 +23,7 @@ from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
 ME = Peer("replica.a", 3)
-LIMIT = 30.0
+LIMIT = 120.0
 
 
 class Known:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Seat
 from tandem_runtime.protocol.header_log import StoredBook, StoredEntry
 from tandem_runtime.protocol.records import Entry
-from tandem_runtime.protocol.states import LaneState, SeatState
+from tandem_runtime.protocol.states import LaneState
 from tandem_simulator.process import REPLICA, SPLIT, Disk, Pod
 
 if TYPE_CHECKING:

@@ -49,6 +49,27 @@ class Role(Word):
     SECONDARY = "secondary", "the twin"
 
 
+class SeatState(Word):
+    """How the holder of a seat stands to its pair, as recorded."""
+
+    JOINING = "joining", "it has no state that is known of"
+    JOINING_CALLED = "joining, called", "the same, and lapses once its twin has answered the call"
+    VERIFIED = "verified", "a full member"
+    VERIFIED_CALLED = (
+        "verified, called",
+        "still a full member, and lapses once its twin has answered the call",
+    )
+    LAPSED = "lapsed", "trimming does not wait for it, and its holder has to join again"
+
+    @property
+    def is_full(self) -> bool:
+        """Does its holder hold the pair's state and count for it?"""
+        return self in _FULL
+
+
+_FULL = frozenset({SeatState.VERIFIED, SeatState.VERIFIED_CALLED})
+
+
 class MemberKind(Word):
     """What a process or pod of a pipeline is."""
 

@@ -6,7 +6,7 @@ from tandem.policy.limits import Limits
 from tandem.policy.memory import PairMemory
 from tandem.policy.snapshot import Life, Member, Snapshot
 from tandem_core.model.exit_codes import STOPPED
-from tandem_core.model.states import PairState
+from tandem_core.model.states import PairState, SeatState
 from tandem_core.reports import SeatReport
 
 STEP = 1
@@ -104,7 +104,7 @@ def in_step(pair: Pair, before: bool) -> bool:
         # It holds the state, and could not go on with it if its twin died now.
         return False
     seats = [replica.seat for replica in pair.holders]
-    known = [seat for seat in seats if seat is not None and seat.verified]
+    known = [seat for seat in seats if seat is not None and seat.full]
     if len(known) < len(seats):
         return before
     if all(seat.synced for seat in known):
@@ -127,11 +127,12 @@ def state_of(pair: Pair, memory: PairMemory) -> PairState:
 def _replica(snapshot: Snapshot, member: Member, limits: Limits) -> Replica:
     seat = snapshot.seat(member.volume)
     report = member.replica
+    has_lapsed = seat is not None and seat.state is SeatState.LAPSED
     ended_well = member.life is Life.ENDED and member.exit_code == STOPPED
     return Replica(
         member=member,
         seat=seat,
         live=member.life is Life.UP and member.silent_for(snapshot.now) < limits.unheard,
         leaving=ended_well and snapshot.now - (member.ended or 0.0) < limits.leaving,
-        verified=report is not None and report.verified and not (seat is not None and seat.lapsed),
+        verified=report is not None and report.verified and not has_lapsed,
     )

@@ -58,7 +58,7 @@ def _made_in_vain(
     answers = member.life is Life.UP and member.complaint is None
     if answers or _well(member) or (seat is not None and seat.full):
         return None
-    if memory.pair(pair).primary is None and not any(s.verified for s in lead.seats_of(pair)):
+    if memory.pair(pair).primary is None and not any(s.full for s in lead.seats_of(pair)):
         return Replace(member.name, member.volume, OUTDATED)
     return next(renewal(member, snapshot, limits), None)
 

@@ -12,6 +12,7 @@ from copy import copy
 import msgspec
 
 from tandem_core.documents import Generation
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.data import (
     BEGINNING_OF_TIME,
     UNDIVIDED,
@@ -53,7 +54,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import SEAT, LaneState, PartitionState, SeatState
+from tandem_runtime.protocol.states import SEAT, LaneState, PartitionState
 
 REMEMBERED = 256
 """How many names of the past are kept, to answer late-comers."""

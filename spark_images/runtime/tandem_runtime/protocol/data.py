@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.model.states import SeatState
 from tandem_core.record import Record, Tagged
-from tandem_runtime.protocol.states import (
-    CALLED,
-    JOINING,
-    VERIFIED,
-    LaneState,
-    PartitionState,
-    SeatState,
-    SlotState,
-)
+from tandem_runtime.protocol.states import CALLED, JOINING, LaneState, PartitionState, SlotState
 
 END_OF_TIME = 2**62
 """Watermark of a stream whose source partitions have all ended: every window closes."""
@@ -181,7 +174,7 @@ class Seat(Record):
     @property
     def verified(self) -> bool:
         """Is its holder a full member, even if one that may lapse soon?"""
-        return self.state in VERIFIED
+        return self.state.is_full
 
     @property
     def lapsed(self) -> bool:

@@ -51,9 +51,15 @@ def heed_outdated(_machine: object, _now: int, _sender: Peer, message: Outdated)
     return []
 
 
-def format_raises(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
-    """The newest format that every member reads, once all places are filled and all reported."""
-    if book.format >= NEWEST_FORMAT or not _all_there(book, hear) or not _all_reported(book, hear):
+def format_raises(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """The newest format that every member reads, once all places are filled and all reported.
+
+    Not every member has a place: a standby, or a split without a lane, is known by its reports
+    alone. So a new lead listens for as long as a member may be silent before it is missed.
+    """
+    if book.format >= NEWEST_FORMAT or now - hear.since < hear.silence:
+        return
+    if not _all_there(book, hear) or not _all_reported(book, hear):
         return
     reads = [
         heard.report.format

@@ -15,7 +15,7 @@ from tandem_core.documents import Intent
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import LaneId, Note, Peer, Seat
 from tandem_runtime.protocol.messages import LaneReport, MergeReport, ReplicaReport, SplitReport
-from tandem_runtime.protocol.states import JOINING, VERIFIED, SlotState
+from tandem_runtime.protocol.states import JOINING, SlotState
 
 R = TypeVar("R", SplitReport, ReplicaReport, MergeReport)
 
@@ -175,10 +175,6 @@ def faster(book: Book, hear: Hearsay, pair: str) -> int:
     """How far the replica of a pair has committed that is ahead."""
     ahead = 0
     for seat in book.seats.get(pair, ()):
-        if (
-            seat is not None
-            and seat.state in VERIFIED
-            and (reached := committed(seat, hear)) > ahead
-        ):
+        if seat is not None and seat.state.is_full and (reached := committed(seat, hear)) > ahead:
             ahead = reached
     return ahead

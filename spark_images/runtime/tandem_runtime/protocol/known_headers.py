@@ -19,6 +19,11 @@ class KnownHeaders(dict[int, Header]):
         header = self.get(epoch)
         return header.digest if header is not None else BEGINNING
 
+    def next(self, committed: int) -> Header | None:
+        """The header after the committed one. A copied state may be of another history than it."""
+        header = self.get(committed + 1)
+        return header if header and header.previous == self.digest_of(committed) else None
+
     def lacks(self, header: Header, committed: int) -> bool:
         """Does a header continue those known here, and is it not one of them?
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Seat
 from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through, faster
@@ -20,7 +21,6 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import SeatState
 
 _VERIFIED = SeatState.VERIFIED
 """Members at hand: looking one up on its class takes long in hot loops."""

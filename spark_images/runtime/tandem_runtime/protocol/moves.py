@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.data import Header
 from tandem_runtime.protocol.records import (
     BuddyChanged,
@@ -27,15 +28,7 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import (
-    LANE,
-    PARTITION,
-    SEAT,
-    SLOT,
-    IllegalMove,
-    SeatState,
-    SlotState,
-)
+from tandem_runtime.protocol.states import LANE, PARTITION, SEAT, SLOT, IllegalMove, SlotState
 
 if TYPE_CHECKING:
     from tandem_runtime.protocol.book import Book
@@ -45,8 +38,13 @@ SeatRecord = Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed
 SlotRecord = SlotOpened | SlotEnded | SlotSealed
 
 
-def _marks(book: Book, header: Header) -> None:
-    """An epoch may hold several words of an owner of a partition, but none after its last."""
+def _header(book: Book, header: Header) -> None:
+    """A header continues the last one; a rebuilt book begins with whichever is the last.
+
+    An epoch may hold several words of an owner of a partition, but none after its last.
+    """
+    if book.epoch and (header.epoch, header.previous) != (book.epoch + 1, book.digest):
+        raise IllegalMove("log", f"at header {book.epoch}", "Header", f"epoch {header.epoch}")
     known = book.marks
     for partition, mark in header.marks:
         before = known.get(partition)
@@ -87,7 +85,7 @@ def _slot(book: Book, record: SlotRecord) -> None:
 
 
 CHECKS: dict[type, Callable[..., object]] = {
-    Header: _marks,
+    Header: _header,
     PartitionOwned: _owned,
     **dict.fromkeys((LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed), _lane),
     **dict.fromkeys((Seated, Verified, Vacated, LapseCalled, LapseDropped, Lapsed), seat_after),

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from tandem_core.documents import Generation, Intent
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import UNDIVIDED, Header, Lane, LaneId, Seat, Settings, Slot
 from tandem_runtime.protocol.history import chain_to, digests_on, newest
 from tandem_runtime.protocol.muster import Present
-from tandem_runtime.protocol.states import LANE, LaneState, SeatState
+from tandem_runtime.protocol.states import LANE, SEAT, SLOT, LaneState
 
 SEATS = 2
 
@@ -123,9 +123,13 @@ class Mustering:
     def _know_slots(self, book: Book, intent: Intent) -> Iterator[tuple[str, str]]:
         """Slots and dealings; without its dealing nobody knows who has to deliver an epoch."""
         book.slots = {slot.number: slot for slot in self._slots(intent)}
+        for slot in book.slots.values():
+            SLOT.check(None, slot.state, slot.number)
         told = [answer.next_slot for answer in self.present.values()]
         book.next_slot = max([max(book.slots) + 1, *told])
-        known = {d.number: d for answer in self.present.values() for d in answer.dealings}
+        # Two histories may have dealings of one number: whoever heard last knows the right one.
+        answers = sorted(self.present.values(), key=lambda answer: answer.version)
+        known = {dealing.number: dealing for answer in answers for dealing in answer.dealings}
         named = {header.dealing for header in book.headers.values()} - {UNDIVIDED}
         book.dealings = {n: d for n, d in known.items() if n in named or n == max(known)}
         yield from ((f"dealing {number}", "no merge knows it") for number in named - known.keys())
@@ -173,6 +177,8 @@ class Mustering:
         """Give seats to full members that can go on with the headers that are known."""
         for pair in book.pairs(book.generation):
             usable = self._holders(pair, chain)[:SEATS]
+            for _, volume in usable:
+                SEAT.check(None, SeatState.VERIFIED, volume)
             seats: list[Seat | None] = [
                 Seat(volume, committed, SeatState.VERIFIED) for committed, volume in usable
             ]

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 V = TypeVar("V")
 
-REMEMBERED = 1024
-"""Volumes come and go with pods; nobody is asked about one so many pods later."""
+REMEMBERED = 8192
+"""Volumes come and go with pods; nobody is asked about one so many pods later. The largest pipeline
+has far fewer members."""
 
 
 class Recent(dict[str, V]):

@@ -277,7 +277,7 @@ class ReplicaMachine(HeldState):
 
     def _next_epoch(self, now: int) -> list[Effect]:
         """Start it, or ask for those of its rows that have not come."""
-        header = self.headers.get(self.committed + 1)
+        header = self.headers.next(self.committed)
         if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
             return []
         missing = self.fetching.missing(header)

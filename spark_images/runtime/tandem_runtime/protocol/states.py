@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from tandem_core.model.states import SeatState
+
 S = TypeVar("S", bound=StrEnum)
 
 
@@ -132,28 +134,13 @@ LANE: Lifecycle[LaneState] = Lifecycle(
 # --- a seat -----------------------------------------------------------------------------------
 
 
-class SeatState(StrEnum):
-    """How the holder of a seat stands to its pair, as recorded."""
-
-    JOINING = "joining"
-    """It has no state that is known of."""
-    JOINING_CALLED = "joining, called"
-    """The same, and it lapses once its twin has answered the call."""
-    VERIFIED = "verified"
-    """A full member."""
-    VERIFIED_CALLED = "verified, called"
-    """Still a full member; it lapses once its twin has answered the call."""
-    LAPSED = "lapsed"
-    """Trimming does not wait for it; its holder has to join again."""
-
-
 JOINING = frozenset({SeatState.JOINING, SeatState.JOINING_CALLED})
-VERIFIED = frozenset({SeatState.VERIFIED, SeatState.VERIFIED_CALLED})
 CALLED = frozenset({SeatState.JOINING_CALLED, SeatState.VERIFIED_CALLED})
 
 SEAT: Lifecycle[SeatState] = Lifecycle(
     "seat",
     Move(None, SeatState.JOINING, "Seated"),
+    Move(None, SeatState.VERIFIED, "the log was rebuilt, and its holder answered"),
     Move(SeatState.JOINING, SeatState.JOINING, "Seated", "in the place of a silent one"),
     Move(SeatState.JOINING_CALLED, SeatState.JOINING, "Seated", "in the place of a silent one"),
     Move(SeatState.LAPSED, SeatState.JOINING, "Seated"),
@@ -185,6 +172,7 @@ class SlotState(StrEnum):
 SLOT: Lifecycle[SlotState] = Lifecycle(
     "slot",
     Move(None, SlotState.OPEN, "SlotOpened"),
+    Move(None, SlotState.ENDED, "the log was rebuilt, and a merge knew of it"),
     Move(SlotState.OPEN, SlotState.ENDED, "SlotEnded"),
     Move(SlotState.ENDED, SlotState.SEALED, "SlotSealed"),
 )

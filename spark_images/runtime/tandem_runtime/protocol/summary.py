@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.book import Book
 from tandem_runtime.protocol.data import Slot
 from tandem_runtime.protocol.hearsay import committed, delivered_through
 from tandem_runtime.protocol.lead import Lead
-from tandem_runtime.protocol.states import VERIFIED, Bond, SeatState
+from tandem_runtime.protocol.states import Bond
 
 
 class SeatSummary(NamedTuple):
@@ -23,7 +24,7 @@ class SeatSummary(NamedTuple):
     @property
     def verified(self) -> bool:
         """Is it a full member?"""
-        return self.state in VERIFIED
+        return self.state.is_full
 
     @property
     def lapsed(self) -> bool:

@@ -135,8 +135,7 @@ def _pair(pair: PairSummary) -> PairReport:
     seats = tuple(
         SeatReport(
             volume=seat.volume,
-            verified=seat.verified,
-            lapsed=seat.lapsed,
+            state=seat.state,
             committed=seat.committed,
             synced=seat.synced,
             silent=seat.silent,
