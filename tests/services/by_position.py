@@ -83,6 +83,9 @@ IN_ORDER = (
 )
 
 
+def _nothing(_: Intake) -> None: ...
+
+
 class Layout(NamedTuple):
     """How a pipeline is run, and what happens to it in the middle."""
 
@@ -91,7 +94,7 @@ class Layout(NamedTuple):
     pairs: int = 2
     rate: int = 2500
     clicks: bool = True
-    happens: Callable[[Intake], None] = lambda _: None
+    happens: Callable[[Intake], None] = _nothing
 
 
 def kill_one(run: Intake) -> None:
@@ -102,6 +105,19 @@ def kill_one(run: Intake) -> None:
 
 def let_one_leave(run: Intake) -> None:
     run.let_leave(0)
+
+
+def drawn(seed: int) -> Layout:
+    """Some layout."""
+    draw = random.Random(seed)  # noqa: S311
+    splits = draw.randint(1, 3)
+    epoch = {
+        "interval": f"{draw.randint(100, 800)}ms",
+        "maxBytes": draw.choice(["64Ki", "200Ki", "64Mi"]),
+    }
+    happens = draw.choice([kill_one, let_one_leave]) if splits > 1 else _nothing
+    pairs, rate = draw.randint(1, 3), draw.choice([2000, 4000])
+    return Layout(splits, epoch, pairs=pairs, rate=rate, happens=happens)
 
 
 def run(directory: Path, layout: Layout) -> Intake:

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import pyarrow as pa
 from tests.local.harness import wait_for
@@ -37,8 +37,9 @@ from tandem_runtime.services.node import Node, milliseconds
 from tandem_runtime.services.process import Process
 from tandem_runtime.spark.inbox import Inbox
 from tandem_runtime.surroundings.laptop import Laptop
+from tandem_runtime.volume.chunks import read_segments
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 Document = dict[str, Any]
 
 
@@ -84,12 +85,20 @@ class KeepingDriver(Driver):
 
     def __init__(self, process: Process[Laptop]) -> None:
         self.epochs: list[Epoch] = []
+        self.readers: dict[str, set[str]] = {}
+        """The splits from whose lanes rows of a partition came."""
+        self.largest = 0
+        """Bytes of the largest share of a chunk."""
         self._headers: dict[int, Header] = {}
         self._place = process.volume.directory / "inbox"
         super().__init__(process.surroundings.pipeline, process.volume, process.post)
 
     def _start(self, header: Header, rows: tuple[object, ...]) -> None:
         self._headers[header.epoch] = header
+        for span, forms in zip(header.spans, cast("Any", rows), strict=True):
+            self.largest = max([self.largest, *(len(memoryview(form)) for form in forms)])
+            for segment in (each for form in forms for each in read_segments(form)):
+                self.readers.setdefault(segment.partition, set()).add(span.lane.split)
         super()._start(header, rows)
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
@@ -235,10 +244,14 @@ class Intake:
         """Ask a split to leave in good order."""
         self.splits[number].send_signal(signal.SIGTERM)
 
-    def owners(self) -> int:
-        """How many splits' lanes had rows in some epoch."""
+    def readers(self) -> dict[str, set[str]]:
+        """The splits from whose lanes rows of each partition came."""
         (replica, *_) = self.replicas.values()
-        return len({span.lane.split for epoch in replica.epochs for span in epoch.header.spans})
+        return replica.driver.readers
+
+    def largest_share(self) -> int:
+        """Bytes of the largest share of a chunk."""
+        return max(replica.driver.largest for replica in self.replicas.values())
 
     def await_end(self) -> None:
         """Wait until every replica has run the final epoch."""
