@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """1 if a stage failed, 130 after an interrupt."""
+    """1 if a stage failed or did not run, 130 after an interrupt."""
     options = _options()
     signal.signal(signal.SIGTERM, _interrupt)
     live, beside = ([_target(each) for each in lane] for lane in (options.live, options.beside))
@@ -25,7 +25,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     sys.stdout.write("\n" + "".join(f"{each}\n" for each in ended))
-    return max(each.code != 0 for each in ended)
+    return int(len(ended) < len(live) + len(beside) or any(each.code != 0 for each in ended))
 
 
 def _target(name: str) -> Stage:
