@@ -24,7 +24,6 @@ def mixed(tmp_path: Path) -> Mixed:
     return Mixed(tmp_path)
 
 
-@pytest.mark.timeout(300)
 def is_verified(replica: Member) -> bool:
     """Whether a replica answers, and has the pair's state."""
     return bool(getattr(replica.state(), "verified", False))

@@ -27,7 +27,6 @@ def test_every_example_has_a_recount() -> None:
     assert sorted(path.stem for path in EXAMPLES.glob("*.yaml")) == sorted(RECOUNTS)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", RECOUNTS)
 def test_an_example_delivers_what_the_recount_says(name: str, tmp_path: Path) -> None:
     pairs = PAIRS.get(name, 1)

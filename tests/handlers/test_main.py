@@ -99,41 +99,39 @@ def holder(served: Served) -> str | None:
     return str(lease["spec"]["holderIdentity"])
 
 
-@pytest.mark.timeout(240)
 def test_an_operator_that_is_there_before_the_definition_waits_for_it(
     served: Served, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = tuple(kind for kind in KINDS if kind is not STREAM_PIPELINE)
     monkeypatch.setattr("tests.kube.server.KINDS", others)
     operator = start("early")
-    wait_for(lambda: "no pipelines can be listed" in operator.log.read_text(), 50)
+    wait_for(lambda: "no pipelines can be listed" in operator.log.read_text())
     assert operator.leads()
     assert operator.get("/healthz") == "ok\n"
     monkeypatch.setattr("tests.kube.server.KINDS", KINDS)
     served.api.create(resource())
-    wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace), 50)
+    wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace))
     assert operator.log.read_text().count("no pipelines can be listed") == 1
     assert operator.stop() == 0
 
 
-@pytest.mark.timeout(240)
 def test_one_operator_acts_and_the_next_one_follows_when_it_stops(
     served: Served, start: Start
 ) -> None:
     served.api.create(resource())
     first = start("first")
-    wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace), 50)
+    wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace))
     assert first.leads()
     assert first.get("/healthz") == "ok\n"
     assert holder(served) == "first"
     second, third = start("second"), start("third")
-    wait_for(lambda: "another operator acts" in second.log.read_text(), 50)
-    wait_for(lambda: "another operator acts" in third.log.read_text(), 50)
+    wait_for(lambda: "another operator acts" in second.log.read_text())
+    wait_for(lambda: "another operator acts" in third.log.read_text())
     assert not second.leads()
     assert third.stop() == 0
     assert psutil.Process(first.process.pid).memory_info().rss < MOST_BYTES
     assert first.stop() == 0
-    wait_for(second.leads, 50)
+    wait_for(second.leads)
     assert holder(served) == "second"
     for line in first.log.read_text().splitlines():
         assert {"time", "level", "logger", "message"} <= json.loads(line).keys()

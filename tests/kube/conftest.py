@@ -37,7 +37,7 @@ class Server:
         self.made.append(made)
         return made
 
-    def wait_for(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
+    def wait_for(self, condition: Callable[[], object], seconds: float = 150.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "waited in vain"

@@ -73,7 +73,6 @@ def write_data(directory: Path, vanishing: list[tuple[str, int]]) -> None:
     (directory / "4-last.json").write_text(line("zoe", 9))
 
 
-@pytest.mark.timeout(180)
 def test_bad_rows_are_put_aside_and_all_others_are_delivered(tmp_path: Path) -> None:
     vanishing = [(f"user-{number}", number) for number in range(NEVER_READ_WHOLE)]
     data = tmp_path / "data"

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.examples.recount import Books, counts_per_key
 from tests.laptop.harness import Document, Run
 from tests.laptop.output import Output
@@ -52,7 +51,6 @@ def payments() -> Any:
     return generated(parsed.spec.streams[0], 0, ROWS)
 
 
-@pytest.mark.timeout(300)
 def test_a_full_disk_is_told_of_and_survived(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()

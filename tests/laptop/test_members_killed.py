@@ -4,7 +4,6 @@ import re
 import signal
 from pathlib import Path
 
-import pytest
 from tests.laptop.harness import Run
 from tests.laptop.output import Output, longest_gap
 from tests.soak.campaign import who_is
@@ -19,7 +18,6 @@ BEYOND = 8
 """Epochs that can only be delivered by those who are left: more than may be under way at once."""
 
 
-@pytest.mark.timeout(300)
 def test_delivery_goes_on_whoever_dies_and_whether_or_not_somebody_looks(tmp_path: Path) -> None:
     rows, output = Rows(tmp_path, seed=7), Output(tmp_path / "out")
     with Run(tmp_path, manifest(pairs=1, replicas=1)) as run:
@@ -36,7 +34,6 @@ def test_delivery_goes_on_whoever_dies_and_whether_or_not_somebody_looks(tmp_pat
     assert verdict.rows > 0
 
 
-@pytest.mark.timeout(300)
 def test_a_driver_that_starts_again_takes_from_its_twin_what_it_has_missed(tmp_path: Path) -> None:
     rows, output = Rows(tmp_path, seed=8), Output(tmp_path / "out")
     with Run(tmp_path, manifest(pairs=1)) as run:

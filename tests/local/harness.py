@@ -35,7 +35,7 @@ spec:
 """
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 40.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 150.0) -> None:
     """Wait until it holds; fails loudly if it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -126,7 +126,7 @@ class Run:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def wait(self, seconds: float = 30.0) -> int:
+    def wait(self, seconds: float = 150.0) -> int:
         return self.process.wait(seconds)
 
     def end(self) -> None:

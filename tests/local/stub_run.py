@@ -22,7 +22,11 @@ def command(directory: Path, place: Place, volume: str) -> list[str]:
 
 
 def assign(directory: Directory, volume: str, pair: str) -> None:
-    (directory.path / "stub" / f"{volume}.pair").write_text(pair)
+    given = directory.path / "stub" / f"{volume}.pair"
+    # Renamed into place: the spare looks for the name and must not find it empty.
+    draft = given.with_suffix(".draft")
+    draft.write_text(pair)
+    draft.replace(given)
 
 
 def check(directory: Path) -> list[str]:

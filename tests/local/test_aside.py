@@ -15,7 +15,7 @@ from tandem_core.model.status import Status
 
 EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "")
 PICTURE = Picture("spending", Status(), Snapshot(0.0, ()), None, 0.0, 0.0, (), 0.0, "")
-LONG = 10.0
+LONG = 120.0
 """Seconds after which a test fails instead of waiting on."""
 
 

@@ -107,7 +107,7 @@ def test_nobody_outlives_a_killed_supervisor_and_the_next_one_goes_on(start: Sta
     primary = _primary(first)
     first.signal(signal.SIGKILL)
     first.wait()
-    wait_for(lambda: first.processes() == set(), 5.0)
+    wait_for(lambda: first.processes() == set())
 
     second = start()
     second.wait_whole()

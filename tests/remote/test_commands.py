@@ -59,7 +59,7 @@ def state(pid: int) -> str:
 
 
 def await_state(pid: int, wanted: Callable[[str], bool]) -> None:
-    deadline = monotonic() + 30
+    deadline = monotonic() + 120
     while not wanted(state(pid)):
         assert monotonic() < deadline
         sleep(0.01)

@@ -28,7 +28,6 @@ INTENT = Intent(1, (ONE_PAIR,), 1, (Stream("s", ("s/0",)),))
 MOST_KIB = 200 * 1024
 
 # Leases run out in their own time; the processes that wait for that share the machine with others.
-pytestmark = pytest.mark.timeout(180)
 
 
 class Pod:
@@ -78,7 +77,7 @@ class Pod:
         return get(HTTP_PORT, path, host=self.host)[0]
 
     def wait_for(self, condition: Callable[[], object]) -> None:
-        wait_for(lambda: condition() or self.process.poll() is not None, 40)
+        wait_for(lambda: condition() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 
     def volume(self) -> str:
@@ -189,11 +188,11 @@ def test_the_buddy_leads_on_when_the_lead_is_deleted_although_its_process_runs(
     splits = {
         f"{each.uid}.0": each for each in (world.start("a", "split"), world.start("b", "split"))
     }
-    wait_for(lambda: world.place().get("buddy"), 40)
+    wait_for(lambda: world.place().get("buddy"))
     before = world.place()
     lead, buddy = splits[before["lead"]], splits[before["buddy"]]
     world.api.delete(PODS, lead.this.name)
-    wait_for(lambda: world.place()["lead"] == before["buddy"], 40)
+    wait_for(lambda: world.place()["lead"] == before["buddy"])
     assert world.place()["term"] == before["term"] + 1
     buddy.wait_for(lambda: buddy.lead().term == before["term"] + 1)
     lead.wait_for(lambda: lead.page("/readyz") == 503)

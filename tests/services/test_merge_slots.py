@@ -32,7 +32,7 @@ STUB = str(Path(__file__).with_name("stub_replica.py"))
 SHARED = re.compile(r"([0-9]{12})-([0-9]+)\.json")
 ALONE = re.compile(r"([0-9]{12})\.json")
 ANY = re.compile(r"([0-9]{12})(-[0-9]+)?\.json")
-PATIENCE = 90
+PATIENCE = 150
 """Seconds; on a loaded machine everything takes its time."""
 
 

@@ -79,8 +79,8 @@ def members(tmp_path: Path, manifest: dict[str, Any]) -> Iterator[list[Member]]:
 def test_a_split_leads_a_merge_finds_it_and_both_stop_where_they_are(members: list[Member]) -> None:
     split, merge = members
     active = (ActiveMerge(slot=0, volume=merge.volume),)
-    wait_for(lambda: (lead := split.lead()) is not None and lead.merges == active, 40)
-    wait_for(lambda: (said := merge.merge()) is not None and said.active, 40)
+    wait_for(lambda: (lead := split.lead()) is not None and lead.merges == active)
+    wait_for(lambda: (said := merge.merge()) is not None and said.active)
     for member in members:
         member.process.send_signal(signal.SIGINT)
         assert member.process.wait(20) == 0
@@ -105,11 +105,11 @@ class TestTroubles:
         def reasons() -> list[str]:
             return [each.reason for each in (*split.troubles(), *merge.troubles())]
 
-        wait_for(lambda: reasons() == ["SourceFailed", "SinkFailed"], 40)
+        wait_for(lambda: reasons() == ["SourceFailed", "SinkFailed"])
         (tmp_path / "typo").mkdir()
-        wait_for(lambda: reasons() == ["SinkFailed"], 40)
+        wait_for(lambda: reasons() == ["SinkFailed"])
         (tmp_path / "file").unlink()
-        wait_for(lambda: reasons() == [], 40)
+        wait_for(lambda: reasons() == [])
         said = merge.merge()
         assert said is not None
         (sink,) = said.sinks

@@ -47,7 +47,7 @@ class Asker:
 
     def ask(self, position: Position) -> SourceRows:
         self.reader.pull(position)
-        answer = self.answers.get(timeout=10)
+        answer = self.answers.get(timeout=120)
         assert isinstance(answer, SourceRows)
         return answer
 

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import pytest
 from tests.soak.campaign import Made
 from tests.soak.report import progress_line
 from tests.soak.soaking import soak
@@ -8,7 +7,6 @@ from tests.soak.soaking import soak
 FAULTS = 6
 
 
-@pytest.mark.timeout(480)
 def test_six_faults_leave_no_trace_in_the_output(tmp_path: Path) -> None:
     made: list[Made] = []
 

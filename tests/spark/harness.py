@@ -16,7 +16,7 @@ from tandem_runtime.spark.engine import Engine
 from tandem_runtime.spark.failure import EngineFailure
 
 # A loaded machine may be slow; a test that waits this long has failed.
-PATIENCE = 60.0
+PATIENCE = 150.0
 
 
 def stream(name: str, schema: str, key: str, **more: Any) -> dict[str, Any]:

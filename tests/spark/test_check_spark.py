@@ -17,7 +17,6 @@ from tandem_runtime.spark.query import Origin, build_query
 from tandem_runtime.spark.refusals import Doubt, Finding, Reason, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")

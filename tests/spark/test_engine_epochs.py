@@ -14,7 +14,6 @@ from tandem_runtime.spark.refusals import Reason
 
 Make = Callable[..., Replica]
 
-pytestmark = pytest.mark.timeout(180)
 
 PAYMENTS = stream("payments", "user STRING, amount BIGINT", "user")
 

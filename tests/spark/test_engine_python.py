@@ -13,7 +13,6 @@ from tandem_runtime.spark.failure import EngineError
 
 Make = Callable[..., Replica]
 
-pytestmark = pytest.mark.timeout(180)
 
 PAYMENTS = stream("payments", "user STRING, amount BIGINT, at TIMESTAMP", "user")
 RECORDS = Path(__file__).parents[2] / "examples" / "records.py"

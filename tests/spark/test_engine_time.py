@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from tests.spark.harness import Replica, at, ms, pipeline, stream
 
 Make = Callable[..., Replica]
 
-pytestmark = pytest.mark.timeout(180)
 
 END_OF_TIME = 2**62
 BEGINNING_OF_TIME = -(2**62)

@@ -17,7 +17,6 @@ from tandem_runtime.spark.checkpoint import (
 
 Make = Callable[..., Replica]
 
-pytestmark = pytest.mark.timeout(180)
 
 SUMS = pipeline(
     {

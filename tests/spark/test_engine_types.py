@@ -12,7 +12,6 @@ from tandem_runtime.spark.inbox import Inbox
 
 Make = Callable[..., Replica]
 
-pytestmark = pytest.mark.timeout(180)
 
 Row = tuple[object, ...]
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
-
 SCRIPT = Path(__file__).parents[2] / "spark_images" / "java" / "build.py"
 
 

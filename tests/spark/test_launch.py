@@ -14,8 +14,6 @@ from tandem_runtime.spark import java
 from tandem_runtime.spark.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
 from tandem_runtime.spark.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
 
-pytestmark = pytest.mark.timeout(180)
-
 MIB = 2**20
 
 ORPHAN = """

@@ -52,7 +52,6 @@ def result_of(epoch: Epoch) -> dict[str, Any]:
     return {row["user"]: (row["amounts"], row["began"]) for row in epoch.result}
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.usefixtures("_spark")
 @pytest.mark.parametrize("layout", LAYOUTS, ids=["one split", "one of two splits dies"])
 def test_a_query_that_depends_on_the_order_of_rows_gives_what_the_sources_say(
