@@ -1,9 +1,12 @@
 """How a replica or a merge finds the lead, and which views count."""
 
+import pytest
 from tests.protocol.builders import MEMBERS, peer
 
+from tandem_runtime.protocol import formats
 from tandem_runtime.protocol.contact import Contact
 from tandem_runtime.protocol.data import Place
+from tandem_runtime.protocol.formats import UnreadableFormat
 from tandem_runtime.protocol.messages import MergeView, NotLead
 
 
@@ -22,11 +25,20 @@ def of(term: int, index: int, log_format: int = 1) -> MergeView:
     )
 
 
-def test_the_newest_format_of_the_log_is_remembered() -> None:
+def test_the_newest_format_of_the_log_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "NEWEST_FORMAT", 3)
     found = Contact(100, 0)
     found.takes(peer("a"), of(2, 5, 3), 0)
     found.takes(peer("b"), of(3, 0, 2), 1)
     assert found.format == 3
+
+
+def test_a_build_that_does_not_read_the_format_stops_at_a_view_that_counts() -> None:
+    found = Contact(100, 0)
+    found.takes(peer("a"), of(2, 5), 0)
+    assert not found.takes(peer("b"), of(1, 9, 2), 1)
+    with pytest.raises(UnreadableFormat):
+        found.takes(peer("a"), of(2, 6, 2), 1)
 
 
 def contact() -> Contact:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tandem_runtime.protocol.data import Member, Peer
 from tandem_runtime.protocol.effects import Effect
+from tandem_runtime.protocol.formats import check_format
 from tandem_runtime.protocol.messages import MergeView, NotLead, ReplicaView, Splits, Version
 from tandem_runtime.protocol.recent import Recent
 
@@ -79,9 +80,15 @@ class Contact:
         return self.sequence
 
     def takes(self, sender: Peer, view: ReplicaView | MergeView, now: int) -> bool:
-        """Does a view count? Then its sender leads."""
+        """Does a view count? Then its sender leads.
+
+        Raises:
+            UnreadableFormat: it leads by a log that this build, restarted as an older one, does
+                not read.
+        """
         if view.version < self.version or view.version[0] < self.term:
             return False
+        check_format(view.format)
         self.version = view.version
         self.term = view.version[0]
         self.format = max(self.format, view.format)
