@@ -13,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from pyarrow import flight
+from tests.wire.test_frames import Later
 
 from tandem_core.calls import UNANSWERED_MS, call, location
 from tandem_core.codec import encode
@@ -96,6 +97,16 @@ def post(known: Known) -> Iterator[Post]:
 def test_a_message_arrives_with_its_sender(post: Post, station: Station) -> None:
     post.send("merge.b", Parcel(TakeLead(7)))
     assert station.next() == (ME, TakeLead(7))
+
+
+def test_a_message_of_an_unknown_kind_does_not_end_the_stream(
+    post: Post, station: Station, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        post.send("merge.b", Parcel(Later(number), lambda: iter([Part(0, None, b"x")])))
+        post.send("merge.b", Parcel(TakeLead(number)))
+    assert [station.next()[1] for _ in range(3)] == [TakeLead(number) for number in range(3)]
+    assert len(caplog.records) == 1
 
 
 def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None:

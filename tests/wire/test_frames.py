@@ -3,11 +3,25 @@ from typing import Any
 
 import pytest
 
-from tandem_core.codec import Undecodable
+from tandem_core.codec import Undecodable, encode
+from tandem_core.record import Tagged
 from tandem_runtime.protocol.messages import StateCopied
-from tandem_runtime.wire.frames import Assembly, Part, Tree, message_frame, part_frame
+from tandem_runtime.wire.frames import (
+    Assembly,
+    Part,
+    Tree,
+    UnknownMessage,
+    message_frame,
+    part_frame,
+)
 
 MESSAGE = StateCopied("pair-0", 4, None, None, (), ())
+
+
+class Later(Tagged):
+    """A message that a later version may send."""
+
+    number: int
 
 
 def take(assembly: Assembly, *parts: Part) -> None:
@@ -58,3 +72,19 @@ def test_bytes_do_not_become_a_tree(tmp_path: Path) -> None:
     take(assembly, Part(0, None, b"x"))
     with pytest.raises(Undecodable):
         take(assembly, Part(0, "a", b"y"))
+
+
+def test_what_belongs_to_an_unknown_message_does_not_stay_for_the_next(tmp_path: Path) -> None:
+    assembly = Assembly(tmp_path)
+    take(assembly, Part(0, "a", b"x"), Part(1, None, b"y"))
+    with pytest.raises(UnknownMessage):
+        assembly.take(message_frame(Later(1)), None)
+    assert list(tmp_path.iterdir()) == []
+    assert assembly.take(message_frame(MESSAGE), None) == MESSAGE
+
+
+def test_a_known_message_with_wrong_fields_is_no_unknown_one(tmp_path: Path) -> None:
+    wrong = encode({"type": "StateCopied", "pair": 5})
+    with pytest.raises(Undecodable) as found:
+        Assembly(tmp_path).take(wrong, None)
+    assert not isinstance(found.value, UnknownMessage)

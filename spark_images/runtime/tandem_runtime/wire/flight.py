@@ -27,6 +27,7 @@ from tandem_runtime.wire.frames import (
     SCHEMA,
     Assembly,
     Part,
+    UnknownMessage,
     batch_of,
     bytes_of,
     message_frame,
@@ -109,6 +110,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         self._receive = receive
         self._actions = actions
         self._alarm = alarm
+        self._passed_over: set[str] = set()
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:  # noqa: ARG002
         """A peer's stream, for as long as it lasts."""
@@ -131,9 +133,19 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     def _take(self, peer: Peer, assembly: Assembly, item: Any) -> None:
         """Pass a message on, and keep no hold of it while the stream is waited for."""
         data = None if item.data is None else bytes_of(item.data)
-        message = assembly.take(item.app_metadata, data)
+        try:
+            message = assembly.take(item.app_metadata, data)
+        except UnknownMessage as unknown:
+            self._pass_over(peer, str(unknown))
+            return
         if message is not None:
             self._receive(peer, message)
+
+    def _pass_over(self, peer: Peer, kind: str) -> None:
+        """Drop a message that only a later version understands; said once for each kind."""
+        if kind not in self._passed_over:
+            self._passed_over.add(kind)
+            _log.warning("%s sends messages of an unknown kind: %s", peer.volume, kind)
 
     def _parties(self, hello: bytes) -> tuple[Peer, str]:
         """From whom a stream comes, and whom it is for."""

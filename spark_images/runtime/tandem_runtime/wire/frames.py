@@ -15,7 +15,7 @@ import shutil
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import pyarrow as pa
@@ -54,7 +54,13 @@ class PartFrame(Tagged, tag="Part"):
 
 Frame = PartFrame | Muster | Present | PeerMessage
 
+_KNOWN = {kind.__struct_config__.tag for kind in get_args(Frame)}
+
 _LOG_MESSAGES = {kind.__name__ for kind in (CopyEntry, FillLog)}
+
+
+class UnknownMessage(Undecodable):
+    """A message of a kind that a later version added."""
 
 
 def part_frame(part: Part) -> bytes:
@@ -117,13 +123,17 @@ def read_frame(form: memoryview) -> Any:
 
     Raises:
         UnknownRecord: it carries a part of the header log that cannot be read here.
-        Undecodable: it is no frame, or a message of a kind that is not known here.
+        UnknownMessage: it is a message of a kind that is not known here.
+        Undecodable: it is no frame.
     """
     try:
         return decode(form, Frame)  # type: ignore[arg-type]
     except Undecodable as problem:
-        if _tag_of(form) in _LOG_MESSAGES:
+        tag = _tag_of(form)
+        if tag in _LOG_MESSAGES:
             raise UnknownRecord(str(problem)) from problem
+        if tag and tag not in _KNOWN:
+            raise UnknownMessage(tag) from problem
         raise
 
 
@@ -149,9 +159,14 @@ class Assembly:
         """Take one item in; with the last one of a message that message, payload and all.
 
         Raises:
+            UnknownMessage: nobody here understands the message; the next one can be taken in.
             Undecodable: the stream does not hold frames.
         """
-        content = read_frame(memoryview(frame))
+        try:
+            content = read_frame(memoryview(frame))
+        except UnknownMessage:
+            self.drop()
+            raise
         if not isinstance(content, PartFrame):
             return self._complete(content)
         if data is None:
@@ -163,7 +178,7 @@ class Assembly:
         return None
 
     def drop(self) -> None:
-        """Forget an unfinished message, its trees included: the stream has ended."""
+        """Forget what belongs to an unfinished message, its trees included."""
         self._values = {}
 
     def _complete(self, message: Any) -> object:
