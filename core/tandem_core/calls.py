@@ -24,6 +24,9 @@ _CHANNEL = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
+ASSIGN = "assign"
+"""Tells a spare the pair that it belongs to from now on."""
+
 HEADER = "tandem-token"
 """Where a call carries the pipeline's token."""
 

@@ -1,4 +1,4 @@
-"""What members report of themselves at `/state`, and why one of them cannot go on.
+"""What members say of themselves: at `/state`, in their cards, and why one cannot go on.
 
 Declared once: members build these records, whoever asks reads them. Encoded they are JSON that
 people can read with `curl`, all fields written out. A field with a default can be added at any
@@ -228,7 +228,25 @@ class MemberRefusal(Report):
     hint: str = ""
 
 
-def encode_report(report: MemberReport | MemberRefusal) -> bytes:
+REFUSAL_FILE = "refusal.json"
+"""Name of a member's last word on its volume."""
+
+
+class Card(Report):
+    """Where a process on one machine is found: by its peers, by the supervisor, by commands."""
+
+    name: str
+    kind: str
+    pair: str | None
+    volume: str
+    incarnation: int
+    host: str
+    port: int
+    http_port: int
+    pid: int
+
+
+def encode_report(report: MemberReport | MemberRefusal | Card) -> bytes:
     """A report as JSON on one line."""
     try:
         form = msgspec.json.encode(report)
@@ -255,3 +273,12 @@ def decode_refusal(form: bytes | str) -> MemberRefusal:
         Undecodable: it is something else.
     """
     return decode_json(form, MemberRefusal)
+
+
+def decode_card(form: bytes | str) -> Card:
+    """Read where a process is found.
+
+    Raises:
+        Undecodable: it is something else.
+    """
+    return decode_json(form, Card)

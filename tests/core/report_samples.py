@@ -3,6 +3,7 @@
 from tandem_core.model.states import EventReason, SeatState, SinkClass
 from tandem_core.reports import (
     ActiveMerge,
+    Card,
     DriverState,
     LeadReport,
     MemberEvent,
@@ -33,6 +34,12 @@ def full_refusal() -> MemberRefusal:
     return MemberRefusal(
         reason="QueryRefused", message="the query draws random numbers", hint="use a seed"
     )
+
+
+def full_card() -> Card:
+    """Where a process on one machine is found."""
+    own = ("pair-0-b", "replica", "pair-0", "pair-0-b.2", 2)
+    return Card(*own, host="127.0.0.1", port=4711, http_port=4712, pid=815)
 
 
 def _report(

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
-from tests.core.report_samples import full_refusal, full_reports
+from tests.core.report_samples import full_card, full_refusal, full_reports
 
 from tandem_core import reports
 from tandem_core.codec import Undecodable
@@ -22,6 +22,7 @@ from tandem_core.reports import (
     MergeReport,
     Report,
     SplitReport,
+    decode_card,
     decode_refusal,
     decode_report,
     encode_report,
@@ -75,6 +76,10 @@ def test_a_refusal_is_read_as_it_was_written() -> None:
     assert decode_refusal(encode_report(full_refusal())) == full_refusal()
 
 
+def test_a_card_is_read_as_it_was_written() -> None:
+    assert decode_card(encode_report(full_card())) == full_card()
+
+
 def test_samples_show_every_record_and_every_field() -> None:
     """A field that has its default in all samples would not be seen to be lost."""
     shown: dict[type, set[str]] = {}
@@ -97,7 +102,7 @@ def test_samples_show_every_record_and_every_field() -> None:
             for each in value:
                 look(each)
 
-    for sample in (*SAMPLES.values(), full_refusal()):
+    for sample in (*SAMPLES.values(), full_refusal(), full_card()):
         look(sample)
     assert shown == {record: set(record.__struct_fields__) for record in RECORDS}
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from tandem_core.model.states import SeatState, SinkClass
 from tandem_core.reports import (
+    REFUSAL_FILE,
+    Card,
     DriverState,
     LeadReport,
     MemberReport,
@@ -73,7 +75,7 @@ class Stub:
                 os._exit(int(what[1]))
             if what[0] == "refuse":
                 why = {"reason": "Broken", "message": "the query divides by zero", "hint": "do not"}
-                (self.home / "refusal.json").write_text(json.dumps(why))
+                (self.home / REFUSAL_FILE).write_text(json.dumps(why))
                 os._exit(3)
             self.well = what[0] != "unwell"
         if (self.shared / "completed").exists():
@@ -168,10 +170,12 @@ class Stub:
 
         server = HTTPServer(("127.0.0.1", 0), Answers)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        card = {"pid": os.getpid(), "host": "127.0.0.1", "http_port": server.server_address[1]}
+        port = server.server_address[1]
+        own = (self.name, self.kind, self.pair, self.volume, self.incarnation)
+        card = Card(*own, host="127.0.0.1", port=port, http_port=port, pid=os.getpid())
         target = self.directory / "peers" / f"{self.volume}.json"
         draft = target.with_name(f".{self.volume}")
-        draft.write_text(json.dumps(card))
+        draft.write_bytes(encode_report(card))
         draft.replace(target)
 
 

@@ -1,4 +1,3 @@
-import json
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +10,7 @@ from tests.local.harness import wait_for
 
 from tandem.local.observe import by_card
 from tandem_core.client import Address, Watch, ask
-from tandem_core.reports import MemberReport, SplitReport, encode_report
+from tandem_core.reports import Card, MemberReport, SplitReport, encode_report
 
 PID = 4711
 WORD = "open sesame"
@@ -43,7 +42,9 @@ class Member:
 
     def announce(self, pid: int) -> None:
         port = self.server.server_address[1]
-        self.card.write_text(json.dumps({"pid": pid, "host": "127.0.0.1", "http_port": port}))
+        own = ("split-0", "split", None, "v", 1)
+        card = Card(*own, host="127.0.0.1", port=port, http_port=port, pid=pid)
+        self.card.write_bytes(encode_report(card))
 
     def stop(self) -> None:
         self.server.shutdown()

@@ -10,11 +10,12 @@ from tests.surroundings.test_laptop import MANIFEST
 from tandem_core.documents import Function, Intent
 from tandem_core.model.exit_codes import REFUSED, WIPED
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.reports import Card
 from tandem_runtime.protocol.data import Chunk, LaneId, Member, Note, Peer, Segment, Settings
 from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
 from tandem_runtime.protocol.messages import CopyChunk, NewIntent, Splits, TakeLead, VolumeGone
 from tandem_runtime.services.node import INBOX_BYTES, INBOX_MESSAGES, Failure, Node
-from tandem_runtime.surroundings.port import Card, Outcast
+from tandem_runtime.surroundings.port import Outcast
 from tandem_runtime.volume.chunks import chunk_bytes
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel

@@ -7,14 +7,13 @@ import pytest
 from tests.services.asking import get, report
 from tests.services.test_node import Around, Scripted
 
-from tandem_core.reports import MergeReport
+from tandem_core.reports import Card, MergeReport
 from tandem_runtime.protocol.data import Peer
 from tandem_runtime.protocol.effects import Effect, Exit
 from tandem_runtime.protocol.messages import TakeLead
 from tandem_runtime.services.habitats import Doors
 from tandem_runtime.services.node import Node
 from tandem_runtime.services.process import LOOP_STUCK_MS, Process, main, settings_of
-from tandem_runtime.surroundings.port import Card
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
 
@@ -112,7 +111,7 @@ def test_readiness_is_what_was_said_last(home: Home) -> None:
     port = home.around.card.http_port
     assert get(port, "/readyz")[0] == 503
     process.serve(MergeReport, lambda: True, "pair-0")
-    assert home.around.card == home.around.card._replace(pair="pair-0", http_port=port)
+    assert home.around.card == home.around.card.replace(pair="pair-0", http_port=port)
     assert get(port, "/readyz")[0] == 200
     process._server.shutdown()
 

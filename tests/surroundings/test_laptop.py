@@ -6,10 +6,11 @@ import pytest
 
 from tandem_core.documents import Intent
 from tandem_core.intent_form import intent_text
+from tandem_core.reports import Card
 from tandem_runtime.protocol.data import NOBODY, Member, Place
 from tandem_runtime.surroundings.documents import PipelineUnreadable
 from tandem_runtime.surroundings.laptop import Laptop
-from tandem_runtime.surroundings.port import Card, Outcast
+from tandem_runtime.surroundings.port import Outcast
 
 MANIFEST = {
     "apiVersion": "tandem.dev/v1alpha1",
@@ -95,7 +96,7 @@ def test_splits_are_those_that_announced_themselves_and_are_not_gone(directory: 
     laptop.announce(card("merge-0", "merge", "c"))
     # The card of a spare that became a replica, and of the replica whose place it took.
     laptop.announce(card("pair-0-a", "replica", "d"))
-    laptop.announce(card("pair-0-a", "replica", "e")._replace(pair="pair-0"))
+    laptop.announce(card("pair-0-a", "replica", "e").replace(pair="pair-0"))
     (directory / "gone").mkdir()
     (directory / "gone" / "a").touch()
     assert laptop.splits() == (Member("split-1", "b", "localhost"),)
@@ -107,7 +108,7 @@ def test_a_process_that_moved_is_found_at_its_new_place(directory: Path) -> None
     laptop = Laptop(directory, "v")
     laptop.announce(card("split-0", "split", "a"))
     laptop.address_of("a")
-    laptop.announce(card("split-0", "split", "a")._replace(port=4713))
+    laptop.announce(card("split-0", "split", "a").replace(port=4713))
     assert laptop.address_of("a") == ("127.0.0.1", 4713)
 
 

@@ -22,11 +22,13 @@ from tandem_core.codec import decode, encode
 from tandem_core.documents import Intent, Share
 from tandem_core.intent_form import intent_text, read_intent_text
 from tandem_core.reports import (
+    Card,
     MemberRefusal,
     MemberReport,
     MergeReport,
     ReplicaReport,
     SplitReport,
+    decode_card,
     decode_refusal,
     decode_report,
     encode_report,
@@ -101,6 +103,7 @@ def goldens() -> Iterator[Golden]:
         yield Golden(f"report/{name}.json", report, _write_report, decode_report)
     refusal = sample_of(MemberRefusal)
     yield Golden("report/refusal.json", refusal, _write_report, decode_refusal)
+    yield Golden("document/card.json", sample_of(Card), _write_report, decode_card)
     yield _record("entry/Header.by-hand", _header(), Entry)
     yield Golden("document/intent.json", sample_of(Intent), _write_intent, read_intent_text)
     yield Golden("document/lease.json", sample_of(Place), _write_lease, _read_lease)
@@ -110,7 +113,7 @@ def goldens() -> Iterator[Golden]:
 
 def kinds() -> list[Any]:
     """All types whose bytes are golden."""
-    documents = [*RECORDS.values(), Intent, MemberReport, *REPORTS.values(), MemberRefusal]
+    documents = [*RECORDS.values(), Intent, MemberReport, *REPORTS.values(), MemberRefusal, Card]
     return [*get_args(Frame), *get_args(Entry), *STORED.values(), *documents]
 
 

@@ -54,10 +54,10 @@ class Asked:
         # Here and not above: Flight takes room, and few pipelines have spares.
         import pyarrow as pa  # noqa: PLC0415
 
-        from tandem_core.calls import call  # noqa: PLC0415
+        from tandem_core.calls import ASSIGN, call  # noqa: PLC0415
 
         try:
-            call(str(pod.address), FLIGHT_PORT, token, "assign", pair.encode())
+            call(str(pod.address), FLIGHT_PORT, token, ASSIGN, pair.encode())
         except pa.ArrowException as problem:
             raise OSError(f"{pod.name} was not told: {problem}") from problem
 

@@ -1,12 +1,12 @@
 """What members run, and how a spare is told where it belongs."""
 
-import json
 import sys
 from pathlib import Path
 
 from tandem.local.directory import Directory
 from tandem.policy.snapshot import Place
 from tandem_core.model.states import MemberKind
+from tandem_core.reports import decode_card
 
 _MODULES = {
     MemberKind.SPLIT: "tandem_runtime.services.split",
@@ -33,15 +33,15 @@ def assign_spare(directory: Directory, volume: str, pair: str) -> None:
     """Tell the spare on a volume that it is a replica of a pair from now on.
 
     Raises:
-        OSError, ValueError, KeyError: it cannot be found, cannot be reached, or refuses.
+        OSError, ValueError: it cannot be found, cannot be reached, or refuses.
     """
     # Here and not above: Flight takes long to load, and few pipelines have spares.
     import pyarrow as pa  # noqa: PLC0415
 
-    from tandem_core.calls import call  # noqa: PLC0415
+    from tandem_core.calls import ASSIGN, call  # noqa: PLC0415
 
-    card = json.loads(directory.card_of(volume).read_text())
+    card = decode_card(directory.card_of(volume).read_bytes())
     try:
-        call(card["host"], card["port"], directory.token(), "assign", pair.encode())
+        call(card.host, card.port, directory.token(), ASSIGN, pair.encode())
     except pa.ArrowException as problem:
         raise OSError(f"the spare on {volume} was not reached: {problem}") from problem

@@ -1,5 +1,6 @@
 """The processes of a pipeline, place by place, and the record of them."""
 
+import logging
 import secrets
 import signal
 import time
@@ -16,7 +17,7 @@ from tandem.policy.snapshot import Complaint, Life, Member, Place
 from tandem_core.client import Look, Watch
 from tandem_core.codec import Undecodable
 from tandem_core.model.exit_codes import REFUSED
-from tandem_core.reports import decode_refusal
+from tandem_core.reports import REFUSAL_FILE, decode_refusal
 
 Command = Callable[[Path, Place, str], list[str]]
 """The command line of a member on a volume, in a pipeline's directory."""
@@ -25,6 +26,8 @@ Assign = Callable[[Directory, str, str], None]
 """Tells the spare on a volume which pair it belongs to; raises if that fails."""
 
 _POLL_SECONDS = 0.05
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -119,7 +122,7 @@ class Crew:
         if volume is None:
             return None
         try:
-            form = (self._directory.volume(volume) / "refusal.json").read_bytes()
+            form = (self._directory.volume(volume) / REFUSAL_FILE).read_bytes()
             said = decode_refusal(form)
         except (OSError, Undecodable):
             return None
@@ -161,7 +164,8 @@ class Crew:
         self._save(self._roll.running(name, used.child.pid))
         try:
             self._assign(self._directory, fresh, pair)
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError) as problem:
+            _log.warning("%s: the spare taken for it is restarted, not told: %s", name, problem)
             self.kill(name)
 
     def kill(self, name: str) -> None:

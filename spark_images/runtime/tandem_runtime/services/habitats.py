@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from tandem_core.model.exit_codes import COMPLETED, REFUSED, WIPED
 from tandem_core.model.names import FLIGHT_PORT, HTTP_PORT
 from tandem_core.model.states import MemberKind
-from tandem_core.reports import MemberRefusal, decode_refusal, encode_report
+from tandem_core.reports import REFUSAL_FILE, MemberRefusal, decode_refusal, encode_report
 from tandem_runtime.surroundings.api import in_cluster_access
 from tandem_runtime.surroundings.cluster import ClusterSplit
 from tandem_runtime.surroundings.laptop import LOOPBACK, Laptop
@@ -131,7 +131,7 @@ class InPod(Generic[S_co]):
         return code
 
     def _leave_word(self) -> None:
-        refusal = self.volume.directory / "refusal.json"
+        refusal = self.volume.directory / REFUSAL_FILE
         if refusal.exists() and self._pod.termination_log.exists():
             words = last_words(decode_refusal(refusal.read_bytes()))
             self._pod.termination_log.write_text(words, encoding="utf-8")

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 
+from tandem_core.calls import ASSIGN
 from tandem_core.codec import decode, encode
 from tandem_core.documents import Share
 from tandem_core.reports import DriverState, ReplicaReport
@@ -147,7 +148,7 @@ def _assigned(process: Process[Surroundings], driver: Driver) -> str:
         warm = driver.booted.is_set()
         return ReplicaReport(state=DriverState.SPARE if warm else DriverState.BOOTING)
 
-    process.serve(report, driver.booted.is_set, actions={"assign": assignment.assign})
+    process.serve(report, driver.booted.is_set, actions={ASSIGN: assignment.assign})
     while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
             raise ended_by(driver.failure, process.volume)

@@ -8,11 +8,11 @@ from pathlib import Path
 from tandem_core.codec import decode, encode
 from tandem_core.documents import Intent
 from tandem_core.record import Record
+from tandem_core.reports import Card
 from tandem_core.volume_ids import pod_volume
 from tandem_runtime.protocol.data import Member
 from tandem_runtime.surroundings.documents import read_document
 from tandem_runtime.surroundings.newest import Newest
-from tandem_runtime.surroundings.port import Card
 from tandem_runtime.surroundings.this_pod import ThisPod
 
 Address = tuple[str, int]

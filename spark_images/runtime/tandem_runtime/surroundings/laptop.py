@@ -7,7 +7,6 @@ what stands there. Everything else has one writer and is replaced by renaming.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,10 +14,11 @@ from pathlib import Path
 from tandem_core.codec import decode, encode
 from tandem_core.documents import Function, Intent
 from tandem_core.intent_form import FUNCTION_PREFIX, functions_among, read_intent_text
+from tandem_core.reports import Card, decode_card, encode_report
 from tandem_runtime.protocol.data import NOBODY, Member, Place
 from tandem_runtime.protocol.register import swap
 from tandem_runtime.surroundings.documents import read_document
-from tandem_runtime.surroundings.port import Card, Outcast
+from tandem_runtime.surroundings.port import Outcast
 
 LOOPBACK = "127.0.0.1"
 NODE = "localhost"
@@ -61,7 +61,7 @@ class Laptop:
         peers = self.directory / "peers"
         peers.mkdir(exist_ok=True)
         temporary = peers / f".{card.volume}"
-        temporary.write_text(json.dumps(card._asdict()))
+        temporary.write_bytes(encode_report(card))
         temporary.replace(peers / f"{card.volume}.json")
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
@@ -93,7 +93,7 @@ class Laptop:
             changed = path.stat().st_mtime_ns
             known = self._cards.get(path.name)
             if known is None or known[0] != changed:
-                known = (changed, Card(**json.loads(path.read_text())))
+                known = (changed, decode_card(path.read_bytes()))
                 self._cards[path.name] = known
         except FileNotFoundError:
             return None

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tandem_core.documents import Function, Intent
 from tandem_core.model.pipeline import Pipeline
+from tandem_core.reports import Card
 from tandem_runtime.protocol.data import Member, Place
-
-
-class Card(NamedTuple):
-    """What a process tells of itself, so that others find it."""
-
-    name: str
-    kind: str
-    pair: str | None
-    volume: str
-    incarnation: int
-    host: str
-    port: int
-    http_port: int
-    pid: int
 
 
 class Surroundings(Protocol):

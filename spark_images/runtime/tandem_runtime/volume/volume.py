@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
 from tandem_core.documents import Generation
-from tandem_core.reports import MemberRefusal, encode_report
+from tandem_core.reports import REFUSAL_FILE, MemberRefusal, encode_report
 from tandem_runtime.protocol.copies import StoredCopy
 from tandem_runtime.protocol.data import Chunk, Header
 from tandem_runtime.protocol.effects import Key
@@ -123,7 +123,7 @@ class Volume:
 
     def refuse(self, why: MemberRefusal) -> None:
         """Leave word why the process that ends now cannot do what was asked of it."""
-        self.write_beside("refusal.json", encode_report(why))
+        self.write_beside(REFUSAL_FILE, encode_report(why))
 
     def write_beside(self, name: str, content: bytes) -> None:
         """Put a file beside the machine's keys, in one step."""
