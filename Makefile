@@ -117,6 +117,11 @@ simulate: $(SET_UP) ## 2,000 simulated schedules of failures; SCHEDULES, JOBS
 	$(call heading,simulated schedules)
 	@$(BIN)/tandem simulate --schedules $(SCHEDULES) --seed 1 --jobs $(JOBS)
 
+.PHONY: plants
+plants: $(SET_UP) ## Every planted bug must be found for the seeds 1 to 10; docs/simulator.md
+	$(call heading,planted bugs)
+	@$(BIN)/python -m tests.simulator.sweep --jobs $(JOBS)
+
 .PHONY: test
 test: ## All tests: lint to laptop, smoke, simulate; what CI runs
 	@$(MAKE) setup java
