@@ -42,9 +42,9 @@ class Ledger:
         self.positions = self.dealt.positions
         self.opened = self.dealt.opened
         self.half_way: dict[tuple[str, int, int], dict[Output, str]] = {}
+        """Rows of an epoch that is on its way into an idempotent sink, with their pair."""
         self.delivered_headers: dict[int, Header] = {}
         """The header of every epoch of which some sink has something."""
-        """Rows of an epoch that is on its way into an idempotent sink, with their pair."""
         self.corrupted: dict[tuple[str, int], Rows] = {}
         """Answers that a fault made wrong: they may be delivered, or their twin's."""
         self.lost: list[str] = []
