@@ -8,12 +8,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from tests.evolution.next_build import NEW_KIND, build_next, environment_of
+from tests.evolution.next_build import (
+    NEW_KIND,
+    NEXT_FORMAT,
+    ModuleEdit,
+    build_next,
+    environment_of,
+)
 from tests.laptop.output import Output
 from tests.services.asking import report
 from tests.wire.tokens import to_plain
@@ -62,6 +68,8 @@ class Member:
         self.name = name
         self.build = build
         self.volume = f"{name}-1"
+        self.may_end = False
+        """Whether the test wants its process to end."""
         self._mixed = mixed
         self.process = self._start()
 
@@ -83,9 +91,23 @@ class Member:
         self.restart(build)
 
     def kill(self) -> None:
-        """Kill it and wait for its end."""
+        """Kill it and wait for its end. It must not have ended before, unless it was to."""
+        self._mixed.check()  # what it did until now; a new start would hide it
+        self.end()
+        if self.process.returncode == -signal.SIGKILL:
+            self.may_end = True
+        self.check_end()
+
+    def end(self) -> None:
+        """See that no process is left, whatever became of it."""
         self.process.kill()
         self.process.wait()
+
+    def check_end(self) -> None:
+        """It runs, or has ended because the test wanted that: a refusal is no excuse."""
+        code = self.process.poll()
+        said = f"{self.name} ({self.build}) ended unasked: exit code {code}, {self.refusal()}"
+        assert code is None or self.may_end, said
 
     def state(self) -> Any:
         """What it says of itself as what it is; None if it does not answer."""
@@ -97,7 +119,7 @@ class Member:
         return said.part if said is not None else None
 
     def refusal(self) -> str | None:
-        """Why it ended, by the word that it left on its volume."""
+        """Why its process ended, by the word that it left on its volume."""
         word = self.path / "refusal.json"
         return json.loads(word.read_text())["reason"] if word.exists() else None
 
@@ -111,6 +133,9 @@ class Member:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.path.mkdir(parents=True, exist_ok=True)
+        self.may_end = False
+        # A word of the process before would pass for one of this process.
+        (self.path / "refusal.json").unlink(missing_ok=True)
         program = {
             "split": ["-m", "tandem_runtime.services.split"],
             "merge": ["-m", "tandem_runtime.services.merge", "--slot", "0"],
@@ -137,31 +162,61 @@ class Log(NamedTuple):
     """Kinds of its entries, and the names of all their fields."""
     notes: bool
     """Whether its snapshot has anything of the new kind of entry."""
+    early: bool
+    """Whether anything of the new kind is there without the new format before it."""
 
 
 def read_log(volume: Path) -> Log | None:
-    """None if there is no snapshot, or it changes while it is read."""
-    try:
-        stored = to_plain((volume / "keys" / "book").read_bytes())
-        entries = [to_plain(path.read_bytes()) for path in (volume / "keys").glob("entry/[0-9]*")]
-    except FileNotFoundError:
+    """None if there is no snapshot."""
+    keys = volume / "keys"
+    if (found := _read_parts(keys)) is None:
         return None
+    stored, said = found
     book = stored["'book'"]
-    said = [entry["'entry'"] for entry in entries]
+    folded = book.get("'format'", 1)
     raised = [entry["'format'"] for entry in said if entry["'type'"] == "FormatRaised"]
     names = {name.strip("'") for entry in said for name in entry}
+    notes = "'notes'" in book
     return Log(
-        format=max([book.get("'format'", 1), *raised]),
+        format=max([folded, *raised]),
         through=stored["'index'"],
         kinds=frozenset(names | {entry["'type'"] for entry in said}),
-        notes="'notes'" in book,
+        notes=notes,
+        # The entry that raised the format may lie there after it was folded.
+        early=_has_early(said, 1 if raised else folded) or (notes and folded < NEXT_FORMAT),
     )
+
+
+def _read_parts(keys: Path) -> tuple[Any, list[Any]] | None:
+    """The snapshot and the entries beside it in order, read while neither was folded away."""
+    book = keys / "book"
+    while book.exists():
+        before = book.read_bytes()
+        paths = sorted(keys.glob("entry/[0-9]*"), key=lambda path: int(path.name))
+        try:
+            entries = [to_plain(path.read_bytes()) for path in paths]
+        except FileNotFoundError:
+            continue
+        if book.read_bytes() == before:
+            return to_plain(before), [entry["'entry'"] for entry in entries]
+    return None
+
+
+def _has_early(entries: list[Any], log_format: int) -> bool:
+    """Whether one of the new kind stands before that which raises the format of the log."""
+    for entry in entries:
+        if entry["'type'"] == "FormatRaised":
+            log_format = entry["'format'"]
+        if entry["'type'"] == NEW_KIND and log_format < NEXT_FORMAT:
+            return True
+    return False
 
 
 class Mixed:
     """The pipeline. Leaving the block ends everybody; if it fails, logs are printed."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, bug: Iterable[ModuleEdit] = ()) -> None:
+        """Make it; a bug is put into the next build only."""
         self.home = home
         self.directory = Directory(home / "state")
         self.output = Output(home / "out")
@@ -171,9 +226,9 @@ class Mixed:
         self.fed_sum: Counter[str] = Counter()
         self.feeding = True
         self.finalized = False
-        """Whether the new form may be used."""
+        """Whether the format may be raised."""
         self._files = 0
-        build_next(home / "next")
+        build_next(home / "next", bug)
         self.environments = {OLD: environment_of(), NEW: environment_of(home / "next")}
         for name in ("state/peers", "state/logs", "state/gone", "in"):
             (home / name).mkdir(parents=True)
@@ -196,7 +251,7 @@ class Mixed:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         for member in self.members.values():
-            member.kill()
+            member.end()
         if error is not None:
             for member in self.members.values():
                 lines = member.log.read_text().splitlines()[-SHOWN_LINES:]
@@ -222,14 +277,15 @@ class Mixed:
             self.fed_sum[key] += value
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait for a condition; meanwhile rows come, and the logs are watched."""
+        """Wait for a condition; meanwhile rows come. Logs and members are watched to the end."""
         deadline = time.monotonic() + LIMIT
         while not condition():
             assert time.monotonic() < deadline, f"waited in vain: {what}"
             if self.feeding:
                 self.feed()
-            self.check_forms()
+            self.check()
             time.sleep(POLL_SECONDS)
+        self.check()  # what fulfilled the condition may be what must not be
 
     def until_epochs_go_on(self, what: str) -> None:
         """Wait until some more epochs are delivered."""
@@ -252,25 +308,26 @@ class Mixed:
     def log_of(self, volume: str | None) -> Log:
         """The header log on a volume; that of the beginning if there is none."""
         found = read_log(self.directory.volume(volume)) if volume else None
-        return found or Log(1, 0, frozenset(), notes=False)
+        return found or Log(1, 0, frozenset(), notes=False, early=False)
 
     def member_on(self, volume: str | None) -> Member | None:
         """The member that runs on a volume."""
         found = (each for each in self.members.values() if each.volume == volume)
         return next(found, None)
 
-    def check_forms(self) -> None:
+    def check(self) -> None:
         """Nobody has used the new form before it was finalized; nobody ended unasked."""
-        for member in self.members.values():
-            code = member.process.poll()
-            asked = code is None or code == -signal.SIGKILL or member.refusal() is not None
-            assert asked, f"{member.name} ended with exit code {code}"
-        if self.finalized:
-            return
+        # Forms first: members end because of a wrong one, and it is what should be told.
         for volume in (self.directory.path / "volumes").iterdir():
-            log = read_log(volume)
-            used = log is not None and (log.format > 1 or NEW_KIND in log.kinds or log.notes)
-            assert not used, f"the new form is on {volume.name}: {log}"
+            if (log := read_log(volume)) is not None:
+                self._check_form(volume.name, log)
+        for member in self.members.values():
+            member.check_end()
+
+    def _check_form(self, volume: str, log: Log) -> None:
+        assert not log.early, f"the new kind is on {volume} before its format: {log}"
+        may_be = self.finalized or log.format < NEXT_FORMAT
+        assert may_be, f"the format is raised on {volume} while older members are there: {log}"
 
     def check_output(self) -> None:
         """Each key's rows are counted once, in every epoch on top of the one before."""

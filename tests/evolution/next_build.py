@@ -11,7 +11,7 @@ import ast
 import importlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -70,13 +70,15 @@ _RECORDS = (*_RECORDS, _notes)
 """
 
 Edit = Callable[[str], str]
+ModuleEdit = tuple[str, Edit]
+"""The name of a module, and what is done to its source."""
 
 
-def replaced(old: str, new: str) -> Edit:
-    """An edit that replaces what stands in a source exactly once."""
+def replaced(old: str, new: str, times: int = 1) -> Edit:
+    """An edit that replaces what stands in a source exactly so often."""
 
     def edit(source: str) -> str:
-        assert source.count(old) == 1, f"{old!r} is there {source.count(old)} times"
+        assert source.count(old) == times, f"{old!r} is there {source.count(old)} times"
         return source.replace(old, new)
 
     return edit
@@ -105,8 +107,8 @@ def with_field(record: type, field: str) -> Edit:
     return edit
 
 
-def _edits() -> list[tuple[str, Edit]]:
-    """Module and edit, in their order."""
+def _edits() -> list[ModuleEdit]:
+    """In their order."""
     records = Completed.__module__
     fields = [
         (Header, f'{NEW_HEADER_FIELD}: str = ""'),
@@ -140,12 +142,12 @@ def _of(module: ModuleType) -> str:
     return module.__name__
 
 
-def build_next(root: Path) -> None:
-    """Put the build below a directory, which must not exist."""
+def build_next(root: Path, more: Iterable[ModuleEdit] = ()) -> None:
+    """Put the build below a directory, which must not exist; more edits come after its own."""
     for name in PACKAGES:
         ignore = shutil.ignore_patterns("__pycache__", "jars")
         shutil.copytree(_root_of(name) / name, root / name, ignore=ignore)
-    for module, edit in _edits():
+    for module, edit in (*_edits(), *more):
         path = root.joinpath(*module.split(".")).with_suffix(".py")
         path.write_text(edit(path.read_text()))
 

@@ -1,5 +1,6 @@
 """Members of this build and of the next one run one pipeline, while both of them are killed."""
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,11 @@ def is_verified(replica: Member) -> bool:
     return bool(getattr(replica.state(), "verified", False))
 
 
+def is_active(merge: Member) -> bool:
+    """Whether a merge answers, and is the one that delivers."""
+    return bool(getattr(merge.state(), "active", False))
+
+
 def test_two_builds_share_a_pipeline_and_the_new_form_waits_for_the_last_old_member(
     mixed: Mixed,
 ) -> None:
@@ -51,9 +57,7 @@ def start_with_the_next_build_leading(mixed: Mixed) -> None:
         mixed.start(name, build)
     mixed.until(lambda: mixed.place().buddy is not None, "it has a buddy")
     replicas = [mixed.members["replica-0"], mixed.members["replica-1"]]
-    mixed.until(
-        lambda: all(getattr(r.state(), "verified", False) for r in replicas), "a pair of two builds"
-    )
+    mixed.until(lambda: all(map(is_verified, replicas)), "a pair of two builds")
     mixed.until_epochs_go_on("with everybody there")
 
 
@@ -85,8 +89,7 @@ def let_this_build_lead(mixed: Mixed) -> None:
     """Take over from the next build, go on under kills of others, be taken over from."""
     old = mixed.members["split-2"]
     make_lead(mixed, old)
-    for name in ("merge-0", "merge-1"):
-        kill_active_merge(mixed, mixed.members[name])
+    kill_each_merge_while_it_delivers(mixed, mixed.members["merge-0"], mixed.members["merge-1"])
     for name in ("replica-0", "replica-1"):
         kill_replica(mixed, mixed.members[name])
     make_lead(mixed, old)
@@ -122,12 +125,24 @@ def kill_until_another_follows(mixed: Mixed, split: Member) -> None:
     split.restart()
 
 
-def kill_active_merge(mixed: Mixed, merge: Member) -> None:
-    """Kill a merge if it delivers; the other one, of the other build, goes on."""
-    if getattr(merge.state(), "active", False):
-        merge.kill()
-        mixed.until_epochs_go_on(f"without {merge.name}")
-        merge.restart()
+def kill_each_merge_while_it_delivers(mixed: Mixed, *merges: Member) -> None:
+    """Whichever of the two delivers, until that befell both; the other build's one goes on."""
+    killed: set[str] = set()
+    while len(killed) < len(merges):
+        mixed.until(lambda: all(merge.state() for merge in merges), "both merges are there")
+        mixed.until(lambda: any(map(is_active, merges)), "one of them delivers")
+        found = (two for two in permutations(merges) if is_active(two[0]))
+        if (two := next(found, None)) is not None:  # none if it was deposed just now
+            kill_merge(mixed, *two)
+            killed.add(two[0].name)
+
+
+def kill_merge(mixed: Mixed, merge: Member, other: Member) -> None:
+    """Kill the merge that delivers, and see another one take over."""
+    merge.kill()
+    mixed.until(lambda: is_active(other), f"{other.name} takes over from {merge.name}")
+    mixed.until_epochs_go_on(f"without {merge.name}")
+    merge.restart()
 
 
 def kill_replica(mixed: Mixed, replica: Member) -> None:
@@ -142,8 +157,10 @@ def replace_members_of_this_build(mixed: Mixed) -> None:
     """One by one; with the last of them the next format is finalized and used."""
     old = [member for member in mixed.members.values() if member.build == OLD]
     for member in old:
-        if member is old[-1]:
-            mixed.finalized = True
+        member.kill()
+        mixed.check()
+        # Dead, it still counts: it could come back. Only giving its volume up makes it gone.
+        mixed.finalized = member is old[-1]
         member.replace(NEW)
         mixed.until_epochs_go_on(f"with a new {member.name}")
         mixed.until(member.state, f"{member.name} is there")
@@ -174,6 +191,9 @@ def see_this_build_refuse(mixed: Mixed) -> None:
 
 
 def see_stopped(mixed: Mixed, member: Member, *reasons: str) -> None:
+    """It ends because it cannot read the log, which now has the new form."""
+    assert mixed.finalized
+    member.may_end = True
     mixed.until(lambda: member.process.poll() is not None, f"{member.name} stops")
     assert member.process.returncode == FAILED
     assert member.refusal() in reasons
