@@ -1,4 +1,4 @@
-"""The canonical bytes of a routing function, as they stand in the intent document.
+"""The canonical bytes of a routing function, stored beside the intent under its digest.
 
 Layout, little-endian: `TRTF`; format version (u8); hash scheme (u8); number of pairs (u16);
 number of hot keys (u32); for each pair the length of its name (u8), the name in UTF-8, its
