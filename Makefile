@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 BIN := .venv/bin
 SET_UP := .venv/.set-up
-LAPTOP_TESTS := tests/examples tests/laptop tests/soak
+LAPTOP_TESTS := tests/laptop tests/soak
+EXAMPLE_TESTS := tests/examples
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
 SCHEDULES ?= 2000
@@ -91,13 +92,18 @@ layers: $(SET_UP) ## Who may import whom (import-linter)
 .PHONY: unit
 unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest $(LAPTOP_TESTS:%=--ignore=%) $(CLUSTER_TESTS:%=--ignore=%) \
+	@$(BIN)/pytest $(addprefix --ignore=,$(LAPTOP_TESTS) $(EXAMPLE_TESTS) $(CLUSTER_TESTS)) \
 	  --numprocesses $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: laptop
-laptop: java ## Whole pipelines on this machine: examples, failures, a short soak (pytest)
+laptop: java ## Whole pipelines on this machine: failures, a short soak (pytest)
 	$(call heading,pipelines on this machine)
 	@$(BIN)/pytest $(LAPTOP_TESTS) -v
+
+.PHONY: examples
+examples: java ## The pipelines of examples/, each recounted (pytest)
+	$(call heading,examples)
+	@$(BIN)/pytest $(EXAMPLE_TESTS) -v
 
 .PHONY: smoke
 smoke: $(SET_UP) ## The chart, and a short set of the tests on a kind cluster
@@ -123,10 +129,10 @@ plants: $(SET_UP) ## Every planted bug must be found for the seeds 1 to 10; docs
 	@$(BIN)/python -m tests.simulator.sweep --jobs $(JOBS)
 
 .PHONY: test
-test: ## All tests: lint to laptop, smoke, simulate; what CI runs
+test: ## All tests: lint, unit, laptop, examples, smoke, simulate; what CI runs
 	@$(MAKE) setup java
 	@$(BIN)/python -m tests.stages lint types layers
-	@$(BIN)/python -m tests.stages unit laptop --beside smoke simulate
+	@$(BIN)/python -m tests.stages unit laptop --beside smoke simulate examples
 
 .PHONY: mutation
 mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find; docs/mutation.md
