@@ -38,9 +38,9 @@ def document(check: Check, root: Path) -> str:
         "Written by `make mutation`; do not edit. Each mutant is one small mistake in one module",
         "of `tandem_runtime.protocol`: a comparison, a sign, a number or a condition changed, an",
         "operand, a statement, an effect or a filter dropped, constants swapped. It is tried in a",
-        "copy of the tree, first against `tests/protocol`, then, if it lives, against simulated",
-        "schedules. Docstrings, types, the wording of events and the defaults of the settings are",
-        "left out.",
+        "copy of the tree, first against `tests/protocol` and the golden bytes of the wire, then,",
+        "if it lives, against simulated schedules. Docstrings, types, the wording of events and",
+        "the defaults of the settings are left out.",
         "",
         f"{check.date}, seed {check.seed}: {total} of {check.candidates} possible mutants, "
         f"simulation of {check.schedules} schedules.",

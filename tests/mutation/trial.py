@@ -18,7 +18,9 @@ COPIED = (
     "spark_images/runtime/tandem_runtime",
     "tools/tandem_simulator",
     "tests/protocol",
+    "tests/wire",
 )
+UNIT_TESTS = ("tests/protocol", "tests/wire/test_golden.py")
 
 UNIT, SIMULATION, SURVIVED = "unit tests", "simulation", "survived"
 
@@ -63,11 +65,12 @@ class Workshop:
         first = [str(own)] if (self.directory / own).exists() else []
         return (not first or self.unit_tests_pass(*first)) and self.unit_tests_pass()
 
-    def unit_tests_pass(self, where: str = "tests/protocol") -> bool:
+    def unit_tests_pass(self, *where: str) -> bool:
         """Run unit tests up to the first failure."""
         plugins = ("-p", "no:cacheprovider", "-p", "no:xdist")
         options = ("-x", "-q", "--assert=plain", "--tb=no", "-o", "timeout=20")
-        return self._python("-m", "pytest", *plugins, *options, where, seconds=UNIT_SECONDS)
+        tests = where or UNIT_TESTS
+        return self._python("-m", "pytest", *plugins, *options, *tests, seconds=UNIT_SECONDS)
 
     def simulation_passes(self, schedules: int, seed: int) -> bool:
         """Run simulated schedules up to the first violation."""

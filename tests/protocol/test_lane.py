@@ -5,7 +5,8 @@ from tests.protocol.builders import A1, S, of, only, sent
 
 from tandem_runtime.protocol.data import Chunk, Mark, Note, Segment, Settings
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Ship, Write
-from tandem_runtime.protocol.lane import COPIES_AT_ONCE, NOTES_AT_ONCE, OwnLane
+from tandem_runtime.protocol.lane import COPIES_AT_ONCE, NOTES_AT_ONCE, OnItsWay, OwnLane
+from tandem_runtime.protocol.log import OwnedLog
 from tandem_runtime.protocol.messages import CopyChunk, Owned, SourceRows
 from tandem_runtime.protocol.states import Bond, PartitionState
 
@@ -344,6 +345,14 @@ def test_a_released_partition_is_told_in_the_next_chunk_and_forgotten_after_it()
     assert found.readings == {}
 
 
+def test_more_rows_are_wanted_of_what_is_read_only() -> None:
+    found = lane()
+    assert found.reads("p")
+    assert not found.reads("q")
+    found.release("p")
+    assert not found.reads("p")
+
+
 def test_only_what_is_read_can_be_released() -> None:
     found = fed(lane(), rows(0, 1, ended=True))
     sealed(found)
@@ -491,6 +500,17 @@ def test_a_fill_goes_on_with_every_acknowledgement() -> None:  # (c)
     sealed(fed(found, rows(99, 100)), LATE)
     ack(found, 2)
     assert copied(found, LATE) == [COPIES_AT_ONCE + 1, COPIES_AT_ONCE + 2]
+
+
+def test_what_the_last_buddy_was_sent_is_not_taken_for_sent_to_the_next_one() -> None:  # (c)
+    log, way = OwnedLog(0, 0, 0, 0), OnItsWay(0)
+    log.begin_with("b", 0)
+    assert way.first_to_send(log, patience=100, now=0) == 1
+    for number in (1, 2, 3):
+        way.note(number)
+    assert way.first_to_send(log, patience=100, now=1) == 4
+    log.fence = (0, 1)
+    assert way.first_to_send(log, patience=100, now=2) == 1
 
 
 def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:

@@ -24,7 +24,7 @@ from tests.protocol.builders import (
 )
 
 from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Mark, Span
+from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Dealing, Mark, Span
 from tandem_runtime.protocol.hearsay import Hearsay
 from tandem_runtime.protocol.lead_views import merge_view, replica_view, split_view
 from tandem_runtime.protocol.messages import (
@@ -303,3 +303,13 @@ def test_generations_go_with_the_headers_that_name_them() -> None:
     view = merge_view(book, hearsay(), V, "m0", merge_report(), 8)
     assert set(view.generations) == {G1, G2}
     assert view.completed
+
+
+def test_dealings_are_told_in_their_order() -> None:
+    book = running_book(header(1))
+    book.dealings = {number: Dealing(number, ((0, ("x",)),)) for number in (1, 8)}
+    book.apply(header(2, dealing=1))
+    # Without an order these two come the other way round.
+    assert list({1, 8}) == [8, 1]
+    view = merge_view(book, hearsay(), V, "m0", merge_report(have=1), 8)
+    assert [dealing.number for dealing in view.dealings] == [1, 8]

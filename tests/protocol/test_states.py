@@ -40,6 +40,7 @@ from tandem_runtime.protocol.states import (
     IllegalMove,
     Lifecycle,
     PartitionState,
+    ReplicaLife,
     SlotState,
 )
 
@@ -49,6 +50,16 @@ MACHINES = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: eac
 @MACHINES
 def test_the_documentation_draws_the_table(lifecycle: Lifecycle[Any]) -> None:
     assert drawn(lifecycle.machine) == diagram(lifecycle), "run python -m tests.protocol.diagrams"
+
+
+def test_a_replica_copies_until_it_has_a_state_and_when_it_skips_ahead() -> None:
+    assert {life for life in ReplicaLife if life.copies} == {
+        ReplicaLife.WAITING,
+        ReplicaLife.COPYING,
+        ReplicaLife.INSTALLING,
+        ReplicaLife.SKIPPING,
+        ReplicaLife.REPLACING,
+    }
 
 
 @MACHINES
