@@ -383,6 +383,18 @@ def test_parents_are_copied_at_the_last_epoch_delivered_once_all_have_it() -> No
     assert build_epoch(book, hear, "y") == 2
 
 
+def test_one_parent_that_is_behind_delays_a_pair_of_two() -> None:
+    book = running_book(header(1))
+    book.apply(GenerationKnown(generation(1, "x", "v"), 1))
+    book.apply(GenerationKnown(generation(2, "w", w=("x", "v")), 2))
+    for entry in seated("v", "v0"):
+        book.apply(entry)
+    reports = {"x0": replica_report(1), "v0": replica_report(0, pair="v")}
+    assert build_epoch(book, hearsay(delivered=1, replicas=reports), "w") is None
+    reports["v0"] = replica_report(1, pair="v")
+    assert build_epoch(book, hearsay(delivered=1, replicas=reports), "w") == 1
+
+
 # --- lapses --------------------------------------------------------------------------------------
 
 

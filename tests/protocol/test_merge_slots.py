@@ -106,6 +106,23 @@ def test_a_header_whose_dealing_is_lost_is_not_taken() -> None:  # (i)
     assert merge.machine.headers == {}
 
 
+def test_dealings_stay_that_a_header_names_and_the_newest() -> None:  # [12]
+    later = tuple(DEALING.replace(number=number) for number in (2, 3, 4))
+    merge = of_slot(0, header(1, dealing=1))
+    merge.view(
+        header(2, dealing=3),
+        generations=(FOUR,),
+        holders=HOLDERS,
+        slots=OPEN,
+        dealings=(DEALING, *later),
+        version=(1, 2),
+    )
+    for pair in "ux":
+        merge.answer(f"{pair}0", 1, pair)
+    merge.at(1)
+    assert set(merge.machine.dealings) == {3, 4}
+
+
 def test_a_new_term_forgets_dealings() -> None:  # (i)
     merge = of_slot(1, header(1, dealing=1))
     merge.view(generations=(FOUR,), slots=OPEN, version=(2, 1))

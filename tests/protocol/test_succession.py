@@ -415,6 +415,14 @@ def test_made_lead_again_it_finishes_nothing_of_its_first_term() -> None:  # (d)
     assert new.copied(peer("b"), EntryCopied(fence, 41), 9 + SILENCE) == []
 
 
+def test_a_lead_steps_down_before_another_of_its_own_term() -> None:  # (d)
+    lead = first_lead()
+    place = lead.register.place
+    lead.register.place = place.replace(version=place.version + 1, lead="z")
+    lead.do(lead.succession.deposed(Deposed(2), 5), 5)
+    assert not lead.leads
+
+
 def test_acknowledgements_reach_only_a_lead() -> None:
     assert Member("b").succession.copied(peer("a"), EntryCopied((1, 1), 3), 0) == []
 
@@ -440,8 +448,9 @@ def test_a_lead_refuses_another_of_its_own_or_a_lower_term() -> None:  # (d)
 def test_whoever_promised_a_higher_term_tells_a_lower_one_so() -> None:  # (a)
     member = Member("b")
     member.succession.promised = 3
-    effects = member.succession.filled(peer("a"), FillLog((2, 1), 9, book_of()), 5)
-    assert sent(Deposed, effects) == [("a", Deposed(3))]
+    for fill in (1, 3):
+        effects = member.succession.filled(peer("a"), FillLog((2, fill), 9, book_of()), 5)
+        assert sent(Deposed, effects) == [("a", Deposed(3))]
 
 
 def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
