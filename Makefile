@@ -67,7 +67,7 @@ java: $(SET_UP) ## Build the Java module, and the archive that makes Spark start
 	    exit 1; \
 	  fi; }
 	@$(BIN)/python spark_images/java/build.py
-	@$(BIN)/python -m tandem_runtime.spark.archive
+	@$(BIN)/python -m tandem_runtime.spark.jvm.class_archive
 
 .PHONY: demo
 demo: java ## A pipeline of two pairs that survives kill -9 and a freeze, counted at the end

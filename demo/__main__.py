@@ -12,11 +12,11 @@ from demo.payments import Payments
 from demo.recount import recount
 from demo.report import Findings, conclude, gaps_around, introduce, speaker
 from demo.story import Story
-from tandem.local.check import CheckFailed
-from tandem.local.directory import Directory
-from tandem.local.ending import End
-from tandem.local.paths import with_absolute_paths
+from tandem.local.query_check import CheckFailed
 from tandem.local.run import run_pipeline
+from tandem.local.shutdown import End
+from tandem.local.store.directory import Directory
+from tandem.local.store.paths import with_absolute_paths
 from tandem_cli.run import PROGRAMS, load
 
 MANIFEST = Path(__file__).with_name("payments.yaml")

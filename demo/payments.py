@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from tandem_core.model.spec import GeneratorSource, Stream
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 _SOURCE = GeneratorSource(rows_per_second=1000, keys=1000, skew=0.8, seed=42)
 _SECONDS_IN_A_FILE = 0.5

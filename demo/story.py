@@ -13,8 +13,8 @@ from datetime import datetime
 
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
-from tandem.local.directory import Directory, read_status
-from tandem.local.find import signal_member
+from tandem.local.store.directory import Directory, read_status
+from tandem.local.store.lookup import signal_member
 from tandem.targets import Missing
 from tandem_core.model.states import PairState
 from tandem_core.model.status import Status

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tandem.logs import LINE
-from tandem.policy.decision_line import DecisionLine
+from tandem.output.json_logs import LINE
+from tandem.policy.status.decision_line import DecisionLine
 
 
 class Lines(logging.Handler):

@@ -13,7 +13,7 @@ from cluster.trial.space import Space, with_storage
 from cluster.trial.stage import Stage
 from cluster.trial.waiting import until
 from tandem.kube.kinds import POD
-from tandem_core.model.names import TEMPORARY_MOUNT
+from tandem_core.model.kubernetes_names import TEMPORARY_MOUNT
 
 AFTERWARDS = 5
 """Batches after a failure by which a plain query is back at work."""

@@ -8,9 +8,9 @@ import numpy as np
 from bench.routing.methods import CONSISTENT, HEURISTICS, UNIFORM, grow
 from bench.routing.world import Measured, World, settings_for
 
-from tandem.routing.lossy import LossyCounter
-from tandem.routing.settings import Settings
-from tandem.routing.thresholds import counting_epsilon
+from tandem.routing.load.lossy_counter import LossyCounter
+from tandem.routing.planning.settings import Settings
+from tandem.routing.planning.thresholds import counting_epsilon
 
 RUNS = 30
 FIRST_RUN = 1_000

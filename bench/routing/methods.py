@@ -7,8 +7,8 @@ from bench.routing import printed
 from bench.routing.world import Measured, World, pair_names
 
 from tandem.routing.baselines import modulo_owner
-from tandem.routing.construct import construct
-from tandem.routing.settings import Heuristic, Settings
+from tandem.routing.planning.construct import construct
+from tandem.routing.planning.settings import Heuristic, Settings
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.ring import OwnerArray
 

@@ -9,8 +9,8 @@ from bench.routing.world import World, pair_names, settings_for
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
-from tandem.routing.construct import construct
-from tandem.routing.settings import FloatArray
+from tandem.routing.planning.construct import construct
+from tandem.routing.planning.settings import FloatArray
 from tandem_core.routing.function import RoutingFunction
 
 mpl.use("Agg")

@@ -7,11 +7,11 @@ are measured from while it goes through the candidates. Only the reproduction us
 import numpy as np
 from bench.routing.world import Measured, World, pair_names
 
-from tandem.routing.heuristics import redist, scan
-from tandem.routing.placement import NOWHERE, Board
-from tandem.routing.settings import Beta, FloatArray, Heuristic, Settings
-from tandem.routing.thresholds import theta
-from tandem.routing.workload import hot_keys
+from tandem.routing.planning.heuristics import redist, scan
+from tandem.routing.planning.placement import NOWHERE, Board
+from tandem.routing.planning.settings import Beta, FloatArray, Heuristic, Settings
+from tandem.routing.planning.thresholds import theta
+from tandem.routing.planning.workload import hot_keys
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.ring import OwnerArray
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from bench.routing.world import World, pair_names, settings_for
 
-from tandem.routing.construct import construct
-from tandem.routing.counting import KeyCounter
-from tandem.routing.profile import LoadProfile
-from tandem.routing.settings import Heuristic, Settings
-from tandem.routing.thresholds import counting_epsilon
-from tandem_core.routing.codec import to_bytes
+from tandem.routing.load.key_counter import KeyCounter
+from tandem.routing.load.profile import LoadProfile
+from tandem.routing.planning.construct import construct
+from tandem.routing.planning.settings import Heuristic, Settings
+from tandem.routing.planning.thresholds import counting_epsilon
 from tandem_core.routing.function import RoutingFunction
-from tandem_core.routing.keys import hash_column
+from tandem_core.routing.function_codec import to_bytes
+from tandem_core.routing.key_hashing import hash_column
 from tandem_core.routing.xxh64 import hash_words
 
 REPEATS = 20

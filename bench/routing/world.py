@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tandem.routing.distinct import DistinctSketch
-from tandem.routing.profile import LoadProfile
-from tandem.routing.settings import Beta, FloatArray, Measure, Resource, Settings
-from tandem.routing.summary import MEASURES, KeySummary
+from tandem.routing.load.distinct_keys import DistinctSketch
+from tandem.routing.load.key_summary import MEASURES, KeySummary
+from tandem.routing.load.profile import LoadProfile
+from tandem.routing.planning.settings import Beta, FloatArray, Measure, Resource, Settings
 from tandem_core.routing.ring import BUCKETS, OwnerArray, bucket_of
 from tandem_core.routing.xxh64 import U64Array, hash_words
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.streaming.rows import KEY, SCHEMA, SQL, STREAM
 
 from tandem_core.model.pipeline import Refusal, parse_pipeline
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,9 @@ def _options() -> argparse.ArgumentParser:
 
 def _tuned_session(options: argparse.Namespace) -> SparkSession:
     # Here and not above: stock Spark must not need any of it.
-    from tandem_core.model.quantities import ByteSize  # noqa: PLC0415
+    from tandem_core.model.fields.quantities import ByteSize  # noqa: PLC0415
     from tandem_core.model.spec import Spark  # noqa: PLC0415
-    from tandem_runtime.spark.launch import start_driver  # noqa: PLC0415
+    from tandem_runtime.spark.jvm.launch import start_driver  # noqa: PLC0415
 
     spark = Spark(cores=options.cores, memory=ByteSize(options.memory))
     return start_driver(spark, options.checkpoint.with_name("scratch")).session

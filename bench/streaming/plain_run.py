@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 from bench.streaming.rows import SCHEMA, SQL, STREAM
 
-from tandem_runtime.spark.launch import heap_bytes
+from tandem_runtime.spark.jvm.launch import heap_bytes
 
 PROGRAM = Path(__file__).with_name("plain_query.py")
 

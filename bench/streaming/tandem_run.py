@@ -17,8 +17,8 @@ from bench.streaming.feeder import now
 from bench.streaming.pipelines import Shape, manifest
 from bench.streaming.waiting import RunFailed, wait_until
 
-from tandem.local.directory import Directory
-from tandem.local.roll import from_json
+from tandem.local.processes.process_record import from_json
+from tandem.local.store.directory import Directory
 
 _GRACE_SECONDS = 40
 _SHOWN_LINES = 25

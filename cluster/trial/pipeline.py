@@ -15,12 +15,18 @@ from cluster.trial.space import Space
 from cluster.trial.waiting import InVain, until, until_none
 from cluster.trial.watching import Events, Told, in_order
 from tandem.kube.kinds import LEASE, SECRET, STREAM_PIPELINE
-from tandem_core.codec import Undecodable
-from tandem_core.model.names import HTTP_PORT, TOKEN_FILE, TOKEN_KEY, register_name, token_name
+from tandem_core.contract.records import Undecodable
+from tandem_core.contract.reports import MemberReport, decode_report
+from tandem_core.contract.volume_ids import pod_volume
+from tandem_core.model.kubernetes_names import (
+    HTTP_PORT,
+    TOKEN_FILE,
+    TOKEN_KEY,
+    register_name,
+    token_name,
+)
 from tandem_core.model.states import ConditionType, MemberKind, Role
-from tandem_core.reports import MemberReport, decode_report
-from tandem_core.volume_ids import pod_volume
-from tandem_runtime.surroundings.lease import place_of
+from tandem_runtime.environment.lease_register import place_of
 
 WHOLE_WITHIN = 240.0
 """Seconds that all drivers of a pipeline may take to start on a busy machine."""

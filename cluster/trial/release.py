@@ -17,7 +17,7 @@ from cluster.trial.space import make_namespace
 from cluster.trial.waiting import until
 from tandem.kube.kinds import LEASE, POD
 from tandem.kube.port import Kube
-from tandem_core.model.names import (
+from tandem_core.model.kubernetes_names import (
     APPLICATION,
     COMPONENT_LABEL,
     FIELD_MANAGER,

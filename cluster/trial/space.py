@@ -19,7 +19,7 @@ from cluster.trial.watching import Watch
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, name_of
 from tandem.kube.port import Kube
-from tandem_core.model.names import PIPELINE_LABEL
+from tandem_core.model.kubernetes_names import PIPELINE_LABEL
 
 CLAIM = "shared"
 MOUNT = "/shared"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tandem_core.model.problems import suggestion
+from tandem_core.model.fields.problems import suggestion
 
 LEAD = "lead"
 """Whichever split leads."""

@@ -14,13 +14,13 @@ from tests.charts.conftest import CHART, NAMESPACE, ROOT, Objects, Render
 from tests.manifests.orders import EVERYTHING, order
 
 from tandem.handlers.__main__ import _parser
-from tandem.handlers.leading import EVERY
+from tandem.handlers.election import EVERY
 from tandem.handlers.workers import LAST_TURNS
 from tandem.kube.kinds import DEPLOYMENT as DEPLOYMENT_KIND
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD, REPLICA_SET, Kind, kind_of
+from tandem.manifests.config_objects import intent_of, register_of, token_of
 from tandem.manifests.objects import objects_of
-from tandem.manifests.records import intent_of, register_of, token_of
-from tandem_core.model.names import APPLICATION, COMPONENT_LABEL, NAME_LABEL, OPERATOR
+from tandem_core.model.kubernetes_names import APPLICATION, COMPONENT_LABEL, NAME_LABEL, OPERATOR
 
 CRD = ("CustomResourceDefinition", "streampipelines.tandem.dev")
 DEPLOYMENT = ("Deployment", "tandem-operator")

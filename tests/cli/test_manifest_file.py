@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
-from tandem_core.model.problems import Fault
+from tandem.validation.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem_core.model.fields.problems import Fault
 
 
 def only(text: str) -> Manifest:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.local.directory import Directory
-from tandem.local.ending import End, Ending
+from tandem.local.shutdown import End, Ending
+from tandem.local.store.directory import Directory
 from tandem_cli.run import _report
 from tandem_core.model.states import ConditionStatus, ConditionType
 from tandem_core.model.status import Condition, Status

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.local.directory import Directory
+from tandem.local.store.directory import Directory
 from tandem_cli import status as command
 from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, ConditionType, Phase

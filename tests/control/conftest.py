@@ -7,14 +7,14 @@ from tests.control.world import KEY
 from tests.decision_lines import Lines, kept_lines
 
 from tandem.control.keys import Key
-from tandem.control.loop import Loop
-from tandem.control.moments import Moment
+from tandem.control.reconcile import Loop
+from tandem.control.types import Moment
 from tandem.kube.kinds import CONFIG_MAP, EVENT, LEASE, STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Conflict
-from tandem.policy.decision_line import DecisionLine
-from tandem.policy.steps import LASTING, Action, Step
-from tandem_core.model.names import intent_name
+from tandem.policy.status.decision_line import DecisionLine
+from tandem.policy.status.steps import LASTING, Action, Step
+from tandem_core.model.kubernetes_names import intent_name
 
 TOLD_OTHERWISE = {EVENT.name, STREAM_PIPELINE.name}
 """Events and the status tell of a pipeline; they do nothing about it."""

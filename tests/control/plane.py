@@ -11,9 +11,7 @@ from tests.kube.cluster import Cluster
 
 from tandem.control.pods import Pod, Run, read_pod
 from tandem.kube.kinds import NODE, POD
-from tandem_core.client import Look
-from tandem_core.model.states import MemberKind, SeatState, SinkClass
-from tandem_core.reports import (
+from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
@@ -25,6 +23,8 @@ from tandem_core.reports import (
     SplitReport,
     Trouble,
 )
+from tandem_core.model.states import MemberKind, SeatState, SinkClass
+from tandem_core.network.member_client import Look
 
 
 @dataclass

@@ -6,12 +6,12 @@ import pytest
 from tests.control.world import KEY, SETTINGS, World
 
 from tandem.control.act import Hands
-from tandem.control.moments import Moment
 from tandem.control.observe import Sight, list_pipeline, look_at_pods
+from tandem.control.types import Moment
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD
 from tandem.kube.objects import labels_of, name_of, uid_of
 from tandem.policy.decisions import Adopt, Decision, Kill, Move, Replace
-from tandem_core.model.names import PAIR_LABEL
+from tandem_core.model.kubernetes_names import PAIR_LABEL
 
 
 class Seen:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
 
+from tandem.control.admission import MOST_PROBLEMS, judge
 from tandem.control.apply import changes, list_objects, wanted
 from tandem.control.events import Happening, Notice, event_of
-from tandem.control.judging import MOST_PROBLEMS, judge
 from tandem.control.observe import shortages
 from tandem.kube.kinds import (
     DEPLOYMENT,
@@ -23,10 +23,10 @@ from tandem.kube.kinds import (
     kind_of,
 )
 from tandem.kube.objects import is_owned_by, name_of, uid_of
-from tandem.manifests.order import Order
+from tandem.manifests.desired_state import Order
 from tandem.manifests.workloads import replica_mark
 from tandem.policy.snapshot import Complaint
-from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
+from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_LABEL
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.states import ConditionType
 

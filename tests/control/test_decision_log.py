@@ -8,8 +8,8 @@ from tests.decision_lines import Lines
 from tandem.control.apply import Cause
 from tandem.kube.kinds import REPLICA_SET, SERVICE
 from tandem.kube.objects import name_of, uid_of
-from tandem.policy.decision_line import DecisionLine
-from tandem.policy.steps import Action
+from tandem.policy.status.decision_line import DecisionLine
+from tandem.policy.status.steps import Action
 
 MANY = 120
 """Turns, in which objects are compared several times."""

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.control.world import KEY, Mortal, World
 
-from tandem.control.intent import swap_intent
+from tandem.control.intent_store import swap_intent
 from tandem.kube.kinds import CONFIG_MAP, EVENT, POD, Object
 from tandem.kube.objects import labels_of, name_of, owners_of, uid_of
 from tandem.kube.port import Conflict, Kube, Unreachable
-from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem_core.model.states import ConditionType, PairState
 
 STEPS = ["TakeOver", "CatchUpStarted", "Paired"]

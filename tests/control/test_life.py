@@ -6,9 +6,9 @@ from typing import Any
 from tests.control.world import KEY, SETTINGS, World, resource
 from tests.kube.cluster import Cluster
 
-from tandem.control.intent import read_token
+from tandem.control.intent_store import read_token
 from tandem.control.keys import Key
-from tandem.control.loop import Loop, Ports
+from tandem.control.reconcile import Loop, Ports
 from tandem.kube.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -23,7 +23,7 @@ from tandem.kube.kinds import (
     Object,
 )
 from tandem.kube.objects import name_of, owners_of, uid_of
-from tandem.manifests.order import Images
+from tandem.manifests.desired_state import Images
 from tandem_core.model.states import ConditionType, Phase
 
 

@@ -11,7 +11,7 @@ from tests.local.harness import wait_for
 from tandem.control import members
 from tandem.control.members import Asked
 from tandem.control.pods import Pod, read_pod
-from tandem_core.reports import MemberReport, SplitReport, encode_report
+from tandem_core.contract.reports import MemberReport, SplitReport, encode_report
 
 REPORT = encode_report(MemberReport("u1.0", 2, SplitReport()))
 

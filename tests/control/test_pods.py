@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tandem.control.moments import Moment
 from tandem.control.pods import member_of, read_pod
+from tandem.control.types import Moment
 from tandem.kube.kinds import Object
-from tandem.policy.recovery import UNEXPLAINED
+from tandem.policy.recovery.processes import UNEXPLAINED
 from tandem.policy.snapshot import Complaint, Life, Member
-from tandem_core.client import Look
+from tandem_core.contract.reports import DriverState, MemberReport, ReplicaReport
 from tandem_core.model.pipeline import parse_status
 from tandem_core.model.states import MemberKind
 from tandem_core.model.status import Status
-from tandem_core.reports import DriverState, MemberReport, ReplicaReport
+from tandem_core.network.member_client import Look
 
 WALL = datetime(2024, 5, 1, 12, tzinfo=UTC)
 MOMENT = Moment(1000.0, WALL)

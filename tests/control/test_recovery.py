@@ -7,9 +7,9 @@ from tandem.control.pods import read_pod
 from tandem.kube.kinds import EVENT, POD, REPLICA_SET, Object
 from tandem.kube.objects import labels_of, name_of, uid_of
 from tandem.kube.port import Refused
-from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.contract.reports import Trouble
+from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem_core.model.states import ConditionType, EventReason, PairState, Phase
-from tandem_core.reports import Trouble
 
 HUNG = SETTINGS.limits.hung
 

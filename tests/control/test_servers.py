@@ -11,9 +11,8 @@ import pytest
 from tests.control.world import KEY, World, resource
 from tests.kube.cluster import Cluster
 
+from tandem.control.admission import judge
 from tandem.control.apply import MOST_OF_A_KIND
-from tandem.control.judging import judge
-from tandem.intent import first_intent, with_primaries
 from tandem.kube.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -31,17 +30,23 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import Refused, Unreachable
-from tandem_core.documents import Function, Generation, Pair
-from tandem_core.intent_form import intent_text
-from tandem_core.model.documents import settings_of
-from tandem_core.model.kinds import Whole
-from tandem_core.model.names import MOST_NAME, PAIR_LABEL, pair_name
+from tandem.policy.intent import first_intent, with_primaries
+from tandem_core.contract.intent import Function, Generation, Pair
+from tandem_core.contract.intent_text import intent_text
+from tandem_core.model.fields.declarations import settings_of
+from tandem_core.model.fields.kinds import Whole
+from tandem_core.model.kubernetes_names import MOST_NAME, PAIR_LABEL, pair_name
 from tandem_core.model.pipeline import Pipeline, parse_status, status_document
 from tandem_core.model.pods import Pairs
 from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase
 from tandem_core.model.status import MOST_MESSAGE, Condition, PairStatus, Status
-from tandem_core.routing.codec import MOST_BYTES, digest_of_form, hot_keys_that_fit, to_bytes
 from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import (
+    MOST_BYTES,
+    digest_of_form,
+    hot_keys_that_fit,
+    to_bytes,
+)
 
 READY = ConditionType.READY
 

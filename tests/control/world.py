@@ -9,16 +9,16 @@ from tests.control.plane import Plane
 from tests.kube import resources
 from tests.kube.cluster import Cluster
 
-from tandem.control.intent import Recorded, read_intent
+from tandem.control.intent_store import Recorded, read_intent
 from tandem.control.keys import Key
-from tandem.control.loop import Loop, Ports, Settings
-from tandem.control.moments import Moment
 from tandem.control.nodes import Nodes
+from tandem.control.reconcile import Loop, Ports, Settings
+from tandem.control.types import Moment
 from tandem.kube.kinds import POD, STREAM_PIPELINE, Kind, Object
 from tandem.kube.objects import is_going, labels_of, name_of, uid_of
 from tandem.kube.port import Kube
-from tandem.manifests.order import Images
-from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem.manifests.desired_state import Images
+from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem_core.model.pipeline import Refusal, parse_status
 from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase, Word
 from tandem_core.model.status import Condition, Status

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from dataclasses import MISSING
 from typing import Any
 
-from tandem_core.model.documents import Document, Inline, OneOf, Setting, settings_of
-from tandem_core.model.kinds import Choice, Flag, Kind, ListOf, Number, Size, Span, Text, Whole
-from tandem_core.model.quantities import Duration
-from tandem_core.model.spec_kinds import (
+from tandem_core.model.fields.declarations import Document, Inline, OneOf, Setting, settings_of
+from tandem_core.model.fields.kinds import (
+    Choice,
+    Flag,
+    Kind,
+    ListOf,
+    Number,
+    Size,
+    Span,
+    Text,
+    Whole,
+)
+from tandem_core.model.fields.quantities import Duration
+from tandem_core.model.fields.spec_kinds import (
     ANY_TEXT,
     OWNED_PREFIXES,
     OWNED_SETTINGS,

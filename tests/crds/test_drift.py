@@ -7,9 +7,9 @@ import pytest
 from tests.crds.definition import DEFINITION, SCHEMA, VERSION, nodes
 from tests.crds.expected import spec_schema, status_schema
 
-from tandem_core.model.documents import Document, settings_of
-from tandem_core.model.kinds import Text
-from tandem_core.model.names import GROUP, PLURAL
+from tandem_core.model.fields.declarations import Document, settings_of
+from tandem_core.model.fields.kinds import Text
+from tandem_core.model.kubernetes_names import GROUP, PLURAL
 from tandem_core.model.pipeline import ApiVersion, Metadata, Pipeline, ResourceKind
 from tandem_core.model.status import Status
 

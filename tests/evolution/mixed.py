@@ -24,13 +24,13 @@ from tests.laptop.output import Output
 from tests.services.asking import report
 from tests.wire.tokens import to_plain
 
-from tandem.intent import first_functions, first_intent
-from tandem.local.directory import Directory, give_up_volume
-from tandem.local.intent import write_functions, write_intent
-from tandem.local.processes import dying_with_us
-from tandem_runtime.protocol.data import Place
-from tandem_runtime.surroundings.documents import read_document
-from tandem_runtime.surroundings.laptop import Laptop
+from tandem.local.processes.children import dying_with_us
+from tandem.local.store.directory import Directory, give_up_volume
+from tandem.local.store.intent_file import write_functions, write_intent
+from tandem.policy.intent import first_functions, first_intent
+from tandem_runtime.environment.laptop import Laptop
+from tandem_runtime.environment.pipeline_document import read_document
+from tandem_runtime.protocol.types import Place
 
 TOY_REPLICA = Path(__file__).parents[1] / "services" / "toy_replica.py"
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline

@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
-from tandem_runtime.protocol import (
-    lead,
-    lead_epochs,
-    lead_seats,
-    lead_views,
-    merge,
-    replica,
-    split,
+from tandem_runtime.protocol.lead import epoch_rules as lead_epochs
+from tandem_runtime.protocol.lead import lead
+from tandem_runtime.protocol.lead import seat_rules as lead_seats
+from tandem_runtime.protocol.lead import views as lead_views
+from tandem_runtime.protocol.log.entries import Completed, Trimmed
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.merge import merge_machine as merge
+from tandem_runtime.protocol.messages.peers import (
+    MergeReport,
+    ReplicaReport,
+    SplitReport,
+    SplitView,
 )
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Header
-from tandem_runtime.protocol.messages import MergeReport, ReplicaReport, SplitReport, SplitView
-from tandem_runtime.protocol.records import Completed, Trimmed
+from tandem_runtime.protocol.replica import replica_machine as replica
+from tandem_runtime.protocol.split import split_machine as split
+from tandem_runtime.protocol.types import Header
 
 PACKAGES = ("tandem_core", "tandem_runtime")
 NEXT_FORMAT = 2

@@ -10,7 +10,9 @@ import pytest
 from tests.evolution.mixed import NEW, OLD, Mixed
 from tests.evolution.next_build import NEW_KIND, NEXT_FORMAT, ModuleEdit, replaced
 
-from tandem_runtime.protocol import book, formats, lead
+from tandem_runtime.protocol.lead import lead
+from tandem_runtime.protocol.log import formats
+from tandem_runtime.protocol.log import log_state as book
 
 LEAD, OLDER = "split-0", "split-1"
 

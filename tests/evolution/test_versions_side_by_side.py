@@ -7,7 +7,7 @@ import pytest
 from tests.evolution.mixed import NEW, OLD, Member, Mixed
 from tests.evolution.next_build import NEW_HEADER_FIELD, NEW_KIND, NEXT_FORMAT
 
-from tandem_core.model.exit_codes import FAILED
+from tandem_core.contract.exit_codes import FAILED
 
 MEMBERS = {
     "split-1": NEW,

@@ -12,7 +12,7 @@ import yaml
 
 from tandem_core.model.pipeline import Refusal, parse_pipeline
 from tandem_core.model.spec import GeneratorSource, Stream
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS = 5

@@ -20,19 +20,19 @@ from tests.kube.server import Served, serving
 from tests.local.harness import wait_for
 
 from tandem.control.keys import Key
-from tandem.control.loop import Loop, Ports
 from tandem.control.nodes import Nodes
 from tandem.control.pods import Pod, Run
-from tandem.handlers import watching
+from tandem.control.reconcile import Loop, Ports
+from tandem.handlers import watches as watching
 from tandem.handlers.metrics import Metrics
-from tandem.handlers.watching import News, registry_of, settings_of
+from tandem.handlers.watches import News, registry_of, settings_of
 from tandem.handlers.workers import Workers
 from tandem.kube.client import Client
 from tandem.kube.kinds import POD, STREAM_PIPELINE, Object
 from tandem.kube.objects import labels_of
-from tandem_core.client import Look
-from tandem_core.model.names import PAIR_LABEL, ROLE_LABEL
-from tandem_core.reports import MemberReport
+from tandem_core.contract.reports import MemberReport
+from tandem_core.model.kubernetes_names import PAIR_LABEL, ROLE_LABEL
+from tandem_core.network.member_client import Look
 
 SHOP, BANK = Key("shop", "spending"), Key("bank", "spending")
 

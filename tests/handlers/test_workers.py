@@ -7,14 +7,14 @@ from prometheus_client import CollectorRegistry
 from tests.local.harness import wait_for
 
 from tandem.control.keys import Key
-from tandem.control.moments import Moment
+from tandem.control.types import Moment
 from tandem.handlers import workers as module
 from tandem.handlers.metrics import Metrics
 from tandem.handlers.workers import Workers
 from tandem.kube.port import Conflict, Refused, Unreachable
-from tandem.logs import LINE
-from tandem.policy.decision_line import DecisionLine
-from tandem.policy.steps import Action, Step
+from tandem.output.json_logs import LINE
+from tandem.policy.status.decision_line import DecisionLine
+from tandem.policy.status.steps import Action, Step
 
 A, B = Key("shop", "a"), Key("shop", "b")
 STEP = Step(Action.APPLY, "Service a-splits", "it is missing")

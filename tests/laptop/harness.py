@@ -18,8 +18,8 @@ from typing import Any, Self
 import psutil
 import yaml
 
-from tandem.local.directory import Directory
-from tandem.local.find import signal_member
+from tandem.local.store.directory import Directory
+from tandem.local.store.lookup import signal_member
 
 TANDEM = Path(sys.executable).with_name("tandem")
 POLL_SECONDS = 0.05

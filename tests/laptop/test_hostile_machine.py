@@ -12,9 +12,9 @@ from tests.examples.recount import Books, counts_per_key
 from tests.laptop.harness import Document, Run
 from tests.laptop.output import Output
 
-from tandem.local.directory import Directory
+from tandem.local.store.directory import Directory
 from tandem_core.model.pipeline import Refusal, parse_pipeline
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 ROWS = 40_000
 COUNTS = "SELECT user, count(*) AS n, sum(amount) AS total FROM payments GROUP BY user"

@@ -11,7 +11,7 @@ from tests.soak.pipeline import Rows, manifest
 from tests.soak.plan import Target
 from tests.soak.verdict import judge
 
-from tandem_runtime.protocol.data import Settings
+from tandem_runtime.protocol.types import Settings
 
 TARGETS = (Target.LEAD, Target.FOLLOWER, Target.ACTIVE)
 BEYOND = 8

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tandem.local.directory import Directory
-from tandem.local.processes import mark_of, marked_processes
-from tandem.local.roll import Roll, from_json
+from tandem.local.processes.children import mark_of, marked_processes
+from tandem.local.processes.process_record import Roll, from_json
+from tandem.local.store.directory import Directory
 from tandem_core.model.pipeline import parse_status
 from tandem_core.model.states import MemberState, PairState
 from tandem_core.model.status import Member, Status

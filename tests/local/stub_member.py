@@ -16,8 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from tandem_core.model.states import SeatState, SinkClass
-from tandem_core.reports import (
+from tandem_core.contract.reports import (
     REFUSAL_FILE,
     Card,
     DriverState,
@@ -31,9 +30,10 @@ from tandem_core.reports import (
     SplitReport,
     encode_report,
 )
+from tandem_core.model.states import SeatState, SinkClass
 
 STEP = 0.05
-LAUNCHER = Path(__file__).parents[2] / "operator/tandem/local/launch.py"
+LAUNCHER = Path(__file__).parents[2] / "operator/tandem/local/processes/launch.py"
 
 
 class Stub:

@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from tandem.local.directory import Directory
-from tandem.local.paths import with_absolute_paths
 from tandem.local.run import Programs
-from tandem.policy.limits import Limits
+from tandem.local.store.directory import Directory
+from tandem.local.store.paths import with_absolute_paths
 from tandem.policy.snapshot import Place
+from tandem.policy.timeouts import Limits
 from tandem_cli.results import rows_delivered
 from tandem_cli.run import execute, load
 

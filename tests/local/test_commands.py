@@ -10,9 +10,9 @@ from tests.local.harness import Run, wait_for
 from tests.local.pipelines import DOCUMENT, pipeline
 from tests.local.stub_run import PROGRAMS, assign, check
 
-from tandem.local.commands import member_command
-from tandem.local.directory import Directory, locked, prepare
+from tandem.local.processes.commands import member_command
 from tandem.local.run import Programs
+from tandem.local.store.directory import Directory, locked, prepare
 from tandem.policy.snapshot import Place
 from tandem_cli import main
 from tandem_cli.results import rows_delivered

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.local.harness import Run, wait_for
 
-from tandem.local.intent import read_intent
+from tandem.local.store.intent_file import read_intent
 from tandem_cli import main
 from tandem_core.model.states import Role
 

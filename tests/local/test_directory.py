@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
-from tandem.local.changes import Change, changed_fields
-from tandem.local.directory import (
+from tandem.local.store.diff import Change, changed_fields
+from tandem.local.store.directory import (
     Directory,
     DirectoryInUse,
     DirectoryRefused,
@@ -16,11 +16,11 @@ from tandem.local.directory import (
     locked,
     prepare,
 )
-from tandem.local.paths import with_absolute_paths
+from tandem.local.store.paths import with_absolute_paths
 from tandem.local.support import unsupported_here
-from tandem.support import unsupported
+from tandem.validation.unsupported import unsupported
+from tandem_core.model.fields.problems import ABSENT, Fault, path_text
 from tandem_core.model.pipeline import parse_pipeline, status_document
-from tandem_core.model.problems import ABSENT, Fault, path_text
 from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery
 from tandem_core.model.states import Phase
 from tandem_core.model.status import Status

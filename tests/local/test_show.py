@@ -6,18 +6,18 @@ import pytest
 from rich.console import Console
 from tests.policy.builders import look, merge, replica, split
 
-from tandem.local.console import ConsoleTail
-from tandem.local.picture import Event, Picture
+from tandem.local.display.console import ConsoleTail
+from tandem.local.display.snapshot import Event, Picture
+from tandem.local.display.table import LINE_EVERY, Lines, LiveTable, _print_rows, display_for
 from tandem.local.rates import Rate
-from tandem.local.table import LINE_EVERY, Lines, LiveTable, _print_rows, display_for
-from tandem.policy.conditions import Background
+from tandem.policy.controller_state import Memory
 from tandem.policy.decide import decide
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
-from tandem.policy.status import status_of
+from tandem.policy.status.conditions import Background
+from tandem.policy.status.status import status_of
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.reports import SplitReport, Trouble
 from tandem_core.model.states import EventReason
 from tandem_core.model.status import Status
-from tandem_core.reports import SplitReport, Trouble
 
 EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "pair-0-b [is] primary")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import yaml
 from tests.manifests.orders import ORDERS
 
+from tandem.manifests.config_objects import intent_of, register_of, token_of
+from tandem.manifests.desired_state import Order
 from tandem.manifests.objects import objects_of
-from tandem.manifests.order import Order
-from tandem.manifests.records import intent_of, register_of, token_of
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tandem.manifests.order import Images, Order
+from tandem.manifests.desired_state import Images, Order
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 
 IMAGES = Images(

@@ -10,10 +10,10 @@ from tests.manifests.orders import EVERYTHING, IMAGES, order
 
 from tandem.manifests import workloads
 from tandem.manifests.canonical import digest
+from tandem.manifests.config_objects import spec_of
+from tandem.manifests.desired_state import Order, parse_images
 from tandem.manifests.objects import objects_of
-from tandem.manifests.order import Order, parse_images
-from tandem.manifests.records import spec_of
-from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_KEY
+from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_KEY
 from tandem_core.model.pipeline import Pipeline, fixed_part, parse_pipeline
 
 

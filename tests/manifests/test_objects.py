@@ -9,10 +9,10 @@ from tests.manifests.orders import ORDERS, manifest, order, orders
 from tests.manifests.pod_security import violations
 from tests.repeatable import thorough
 
+from tandem.manifests.config_objects import intent_of, register_of, token_of
+from tandem.manifests.desired_state import Order
 from tandem.manifests.objects import objects_of
-from tandem.manifests.order import Order
-from tandem.manifests.records import intent_of, register_of, token_of
-from tandem_core.model.names import KIND_LABEL, MOST_NAME, PAIR_LABEL
+from tandem_core.model.kubernetes_names import KIND_LABEL, MOST_NAME, PAIR_LABEL
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 

@@ -2,8 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_core.model.ddl import Array, Column, DataType, Decimal, Map, Schema, Simple, Struct
-from tandem_core.model.ddl_parser import DdlError, parse_schema
+from tandem_core.model.ddl.parser import DdlError, parse_schema
+from tandem_core.model.ddl.types import (
+    Array,
+    Column,
+    DataType,
+    Decimal,
+    Map,
+    Schema,
+    Simple,
+    Struct,
+)
 
 names = st.text(
     alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tandem_core.model import names
+from tandem_core.model import kubernetes_names as names
 
 LONGEST = "a" * names.MOST_NAME
 

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_core.model.documents import Document, settings_of
-from tandem_core.model.judging import normal_path
+from tandem_core.model.fields.declarations import Document, settings_of
+from tandem_core.model.fields.problems import Fault, path_text
+from tandem_core.model.fields.quantities import ByteSize, Duration
+from tandem_core.model.fields.spec_kinds import SqlQuery
 from tandem_core.model.pipeline import (
     Pipeline,
     Refusal,
@@ -17,10 +19,8 @@ from tandem_core.model.pipeline import (
     sparse_document,
     status_document,
 )
-from tandem_core.model.problems import Fault, path_text
-from tandem_core.model.quantities import ByteSize, Duration
+from tandem_core.model.rule_helpers import normal_path
 from tandem_core.model.spec import ConsoleSink, FilesSource, OnError, OutputMode, Spec
-from tandem_core.model.spec_kinds import SqlQuery
 from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_core.model.quantities import ByteSize, Duration, parse_bytes, parse_duration
+from tandem_core.model.fields.quantities import ByteSize, Duration, parse_bytes, parse_duration
 
 
 @pytest.mark.parametrize(

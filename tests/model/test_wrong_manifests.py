@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandem_cli.validate import check_text
-from tandem_core.model.problems import path_text
+from tandem_core.model.fields.problems import path_text
 
 WRONG = sorted((Path(__file__).parent / "wrong").glob("*.yaml"))
 

@@ -25,7 +25,11 @@ GOAL = 0.95
 
 def main() -> int:
     options = _options()
-    sources = {path.name: path.read_bytes() for path in sorted((ROOT / PROTOCOL).glob("*.py"))}
+    protocol = ROOT / PROTOCOL
+    sources = {
+        path.relative_to(protocol).as_posix(): path.read_bytes()
+        for path in sorted(protocol.rglob("*.py"))
+    }
     candidates = [mutant for name, source in sources.items() for mutant in find(name, source)]
     mutants = choose(candidates, sources, options.mutants, options.seed)
     known: dict[str, str] = json.loads(MEMORY.read_text()) if options.survivors else {}

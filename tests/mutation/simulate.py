@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from tandem_simulator.schedule import run_schedule
+from tandem_simulator.engine.schedule import run_schedule
 
 
 def main(schedules: int, seed: int) -> int:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from tandem.policy.snapshot import Life, Member, Place, Snapshot
-from tandem_core.model.states import MemberKind, SeatState
-from tandem_core.reports import (
+from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
@@ -14,6 +13,7 @@ from tandem_core.reports import (
     SeatReport,
     SplitReport,
 )
+from tandem_core.model.states import MemberKind, SeatState
 
 NOW = 1000.0
 

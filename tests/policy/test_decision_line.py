@@ -4,7 +4,7 @@ from typing import get_args
 
 from tests.policy.builders import NOW, ended, look, merge, replica, split
 
-from tandem.policy.decision_line import DecisionLine, observed_by
+from tandem.policy.controller_state import Memory, PairMemory
 from tandem.policy.decisions import (
     Adopt,
     AssignSpare,
@@ -21,9 +21,9 @@ from tandem.policy.decisions import (
     Wait,
     Withhold,
 )
-from tandem.policy.memory import Memory, PairMemory
 from tandem.policy.snapshot import Complaint
-from tandem.policy.steps import Action, Step, held, news, step_of, swap_step
+from tandem.policy.status.decision_line import DecisionLine, observed_by
+from tandem.policy.status.steps import Action, Step, held, news, step_of, swap_step
 from tandem_core.model.states import EventReason
 
 WHY = Complaint("Broken", "it divides by zero")

@@ -17,7 +17,7 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.policy.conditions import Background
+from tandem.policy.controller_state import Memory, Moves, PairMemory, Stage
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     Adopt,
@@ -32,16 +32,16 @@ from tandem.policy.decisions import (
     Wait,
     Withhold,
 )
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, Moves, PairMemory, Stage
-from tandem.policy.placement import shared_nodes
-from tandem.policy.pods import tend
+from tandem.policy.recovery.placement import shared_nodes
+from tandem.policy.recovery.pods import tend
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.status import status_of
-from tandem_core.model.exit_codes import REFUSED
+from tandem.policy.status.conditions import Background
+from tandem.policy.status.status import status_of
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.contract.reports import DriverState, ReplicaReport
 from tandem_core.model.states import ConditionStatus, ConditionType
 from tandem_core.model.status import Status
-from tandem_core.reports import DriverState, ReplicaReport
 
 LIMITS = Limits(hung=30.0)
 BOTH = frozenset({"n0", "n1"})

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.policy.world import LIMITS, NAMES, World
 from tests.repeatable import thorough
 
-from tandem.policy.conditions import Background
+from tandem.policy.controller_state import Stage
 from tandem.policy.decide import decide
 from tandem.policy.decisions import Promote, Record
-from tandem.policy.memory import Stage
 from tandem.policy.snapshot import Life
-from tandem.policy.status import status_of
+from tandem.policy.status.conditions import Background
+from tandem.policy.status.status import status_of
 from tandem_core.model.pipeline import parse_status, status_document
 from tandem_core.model.states import EventReason
 from tandem_core.model.status import Status

@@ -14,13 +14,21 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.policy.conditions import MOST_TROUBLES, Background
+from tandem.policy.controller_state import Memory, remembered
 from tandem.policy.decide import decide
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, remembered
 from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.status import at_rest, status_of, with_rows_out
-from tandem_core.model.exit_codes import COMPLETED
+from tandem.policy.status.conditions import MOST_TROUBLES, Background
+from tandem.policy.status.status import at_rest, status_of, with_rows_out
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.exit_codes import COMPLETED
+from tandem_core.contract.reports import (
+    DriverState,
+    MergeReport,
+    ReplicaReport,
+    SinkReport,
+    SplitReport,
+    Trouble,
+)
 from tandem_core.model.pipeline import parse_status, status_document
 from tandem_core.model.states import (
     ConditionStatus,
@@ -33,14 +41,6 @@ from tandem_core.model.states import (
     SinkClass,
 )
 from tandem_core.model.status import MOST_MESSAGE, SinkStatus, Status
-from tandem_core.reports import (
-    DriverState,
-    MergeReport,
-    ReplicaReport,
-    SinkReport,
-    SplitReport,
-    Trouble,
-)
 
 LIMITS = Limits()
 BACKGROUND = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=True)

@@ -6,6 +6,7 @@ state, so that a test can tell when the last one was given up.
 
 from dataclasses import dataclass, replace
 
+from tandem.policy.controller_state import Memory
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
@@ -17,11 +18,9 @@ from tandem.policy.decisions import (
     Restart,
     Start,
 )
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
 from tandem.policy.snapshot import Life, Member, Place, Snapshot
-from tandem_core.model.states import MemberKind, SeatState
-from tandem_core.reports import (
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
@@ -31,6 +30,7 @@ from tandem_core.reports import (
     SeatReport,
     SplitReport,
 )
+from tandem_core.model.states import MemberKind, SeatState
 
 LIMITS = Limits()
 

@@ -5,20 +5,11 @@ from typing import Any, TypeVar
 
 from tests.repeatable import thorough
 
-from tandem_core.documents import Generation, Intent, Pair, Stream
+from tandem_core.contract.intent import Generation, Intent, Pair, Stream
 from tandem_core.model.states import SeatState
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Header, LaneId, Mark, Member, Note, Peer, Settings, Span
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Send, Ship, Write
-from tandem_runtime.protocol.hearsay import Heard, Hearsay
-from tandem_runtime.protocol.messages import (
-    LaneReport,
-    MergeReport,
-    ReplicaReport,
-    SealedCopy,
-    SplitReport,
-)
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay
+from tandem_runtime.protocol.log.entries import (
     Entry,
     GenerationKnown,
     LaneClosed,
@@ -32,7 +23,16 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.peers import (
+    LaneReport,
+    MergeReport,
+    ReplicaReport,
+    SealedCopy,
+    SplitReport,
+)
 from tandem_runtime.protocol.states import LaneState
+from tandem_runtime.protocol.types import Header, LaneId, Mark, Member, Note, Peer, Settings, Span
 
 T = TypeVar("T")
 Volume = dict[Key, object]

@@ -17,9 +17,7 @@ from tests.protocol.builders import (
 )
 
 from tandem_core.model.states import SeatState
-from tandem_runtime.protocol.book import REMEMBERED, Book
-from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Lane, LaneId, Mark, Seat, Span
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     Completed,
     DataLost,
@@ -42,7 +40,9 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.log.log_state import REMEMBERED, Book
 from tandem_runtime.protocol.states import IllegalMove, LaneState, PartitionState
+from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Lane, LaneId, Mark, Seat, Span
 
 
 def seat(book: Book, number: int, pair: str = "x") -> Seat:

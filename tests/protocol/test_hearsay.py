@@ -19,8 +19,7 @@ from tests.protocol.builders import (
 )
 
 from tandem_core.model.states import SeatState
-from tandem_runtime.protocol.data import Seat, Span
-from tandem_runtime.protocol.hearsay import (
+from tandem_runtime.protocol.lead.peer_reports import (
     Heard,
     brings_news,
     committed,
@@ -29,7 +28,8 @@ from tandem_runtime.protocol.hearsay import (
     newer,
     slot_delivered,
 )
-from tandem_runtime.protocol.records import GenerationKnown, Seated, SlotEnded, SlotOpened
+from tandem_runtime.protocol.log.entries import GenerationKnown, Seated, SlotEnded, SlotOpened
+from tandem_runtime.protocol.types import Seat, Span
 
 
 def test_silence_begins_after_the_last_word_of_any_kind() -> None:  # (f)

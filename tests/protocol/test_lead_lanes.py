@@ -22,11 +22,8 @@ from tests.protocol.builders import (
     split_report,
 )
 
-from tandem_core.documents import Pair
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import LaneId, Mark, Span
-from tandem_runtime.protocol.hearsay import Heard, Hearsay
-from tandem_runtime.protocol.lead_lanes import (
+from tandem_core.contract.intent import Pair
+from tandem_runtime.protocol.lead.lane_rules import (
     buddy_changes,
     closings,
     lost_lanes,
@@ -39,8 +36,8 @@ from tandem_runtime.protocol.lead_lanes import (
     rows_at_risk,
     settlements,
 )
-from tandem_runtime.protocol.messages import SealedCopy, SplitReport
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay
+from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     DataLost,
     Entry,
@@ -54,7 +51,10 @@ from tandem_runtime.protocol.records import (
     Seated,
     Vacated,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.peers import SealedCopy, SplitReport
 from tandem_runtime.protocol.states import PartitionState
+from tandem_runtime.protocol.types import LaneId, Mark, Span
 
 LATE = S.silence
 """When everybody who spoke at 0 has been silent for long."""

@@ -22,10 +22,8 @@ from tests.protocol.builders import (
 )
 
 from tandem_core.model.states import SeatState
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Seat
-from tandem_runtime.protocol.hearsay import Heard, Hearsay
-from tandem_runtime.protocol.lead_seats import (
+from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay
+from tandem_runtime.protocol.lead.seat_rules import (
     a_lane_is_full,
     answered_calls,
     build_epoch,
@@ -41,7 +39,7 @@ from tandem_runtime.protocol.lead_seats import (
     vacancies,
     verifications,
 )
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.log.entries import (
     DataLost,
     Entry,
     GenerationKnown,
@@ -58,6 +56,8 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.types import Seat
 
 LATE = S.silence
 FULL = {"a": split_report(lane_report(A1, over_bound=True, stuck=True))}

@@ -14,13 +14,10 @@ from tests.protocol.builders import (
     seated,
 )
 
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import UNDIVIDED, Dealing, Header, Slot
-from tandem_runtime.protocol.lead_epochs import completion, cut
-from tandem_runtime.protocol.lead_slots import dealing_in_force, dealings, seals, slot_changes
-from tandem_runtime.protocol.lead_views import merge_view, replica_view
-from tandem_runtime.protocol.messages import MergeView, ReplicaView
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.lead.epoch_rules import completion, cut
+from tandem_runtime.protocol.lead.slot_rules import dealing_in_force, dealings, seals, slot_changes
+from tandem_runtime.protocol.lead.views import merge_view, replica_view
+from tandem_runtime.protocol.log.entries import (
     Completed,
     DataLost,
     Entry,
@@ -32,6 +29,9 @@ from tandem_runtime.protocol.records import (
     SlotSealed,
     Trimmed,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.peers import MergeView, ReplicaView
+from tandem_runtime.protocol.types import UNDIVIDED, Dealing, Header, Slot
 
 LATE = 1500
 OPENED = SlotOpened(slot=1, first=1, intent_version=1)

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from tests.protocol.builders import A1, B1, G1, PROPERTY, header, running_book
 from tests.protocol.diagrams import diagram, drawn
 
-from tandem_core.codec import encode
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Lane, Mark, Seat, Slot, Span
-from tandem_runtime.protocol.log import OwnedLog
-from tandem_runtime.protocol.records import (
+from tandem_core.contract.records import encode
+from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     Entry,
     GenerationKnown,
@@ -32,6 +29,8 @@ from tandem_runtime.protocol.records import (
     Vacated,
     Verified,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.replicated_log import OwnedLog
 from tandem_runtime.protocol.states import (
     LANE,
     LIFECYCLES,
@@ -43,6 +42,7 @@ from tandem_runtime.protocol.states import (
     ReplicaLife,
     SlotState,
 )
+from tandem_runtime.protocol.types import Lane, Mark, Seat, Slot, Span
 
 MACHINES = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: each.machine)
 

@@ -14,8 +14,8 @@ from tandem.kube.port import KubeError
 from tandem.kube.shell import Ran
 from tandem.kube.user import Access
 from tandem.remote.commands import SIGNAL_PROGRAM
-from tandem.remote.look import Cast, cast_of
-from tandem_core.model.names import KIND_LABEL, register_name
+from tandem.remote.observe import Cast, cast_of
+from tandem_core.model.kubernetes_names import KIND_LABEL, register_name
 
 BEGAN, LATER = "2024-05-01T12:00:00Z", "2024-05-01T12:01:00Z"
 

@@ -16,7 +16,7 @@ from tandem.kube.kinds import Object
 from tandem.kube.shell import Ran
 from tandem.remote.commands import SIGNAL_PROGRAM, signal_pod
 from tandem.targets import Missing
-from tandem_core.model.names import POD_UID_VARIABLE
+from tandem_core.model.kubernetes_names import POD_UID_VARIABLE
 
 SLEEPER = "import sys, time; print('up', flush=True); time.sleep(600)"
 

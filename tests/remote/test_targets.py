@@ -4,7 +4,7 @@ from tests.remote.stage import Stage
 from tandem.kube.objects import name_of
 from tandem.remote.targets import find_target, short_names
 from tandem.targets import Missing
-from tandem_core.model.names import ROLE_LABEL
+from tandem_core.model.kubernetes_names import ROLE_LABEL
 
 
 def test_pods_are_called_by_kind_and_order_replicas_by_role() -> None:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.routing.construct import construct, why_reconstruct
-from tandem.routing.decision import Decision
-from tandem.routing.profile import LoadProfile, merge_profiles
-from tandem.routing.settings import Beta, Heuristic, Measure, Resource, Settings, Utility
-from tandem.routing.summary import AmountArray
-from tandem.routing.task import Task
-from tandem_core.routing.codec import from_bytes, to_bytes
+from tandem.routing.load.key_summary import AmountArray
+from tandem.routing.load.profile import LoadProfile, merge_profiles
+from tandem.routing.planning.construct import construct, why_reconstruct
+from tandem.routing.planning.construction import Task
+from tandem.routing.planning.routing_decision import Decision
+from tandem.routing.planning.settings import Beta, Heuristic, Measure, Resource, Settings, Utility
 from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import from_bytes, to_bytes
 from tandem_core.routing.ring import bucket_of
 from tandem_core.routing.xxh64 import U64Array, hash_words
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tandem.routing.baselines import modulo_owner
 from tandem_core.routing.errors import InvalidSettingError
 from tandem_core.routing.function import MOST_VNODES, RoutingFunction
-from tandem_core.routing.keys import hash_column
+from tandem_core.routing.key_hashing import hash_column
 from tandem_core.routing.ring import BUCKETS, bucket_of
 from tandem_core.routing.xxh64 import U64Array, hash_words
 

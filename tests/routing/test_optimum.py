@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.routing.construct import construct, why_reconstruct
-from tandem.routing.decision import Decision
-from tandem.routing.profile import LoadProfile
-from tandem.routing.summary import AmountArray
+from tandem.routing.load.key_summary import AmountArray
+from tandem.routing.load.profile import LoadProfile
+from tandem.routing.planning.construct import construct, why_reconstruct
+from tandem.routing.planning.routing_decision import Decision
 from tandem_core.routing.xxh64 import U64Array, hash_words
 
 CASES = 100

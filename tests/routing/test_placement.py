@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.routing.heuristics import redist, scan
-from tandem.routing.placement import NOWHERE, Board
-from tandem.routing.readjust import readj
-from tandem.routing.settings import Utility
+from tandem.routing.planning.heuristics import redist, scan
+from tandem.routing.planning.placement import NOWHERE, Board
+from tandem.routing.planning.readjust import readj
+from tandem.routing.planning.settings import Utility
 
 
 def board_of(

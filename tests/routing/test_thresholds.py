@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.routing.balance import ResourceBalance
-from tandem.routing.profile import LoadProfile
-from tandem.routing.settings import Beta, Measure, Resource, Settings, Utility
-from tandem.routing.summary import AmountArray
-from tandem.routing.thresholds import counting_epsilon, delta, theta
-from tandem.routing.workload import hot_keys
+from tandem.routing.load.key_summary import AmountArray
+from tandem.routing.load.profile import LoadProfile
+from tandem.routing.planning.balance import ResourceBalance
+from tandem.routing.planning.settings import Beta, Measure, Resource, Settings, Utility
+from tandem.routing.planning.thresholds import counting_epsilon, delta, theta
+from tandem.routing.planning.workload import hot_keys
 from tandem_core.routing.errors import InvalidSettingError
 from tandem_core.routing.xxh64 import hash_words
 

@@ -2,8 +2,8 @@
 
 import http.client
 
-from tandem_core.client import Address, ask
-from tandem_core.reports import MemberReport
+from tandem_core.contract.reports import MemberReport
+from tandem_core.network.member_client import Address, ask
 
 
 def get(port: int, path: str, token: str | None = None, host: str = "127.0.0.1") -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tests.services.intake import Document, Intake
 
-from tandem_runtime.services.replay import replay_epoch
+from tandem_runtime.services.replay_epoch import replay_epoch
 
 FILES, ROWS_OF_A_FILE, CLICKS = 12, 400, 4000
 PAYMENTS = FILES * ROWS_OF_A_FILE

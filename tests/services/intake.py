@@ -20,23 +20,23 @@ from typing import Any, NamedTuple, Self, cast
 import pyarrow as pa
 from tests.local.harness import wait_for
 
-from tandem_core.documents import Function, Generation, Intent, Pair, Share, Stream
-from tandem_core.intent_form import function_key, intent_text
+from tandem_core.contract.intent import Function, Generation, Intent, Pair, Share, Stream
+from tandem_core.contract.intent_text import function_key, intent_text
+from tandem_core.contract.partitions import partitions_of
+from tandem_core.contract.reports import DriverState, ReplicaReport
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
-from tandem_core.partitions import partitions_of
-from tandem_core.reports import DriverState, ReplicaReport
-from tandem_core.routing.codec import digest_of, to_bytes
 from tandem_core.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import Header
+from tandem_core.routing.function_codec import digest_of, to_bytes
+from tandem_runtime.environment.hosts import OnLaptop
+from tandem_runtime.environment.laptop import Laptop
 from tandem_runtime.protocol.effects import Select
-from tandem_runtime.protocol.held import StoredReplica
-from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
+from tandem_runtime.protocol.types import Header
 from tandem_runtime.services.driver import Driver
-from tandem_runtime.services.habitats import OnLaptop
-from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.event_loop import Node, milliseconds
 from tandem_runtime.services.process import Process
-from tandem_runtime.spark.inbox import Inbox
-from tandem_runtime.surroundings.laptop import Laptop
+from tandem_runtime.spark.epochs.inbox import Inbox
 from tandem_runtime.volume.chunks import read_segments
 
 PATIENCE = 150.0

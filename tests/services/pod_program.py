@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tandem_runtime.services import habitats
+from tandem_runtime.environment import hosts as habitats
 
 _real = socket.getaddrinfo
 

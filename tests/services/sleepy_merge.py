@@ -18,11 +18,12 @@ from enum import StrEnum
 from pathlib import Path
 from unittest.mock import patch
 
-from tandem_runtime.sinks import files, opening
+from tandem_runtime.sinks import factory as opening
+from tandem_runtime.sinks import files
+from tandem_runtime.sinks.base import Answer
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sinks.json_text import json_lines
-from tandem_runtime.sinks.position import Position, move_position
-from tandem_runtime.sinks.sink import Answer
+from tandem_runtime.sinks.slot_positions import Position, move_position
 
 
 class Moment(StrEnum):

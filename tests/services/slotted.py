@@ -21,12 +21,12 @@ from tests.local.harness import wait_for
 from tests.services.asking import report
 from tests.services.sleepy_merge import Moment, diary, request
 
-from tandem.intent import first_functions, first_intent
-from tandem.local.intent import write_functions
-from tandem_core.intent_form import intent_text
+from tandem.local.store.intent_file import write_functions
+from tandem.policy.intent import first_functions, first_intent
+from tandem_core.contract.intent_text import intent_text
+from tandem_core.contract.reports import LeadReport, MemberReport
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_core.model.spec import ResultFormat
-from tandem_core.reports import LeadReport, MemberReport
 
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline
 UID = "u-1"

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem_core.reports import DriverState, ReplicaReport
+from tandem_core.contract.reports import DriverState, ReplicaReport
 from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run
-from tandem_runtime.protocol.held import StoredReplica
-from tandem_runtime.protocol.messages import BatchCommitted, BatchResult, Installed, SparkUp
-from tandem_runtime.protocol.replica import ReplicaMachine
-from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.protocol.messages.peers import BatchCommitted, BatchResult, Installed, SparkUp
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
+from tandem_runtime.services.event_loop import Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.replica import share_at_birth
 from tandem_runtime.volume.chunks import epoch_rows

@@ -13,24 +13,30 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.services.test_node import SETTINGS, Around, Sent
+from tests.services.test_event_loop import SETTINGS, Around, Sent
 
-from tandem_core.documents import Share
-from tandem_core.model.exit_codes import FAILED, REFUSED
-from tandem_core.reports import MemberRefusal, decode_refusal
-from tandem_runtime.protocol.data import Header, Peer
+from tandem_core.contract.exit_codes import FAILED, REFUSED
+from tandem_core.contract.intent import Share
+from tandem_core.contract.reports import MemberRefusal, decode_refusal
 from tandem_runtime.protocol.effects import Effect, Install, Run, Ship, ShipState
-from tandem_runtime.protocol.held import StoredReplica
-from tandem_runtime.protocol.messages import CopiedState, CopyRefused, Offer, StateCopied, TakeLead
-from tandem_runtime.protocol.replica import ReplicaMachine
+from tandem_runtime.protocol.messages.peers import (
+    CopiedState,
+    CopyRefused,
+    Offer,
+    StateCopied,
+    TakeLead,
+)
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.states import ReplicaLife
+from tandem_runtime.protocol.types import Header, Peer
 from tandem_runtime.services import driver as module
 from tandem_runtime.services import replica as program
 from tandem_runtime.services.driver import Driver, checkpoint_of
-from tandem_runtime.services.node import INBOX_MESSAGES, Failure, Node
-from tandem_runtime.spark.checkpoint import committed_epochs
-from tandem_runtime.spark.failure import EngineError, EngineFailure
-from tandem_runtime.spark.java import NoJava
+from tandem_runtime.services.event_loop import INBOX_MESSAGES, Failure, Node
+from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
+from tandem_runtime.spark.jvm.java import NoJava
+from tandem_runtime.spark.state.checkpoint import committed_epochs
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.frames import ROOT, Assembly, Tree, message_frame, part_frame, tree_parts
 

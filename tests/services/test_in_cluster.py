@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environment.fake_api import LEASES, PODS, FakeApi, pod
+from tests.environment.pods_around import PIPELINE_TOKEN, environment, furnish, mount
 from tests.local.harness import wait_for
 from tests.services.asking import get, report
-from tests.surroundings.fake_api import LEASES, PODS, FakeApi, pod
-from tests.surroundings.pods_around import PIPELINE_TOKEN, environment, furnish, mount
 
-from tandem_core.documents import Generation, Intent, Pair, Stream
-from tandem_core.model.names import HTTP_PORT, PLACE_ANNOTATION
-from tandem_core.reports import ActiveMerge, LeadReport, MemberReport
-from tandem_core.routing.codec import digest_of
+from tandem_core.contract.intent import Generation, Intent, Pair, Stream
+from tandem_core.contract.reports import ActiveMerge, LeadReport, MemberReport
+from tandem_core.model.kubernetes_names import HTTP_PORT, PLACE_ANNOTATION
 from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import digest_of
 
 PROGRAM = Path(__file__).with_name("pod_program.py")
 FUNCTION = digest_of(RoutingFunction.plain(["pair-0"]))

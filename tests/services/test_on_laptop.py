@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environment.test_laptop import MANIFEST
 from tests.local.harness import wait_for
 from tests.services.asking import report
 from tests.services.test_in_cluster import INTENT
-from tests.surroundings.test_laptop import MANIFEST
 
-from tandem_core.intent_form import intent_text
+from tandem_core.contract.intent_text import intent_text
+from tandem_core.contract.reports import ActiveMerge, LeadReport, MemberReport, MergeReport, Trouble
 from tandem_core.model.states import SinkClass
-from tandem_core.reports import ActiveMerge, LeadReport, MemberReport, MergeReport, Trouble
 
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline
 

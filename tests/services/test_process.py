@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.services.asking import get, report
-from tests.services.test_node import Around, Scripted
+from tests.services.test_event_loop import Around, Scripted
 
-from tandem_core.reports import Card, MergeReport
-from tandem_runtime.protocol.data import Peer
+from tandem_core.contract.reports import Card, MergeReport
+from tandem_runtime.environment.hosts import Doors
 from tandem_runtime.protocol.effects import Effect, Exit
-from tandem_runtime.protocol.messages import TakeLead
-from tandem_runtime.services.habitats import Doors
-from tandem_runtime.services.node import Node
+from tandem_runtime.protocol.messages.peers import TakeLead
+from tandem_runtime.protocol.types import Peer
+from tandem_runtime.services.event_loop import Node
 from tandem_runtime.services.process import LOOP_STUCK_MS, Process, main, settings_of
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post

@@ -8,18 +8,15 @@ from typing import Any, cast
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.environment.test_laptop import MANIFEST
 from tests.local.harness import wait_for
 from tests.protocol.builders import S, header, running_book
-from tests.protocol.test_merge import Merge
-from tests.protocol.test_split import opened
-from tests.protocol.test_summary import lead_of
-from tests.services.test_node import Around
-from tests.surroundings.test_laptop import MANIFEST
+from tests.protocol.lead.test_summary import lead_of
+from tests.protocol.merge.test_merge_machine import Merge
+from tests.protocol.split.test_split_machine import opened
+from tests.services.test_event_loop import Around
 
-from tandem_core.model.pipeline import Pipeline, parse_pipeline
-from tandem_core.model.spec import ResultFormat, Stream
-from tandem_core.model.states import EventReason, SeatState, SinkClass
-from tandem_core.reports import (
+from tandem_core.contract.reports import (
     ActiveMerge,
     DriverState,
     MemberReport,
@@ -31,15 +28,19 @@ from tandem_core.reports import (
     decode_report,
     encode_report,
 )
-from tandem_runtime.protocol.data import Slot
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
+from tandem_core.model.spec import ResultFormat, Stream
+from tandem_core.model.states import EventReason, SeatState, SinkClass
 from tandem_runtime.protocol.effects import ReadPosition
-from tandem_runtime.protocol.messages import SinkPosition, SourceRows
+from tandem_runtime.protocol.lead.summary import PairSummary, SeatSummary, Summary
+from tandem_runtime.protocol.messages.peers import SinkPosition, SourceRows
 from tandem_runtime.protocol.states import ReplicaLife
-from tandem_runtime.protocol.summary import PairSummary, SeatSummary, Summary
-from tandem_runtime.services import merge, readers, replica, split
+from tandem_runtime.protocol.types import Slot
+from tandem_runtime.services import merge, replica, split
+from tandem_runtime.services import partition_reader as readers
 from tandem_runtime.sinks.files import FilesSink
 from tandem_runtime.sources.dead_letters import DeadLetters
-from tandem_runtime.sources.opening import open_partition
+from tandem_runtime.sources.factory import open_partition
 
 PATIENCE = 120
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
-from tandem_simulator.campaign import run_campaign
+from tandem_simulator.campaign.campaign import run_campaign
 from tandem_simulator.plants import PLANTS
 
 

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tandem_core.documents import Stream
-from tandem_runtime.protocol.data import (
+from tandem_core.contract.intent import Stream
+from tandem_runtime.protocol.log.entries import Lapsed, Seated, Trimmed, Vacated, Verified
+from tandem_runtime.protocol.states import PartitionState
+from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
     Chunk,
     Header,
@@ -17,12 +19,10 @@ from tandem_runtime.protocol.data import (
     Settings,
     Span,
 )
-from tandem_runtime.protocol.records import Lapsed, Seated, Trimmed, Vacated, Verified
-from tandem_runtime.protocol.states import PartitionState
-from tandem_simulator.configuration import QUIET, Configuration, Partition, Row
-from tandem_simulator.ledger import Ledger
-from tandem_simulator.shares import generation_of
-from tandem_simulator.violation import BrokenError
+from tandem_simulator.engine.configuration import QUIET, Configuration, Partition, Row
+from tandem_simulator.externals.shares import generation_of
+from tandem_simulator.oracle.ledger import Ledger
+from tandem_simulator.oracle.violation import BrokenError
 
 LANE = LaneId("split-0.1", 1)
 KEYS = frozenset(range(8))

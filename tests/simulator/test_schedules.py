@@ -6,16 +6,17 @@ import json
 import pytest
 
 from tandem_cli import simulate
-from tandem_simulator import coverage, schedule
-from tandem_simulator.campaign import run_campaign
-from tandem_simulator.configuration import QUIET, configure
-from tandem_simulator.drawing import draw
-from tandem_simulator.failure import explain
-from tandem_simulator.plan import steps_of
+from tandem_simulator.campaign import coverage
+from tandem_simulator.campaign.campaign import run_campaign
+from tandem_simulator.campaign.failure import explain
+from tandem_simulator.engine import schedule
+from tandem_simulator.engine.configuration import QUIET, configure
+from tandem_simulator.engine.schedule import run_schedule, run_with
+from tandem_simulator.engine.trace import Trace
+from tandem_simulator.faults.fault_generator import draw
+from tandem_simulator.faults.scripts import steps_of
+from tandem_simulator.oracle.violation import Violation
 from tandem_simulator.plants import PLANTS, Plant
-from tandem_simulator.schedule import run_schedule, run_with
-from tandem_simulator.trace import Trace
-from tandem_simulator.violation import Violation
 
 
 @pytest.mark.parametrize("number", [0, 3, 11])

@@ -1,6 +1,6 @@
 """The shrinker finds the steps that matter, within its bound of runs."""
 
-from tandem_simulator.shrink import MOST_RUNS, shrink
+from tandem_simulator.campaign.shrink import MOST_RUNS, shrink
 
 
 def test_only_what_matters_is_left() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, ReplicaLife
-from tandem_simulator.schedule import run_schedule
+from tandem_simulator.engine.schedule import run_schedule
 
 SCHEDULES = 100
 

@@ -13,10 +13,11 @@ from tests.sinks.builders import UID, beside, opened, results, table
 
 from tandem_core.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
 from tandem_core.model.states import SinkClass
-from tandem_runtime.sinks import files, opening
-from tandem_runtime.sinks.opening import open_sink
-from tandem_runtime.sinks.position import move_position
-from tandem_runtime.sinks.sink import ForeignSink, SinkFailed, SinkUnsupported
+from tandem_runtime.sinks import factory as opening
+from tandem_runtime.sinks import files
+from tandem_runtime.sinks.base import ForeignSink, SinkFailed, SinkUnsupported
+from tandem_runtime.sinks.factory import open_sink
+from tandem_runtime.sinks.slot_positions import move_position
 
 
 def test_an_epoch_is_a_file_with_its_rows_sorted_by_pair(tmp_path: Path) -> None:

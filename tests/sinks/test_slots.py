@@ -13,9 +13,10 @@ from tests.sinks.test_interleavings import Stepped, stepwise
 
 from tandem_core.model.spec import FilesSink as FilesTarget
 from tandem_core.model.spec import ResultFormat, Sink
-from tandem_runtime.sinks import files, position
-from tandem_runtime.sinks.opening import count_rows
-from tandem_runtime.sinks.sink import SinkFailed, Standing
+from tandem_runtime.sinks import files
+from tandem_runtime.sinks import slot_positions as position
+from tandem_runtime.sinks.base import SinkFailed, Standing
+from tandem_runtime.sinks.factory import count_rows
 
 
 def rows(*values: int, pair: str = "pair-0") -> list[tuple[str, Any]]:

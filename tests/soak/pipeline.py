@@ -24,7 +24,7 @@ from tests.laptop.harness import POLL_SECONDS, Run
 
 from tandem_core.model.pipeline import Refusal, parse_pipeline
 from tandem_core.model.spec import Stream
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 Document = dict[str, Any]
 

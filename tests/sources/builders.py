@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem_core.model.ddl_parser import parse_schema
-from tandem_core.model.quantities import Duration
+from tandem_core.model.ddl.parser import parse_schema
+from tandem_core.model.fields.quantities import Duration
 from tandem_core.model.spec import (
     FileFormat,
     FilesSource,
@@ -18,11 +18,11 @@ from tandem_core.model.spec import (
     Stream,
     Watermark,
 )
-from tandem_runtime.protocol.data import Position
-from tandem_runtime.sources.opening import open_partition
-from tandem_runtime.sources.pace import Clock
-from tandem_runtime.sources.source import Batch, Rejected, SourcePartition
-from tandem_runtime.sources.values import Unfit
+from tandem_runtime.protocol.types import Position
+from tandem_runtime.sources.base import Batch, Rejected, SourcePartition
+from tandem_runtime.sources.factory import open_partition
+from tandem_runtime.sources.formats.text_values import Unfit
+from tandem_runtime.sources.pacing import Clock
 
 PAYMENTS = "user STRING, amount BIGINT, at TIMESTAMP"
 

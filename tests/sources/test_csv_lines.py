@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.repeatable import thorough
 from tests.sources.builders import only_value
 
-from tandem_core.model.ddl_parser import parse_schema
-from tandem_core.partitions import SourceUnsupported
-from tandem_runtime.arrow_schema import arrow_schema
-from tandem_runtime.sources.csv_lines import BadHeader, CsvDecoder, check_csv_schema
-from tandem_runtime.sources.csv_values import CsvRows
-from tandem_runtime.sources.values import Unfit
+from tandem_core.contract.partitions import SourceUnsupported
+from tandem_core.model.ddl.parser import parse_schema
+from tandem_runtime.arrow.schema import arrow_schema
+from tandem_runtime.sources.formats.csv_lines import BadHeader, CsvDecoder, check_csv_schema
+from tandem_runtime.sources.formats.csv_rows import CsvRows
+from tandem_runtime.sources.formats.text_values import Unfit
 
 MICROSECONDS_OF_2024 = 1_704_067_200_000_000
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
+from tandem_runtime.sources.base import Rejected
 from tandem_runtime.sources.dead_letters import DeadLetters
-from tandem_runtime.sources.source import Rejected
 
 
 def row(file: str, offset: int) -> Rejected:

@@ -28,11 +28,11 @@ from tests.sources.builders import (
     write,
 )
 
+from tandem_core.contract.partitions import SourceUnsupported, partitions_of
 from tandem_core.model.spec import OnError
-from tandem_core.partitions import SourceUnsupported, partitions_of
-from tandem_runtime.protocol.data import BEGINNING_OF_TIME, Position
-from tandem_runtime.sources.file_readers import MOST_ROWS
-from tandem_runtime.sources.source import SourceFailed, SourceUnavailable
+from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Position
+from tandem_runtime.sources.base import SourceFailed, SourceUnavailable
+from tandem_runtime.sources.formats.file_readers import MOST_ROWS
 
 USERS = "user STRING"
 

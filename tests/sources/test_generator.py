@@ -19,11 +19,11 @@ from tests.sources.builders import (
     rows_of,
 )
 
-from tandem_core.partitions import partitions_of
-from tandem_runtime.arrow_schema import arrow_schema
-from tandem_runtime.protocol.data import Position
-from tandem_runtime.sources.generator import generated
-from tandem_runtime.sources.zipf import Zipf
+from tandem_core.contract.partitions import partitions_of
+from tandem_runtime.arrow.schema import arrow_schema
+from tandem_runtime.protocol.types import Position
+from tandem_runtime.sources.generator.partition import generated
+from tandem_runtime.sources.generator.zipf import Zipf
 
 EVERYTHING = (
     "k STRING, b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, "

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.repeatable import thorough
 from tests.sources.builders import only_value
 
-from tandem_core.model.ddl_parser import parse_schema
-from tandem_runtime.arrow_schema import arrow_schema
-from tandem_runtime.sources.json_lines import JsonDecoder
-from tandem_runtime.sources.json_values import JsonRows
-from tandem_runtime.sources.values import Unfit
+from tandem_core.model.ddl.parser import parse_schema
+from tandem_runtime.arrow.schema import arrow_schema
+from tandem_runtime.sources.formats.json_lines import JsonDecoder
+from tandem_runtime.sources.formats.json_rows import JsonRows
+from tandem_runtime.sources.formats.text_values import Unfit
 
 MICROSECONDS_OF_2024 = 1_704_067_200_000_000
 TYPES = [

@@ -19,7 +19,7 @@ from tests.sources.builders import (
 )
 
 from tandem_core.model.spec import OnError
-from tandem_runtime.sources.source import SourceFailed
+from tandem_runtime.sources.base import SourceFailed
 
 NOON = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
 

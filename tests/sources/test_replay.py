@@ -23,11 +23,11 @@ from tests.sources.builders import (
 )
 
 from tandem_core.model.spec import Stream
-from tandem_runtime.protocol.data import Mark
-from tandem_runtime.sources import text_file
-from tandem_runtime.sources.place import Decision, Verdict, place_of
+from tandem_runtime.protocol.types import Mark
+from tandem_runtime.sources.base import Batch
+from tandem_runtime.sources.files.position import Decision, Verdict, place_of
+from tandem_runtime.sources.formats import text_file
 from tandem_runtime.sources.replay import NotReplayable, replay
-from tandem_runtime.sources.source import Batch
 
 PARTITION = "payments/0"
 SETTLED = 2.5

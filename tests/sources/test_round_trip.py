@@ -8,7 +8,7 @@ from tests.sources.builders import files_stream, generator_stream, opened, read_
 
 from tandem_core.model.spec import ResultFormat
 from tandem_runtime.sinks.files import FilesSink
-from tandem_runtime.sources.generator import generated
+from tandem_runtime.sources.generator.partition import generated
 
 EVERYTHING = (
     "k STRING, b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, "

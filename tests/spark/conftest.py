@@ -9,7 +9,7 @@ from tests.spark.harness import Replica
 
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import Spark
-from tandem_runtime.spark.launch import Driver, start_driver
+from tandem_runtime.spark.jvm.launch import Driver, start_driver
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
-from tandem_runtime.arrow_schema import arrow_schema
-from tandem_runtime.spark.engine import Engine
-from tandem_runtime.spark.failure import EngineFailure
+from tandem_runtime.arrow.schema import arrow_schema
+from tandem_runtime.spark.epochs.engine import Engine
+from tandem_runtime.spark.epochs.failure import EngineFailure
 
 # A loaded machine may be slow; a test that waits this long has failed.
 PATIENCE = 150.0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tandem_core.model.exit_codes import REFUSED
+from tandem_core.contract.exit_codes import REFUSED
 
 QUERY = """
 import os
@@ -40,7 +40,7 @@ def run_check(
     }
     document = {"manifest": manifest, "base": str(directory)}
     (directory / "pipeline.json").write_text(json.dumps(document))
-    command = [sys.executable, "-m", "tandem_runtime.spark.check", str(directory)]
+    command = [sys.executable, "-m", "tandem_runtime.spark.checks.check", str(directory)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120, env=environment
     )

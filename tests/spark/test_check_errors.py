@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem_runtime.spark.refusals import Reason
-from tandem_runtime.spark.spark_errors import SparkError, explain, explain_exception
+from tandem_runtime.spark.checks.refusals import Reason
+from tandem_runtime.spark.checks.spark_errors import SparkError, explain, explain_exception
 
 STREAMS = {"payments": ("user", "amount", "at"), "refunds": ("payer", "amount")}
 

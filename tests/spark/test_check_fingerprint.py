@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tandem_runtime.spark.plan_fingerprint import normalised, normalised_code
+from tandem_runtime.spark.checks.plan_fingerprint import normalised, normalised_code
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tandem_runtime.spark.columns import misnamed
-from tandem_runtime.spark.determinism import doubts, not_deterministic, special_literals
-from tandem_runtime.spark.keyed import not_keyed
-from tandem_runtime.spark.plan import Column, Expression, Join, Operator
-from tandem_runtime.spark.refusals import Doubt, Finding, Reason
+from tandem_runtime.spark.checks.column_names import misnamed
+from tandem_runtime.spark.checks.determinism import doubts, not_deterministic, special_literals
+from tandem_runtime.spark.checks.keyed import not_keyed
+from tandem_runtime.spark.checks.plan import Column, Expression, Join, Operator
+from tandem_runtime.spark.checks.refusals import Doubt, Finding, Reason
 
 KEYS = {"payments": ("user", "shop"), "refunds": ("payer", "place")}
 

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_core.model.spec import Spark
-from tandem_runtime.spark.check import check_query
-from tandem_runtime.spark.launch import start_driver
-from tandem_runtime.spark.plan_fingerprint import fingerprint
+from tandem_runtime.spark.checks.check import check_query
+from tandem_runtime.spark.checks.plan_fingerprint import fingerprint
+from tandem_runtime.spark.checks.refusals import Doubt, Finding, Reason, Verdict
+from tandem_runtime.spark.jvm.launch import start_driver
 from tandem_runtime.spark.query import Origin, build_query
-from tandem_runtime.spark.refusals import Doubt, Finding, Reason, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

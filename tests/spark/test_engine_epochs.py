@@ -8,9 +8,9 @@ import pytest
 from tests.spark.harness import Replica, pipeline, stream
 
 from tandem_core.model.pipeline import Pipeline
-from tandem_runtime.spark.failure import EngineError
-from tandem_runtime.spark.launch import Driver
-from tandem_runtime.spark.refusals import Reason
+from tandem_runtime.spark.checks.refusals import Reason
+from tandem_runtime.spark.epochs.failure import EngineError
+from tandem_runtime.spark.jvm.launch import Driver
 
 Make = Callable[..., Replica]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.spark.harness import Replica, pipeline, stream
 
-from tandem_runtime.spark.failure import EngineError
+from tandem_runtime.spark.epochs.failure import EngineError
 
 Make = Callable[..., Replica]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.spark.harness import Replica, at, ms, pipeline, stream
 
-from tandem_runtime.spark.checkpoint import (
+from tandem_runtime.spark.state.checkpoint import (
     IncompleteCheckpoint,
     committed_epochs,
     link_tree,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.spark.harness import Replica, ms, pipeline, stream
 
-from tandem_runtime.spark.inbox import Inbox
+from tandem_runtime.spark.epochs.inbox import Inbox
 
 Make = Callable[..., Replica]
 

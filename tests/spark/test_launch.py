@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tandem_core.model.spec import Spark
-from tandem_runtime.spark import java
-from tandem_runtime.spark.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
-from tandem_runtime.spark.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
+from tandem_runtime.spark.jvm import java
+from tandem_runtime.spark.jvm.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
+from tandem_runtime.spark.jvm.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
 
 MIB = 2**20
 
@@ -20,7 +20,7 @@ ORPHAN = """
 import sys
 from pathlib import Path
 from tandem_core.model.spec import Spark
-from tandem_runtime.spark.launch import start_driver
+from tandem_runtime.spark.jvm.launch import start_driver
 driver = start_driver(Spark(), Path(sys.argv[1]))
 rows = driver.session.sparkContext.parallelize([1]).map(lambda x: x + 1).collect()
 print(driver.jvm.process.pid, *rows, flush=True)
@@ -31,7 +31,7 @@ BEREAVED = """
 import sys
 from pathlib import Path
 from queue import SimpleQueue
-from tandem_runtime.spark.engine import Engine
+from tandem_runtime.spark.epochs.engine import Engine
 from tests.spark.harness import pipeline, stream
 
 told = SimpleQueue()

@@ -8,8 +8,8 @@ from tests.services.by_position import PAYMENTS, Layout, kill_one, rebuilt, rows
 from tests.services.intake import Epoch
 
 from tandem_runtime.services import driver as services
-from tandem_runtime.spark.engine import Engine
-from tandem_runtime.spark.launch import Driver
+from tandem_runtime.spark.epochs.engine import Engine
+from tandem_runtime.spark.jvm.launch import Driver
 
 LAYOUTS = (
     Layout(1, {"interval": "500ms"}, pairs=1, clicks=False),

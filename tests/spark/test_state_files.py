@@ -1,6 +1,6 @@
 """Which files of a state store a version needs."""
 
-from tandem_runtime.spark.state_files import can_restore, needed, versioned
+from tandem_runtime.spark.state.state_files import can_restore, needed, versioned
 
 
 def kept(files: list[str], oldest: int, newest: int) -> set[str]:

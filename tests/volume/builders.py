@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from tandem_core.routing.keys import hash_keys
-from tandem_runtime.protocol.data import Segment
+from tandem_core.routing.key_hashing import hash_keys
+from tandem_runtime.protocol.types import Segment
 from tandem_runtime.volume.chunks import HASH
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.volume.builders import segment
 
-from tandem_core.documents import Function
-from tandem_core.routing.codec import digest_of, to_bytes
+from tandem_core.contract.intent import Function
 from tandem_core.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import Chunk, Header, Mark, Note, Segment
+from tandem_core.routing.function_codec import digest_of, to_bytes
 from tandem_runtime.protocol.effects import Select
-from tandem_runtime.protocol.segments import RowsOutOfPlace
+from tandem_runtime.protocol.row_order import RowsOutOfPlace
+from tandem_runtime.protocol.types import Chunk, Header, Mark, Note, Segment
 from tandem_runtime.volume.chunks import (
     HASH,
     chunk_bytes,

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from tests.volume.builders import segment
 
-from tandem_core.codec import Undecodable, UnknownRecord
-from tandem_runtime.protocol.data import Chunk, LaneId, Mark, Note
+from tandem_core.contract.records import Undecodable, UnknownRecord
 from tandem_runtime.protocol.effects import Key
-from tandem_runtime.volume.keys import key_at, path_of
+from tandem_runtime.protocol.types import Chunk, LaneId, Mark, Note
+from tandem_runtime.volume.key_paths import key_at, path_of
 from tandem_runtime.volume.volume import Volume, VolumeDistrusted, VolumeInUse
 
 LANE = LaneId("split-0.k3", 2)

@@ -18,10 +18,10 @@ import numpy as np
 from tests.wire.samples import defaults_of, sample_of
 from tests.wire.tokens import from_lines, to_lines
 
-from tandem_core.codec import decode, encode
-from tandem_core.documents import Intent, Share
-from tandem_core.intent_form import intent_text, read_intent_text
-from tandem_core.reports import (
+from tandem_core.contract.intent import Intent, Share
+from tandem_core.contract.intent_text import intent_text, read_intent_text
+from tandem_core.contract.records import decode, encode
+from tandem_core.contract.reports import (
     Card,
     MemberRefusal,
     MemberReport,
@@ -33,9 +33,12 @@ from tandem_core.reports import (
     decode_report,
     encode_report,
 )
-from tandem_core.routing.codec import from_bytes, to_bytes
 from tandem_core.routing.function import RoutingFunction
-from tandem_runtime.protocol.data import (
+from tandem_core.routing.function_codec import from_bytes, to_bytes
+from tandem_runtime.environment.lease_register import place_of, with_place
+from tandem_runtime.environment.pod_base import Around
+from tandem_runtime.protocol.log.entries import Entry
+from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
     END_OF_TIME,
     Chunk,
@@ -45,9 +48,6 @@ from tandem_runtime.protocol.data import (
     Place,
     Position,
 )
-from tandem_runtime.protocol.records import Entry
-from tandem_runtime.surroundings.in_pod import Around
-from tandem_runtime.surroundings.lease import place_of, with_place
 from tandem_runtime.volume.chunks import Head, chunk_bytes, read_note
 from tandem_runtime.volume.volume import STORED
 from tandem_runtime.wire.flight import Hello

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
 from tandem_core.model.states import SeatState
 from tandem_core.record import Record, Tagged
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Header, Lane, LaneId, Mark, Position, Seat, Span
-from tandem_runtime.protocol.messages import CopyEntry, FillLog, ReplicaReport
-from tandem_runtime.protocol.records import Entry, Trimmed
+from tandem_runtime.protocol.log.entries import Entry, Trimmed
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.peers import CopyEntry, FillLog, ReplicaReport
+from tandem_runtime.protocol.types import Header, Lane, LaneId, Mark, Position, Seat, Span
 from tandem_runtime.wire.frames import read_frame
 
 LANE = LaneId("split-0.a", 3)

@@ -15,10 +15,10 @@ import pytest
 from pyarrow import flight
 from tests.wire.test_frames import Later
 
-from tandem_core.calls import UNANSWERED_MS, call, location
-from tandem_core.codec import encode
-from tandem_runtime.protocol.data import LaneId, Peer
-from tandem_runtime.protocol.messages import Answer, CopyChunk, StateCopied, TakeLead
+from tandem_core.contract.records import encode
+from tandem_core.network.flight_calls import UNANSWERED_MS, call, location
+from tandem_runtime.protocol.messages.peers import Answer, CopyChunk, StateCopied, TakeLead
+from tandem_runtime.protocol.types import LaneId, Peer
 from tandem_runtime.wire.flight import QUEUED, Hello, Parcel, Post, Server
 from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from tandem_core.codec import Undecodable, encode
+from tandem_core.contract.records import Undecodable, encode
 from tandem_core.record import Tagged
-from tandem_runtime.protocol.messages import StateCopied
+from tandem_runtime.protocol.messages.peers import StateCopied
 from tandem_runtime.wire.frames import (
     Assembly,
     Part,

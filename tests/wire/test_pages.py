@@ -1,6 +1,6 @@
 import socket
 
-from tandem_core.pages import family_of
+from tandem_core.network.http_server import family_of
 
 
 def test_pages_are_served_on_addresses_of_both_kinds() -> None:

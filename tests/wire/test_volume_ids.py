@@ -1,6 +1,6 @@
 import pytest
 
-from tandem_core.volume_ids import PodVolume, pod_volume
+from tandem_core.contract.volume_ids import PodVolume, pod_volume
 
 POD = "7d1f4d3e-9b1c-4a57-8a8e-0c8d2f1f6c11"
 

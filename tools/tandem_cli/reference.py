@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tandem_core.model import states
-from tandem_core.model.documents import Document, OneOf, Setting, settings_of
-from tandem_core.model.kinds import Choice, Kind, ListOf
+from tandem_core.model.fields.declarations import Document, OneOf, Setting, settings_of
+from tandem_core.model.fields.kinds import Choice, Kind, ListOf
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.status import Status
 

@@ -2,15 +2,15 @@
 
 import contextlib
 
-from tandem.local.directory import Directory
+from tandem.local.store.directory import Directory
 from tandem_core.model.pipeline import Pipeline
 
 
 def rows_delivered(pipeline: Pipeline, directory: Directory) -> int:
     """Rows in all sinks together; one that cannot be asked counts nothing."""
     # Here and not above: it loads Arrow, which only the end of a run needs.
-    from tandem_runtime.sinks.opening import count_rows  # noqa: PLC0415
-    from tandem_runtime.sinks.sink import SinkError  # noqa: PLC0415
+    from tandem_runtime.sinks.base import SinkError  # noqa: PLC0415
+    from tandem_runtime.sinks.factory import count_rows  # noqa: PLC0415
 
     rows = 0
     for spec in pipeline.spec.sinks:

@@ -7,22 +7,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tandem.local.check import CheckFailed, Findings, check_command
-from tandem.local.commands import assign_spare, member_command
-from tandem.local.directory import Directory, DirectoryRefused
-from tandem.local.ending import End, Ending
-from tandem.local.find import HOME
-from tandem.local.paths import with_absolute_paths
+from tandem.local.processes.commands import assign_spare, member_command
+from tandem.local.query_check import CheckFailed, Findings, check_command
 from tandem.local.run import Programs, Refused, run_pipeline
+from tandem.local.shutdown import End, Ending
+from tandem.local.store.directory import Directory, DirectoryRefused
+from tandem.local.store.lookup import HOME
+from tandem.local.store.paths import with_absolute_paths
 from tandem.local.support import unsupported_here
-from tandem.manifest_file import Unparsable, load_manifests
-from tandem.policy.limits import Limits
 from tandem.policy.snapshot import Complaint
+from tandem.policy.timeouts import Limits
+from tandem.validation.manifest_file import Unparsable, load_manifests
 from tandem_cli.results import rows_delivered
 from tandem_cli.validate import INVALID, UNREADABLE, Unread, check_text, read_text
-from tandem_core.model.exit_codes import REFUSED
+from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.model.fields.quantities import Duration, parse_duration
 from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
-from tandem_core.model.quantities import Duration, parse_duration
 from tandem_core.model.states import ConditionStatus, ConditionType
 from tandem_core.model.status import Condition, rejected_text
 

@@ -5,12 +5,12 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from tandem.local.directory import Directory
-from tandem.local.find import signal_member
+from tandem.local.store.directory import Directory
+from tandem.local.store.lookup import signal_member
 from tandem.remote.commands import signal_pod
-from tandem.remote.look import cast_of
+from tandem.remote.observe import cast_of
 from tandem.remote.targets import find_target
-from tandem_cli.where import Nowhere, Remote, add_arguments, complaints, find
+from tandem_cli.lookup import Nowhere, Remote, add_arguments, complaints, find
 
 SENT, MISSING = 0, 1
 

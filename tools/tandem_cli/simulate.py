@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from tandem_simulator import coverage
-from tandem_simulator.campaign import Tally, run_campaign
-from tandem_simulator.failure import Failure, explain
+from tandem_simulator.campaign import coverage
+from tandem_simulator.campaign.campaign import Tally, run_campaign
+from tandem_simulator.campaign.failure import Failure, explain
 from tandem_simulator.plants import PLANTS
 
 REPORT_EVERY = 5.0

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from tandem.local.directory import Directory, is_supervised, read_status
-from tandem.member_table import draw_members, titles_by_state
-from tandem.policy.status import at_rest
-from tandem.remote.look import look_at
+from tandem.local.store.directory import Directory, is_supervised, read_status
+from tandem.output.member_table import draw_members, titles_by_state
+from tandem.policy.status.status import at_rest
+from tandem.remote.observe import look_at
 from tandem.remote.targets import short_names
-from tandem_cli.where import Nowhere, Remote, add_arguments, complaints, find
+from tandem_cli.lookup import Nowhere, Remote, add_arguments, complaints, find
 from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, Phase
 from tandem_core.model.status import Status, rejected_text, why_not_ready

@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tandem.manifest_file import Manifest, Position, Unparsable, load_manifests
-from tandem.query_file import check_query_file
-from tandem.support import unsupported
+from tandem.validation.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem.validation.query_file import check_query_file
+from tandem.validation.unsupported import unsupported
+from tandem_core.model.fields.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
 from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
-from tandem_core.model.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
 
 VALID, INVALID, UNREADABLE = 0, 1, 2
 

@@ -12,32 +12,35 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple, cast
 
 from tandem_core.model.states import MemberKind
-from tandem_runtime.protocol import (
-    book,
-    header_log,
-    hearsay,
-    held,
-    lane,
-    lead,
-    lead_generations,
-    lead_lanes,
-    lead_seats,
-    lead_views,
-    log,
-    merge,
-    rebuild,
-    replica,
-    segments,
-    split,
-    succession,
-)
-from tandem_runtime.protocol.data import Header, Lane, LaneId, Peer, Seat, Slot
+from tandem_runtime.protocol import lead_generations
+from tandem_runtime.protocol import row_order as segments
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Send
-from tandem_runtime.protocol.messages import CopyEntry, MergeView, SealedCopy, Want
-from tandem_runtime.protocol.muster import Present
-from tandem_runtime.protocol.records import Entry, LaneClosed, LaneResumed, PairsRetired, Trimmed
+from tandem_runtime.protocol.election import rebuild, succession
+from tandem_runtime.protocol.lead import lane_rules as lead_lanes
+from tandem_runtime.protocol.lead import lead
+from tandem_runtime.protocol.lead import peer_reports as hearsay
+from tandem_runtime.protocol.lead import seat_rules as lead_seats
+from tandem_runtime.protocol.lead import views as lead_views
+from tandem_runtime.protocol.log import header_log
+from tandem_runtime.protocol.log import log_state as book
+from tandem_runtime.protocol.log import replicated_log as log
+from tandem_runtime.protocol.log.entries import (
+    Entry,
+    LaneClosed,
+    LaneResumed,
+    PairsRetired,
+    Trimmed,
+)
+from tandem_runtime.protocol.merge import merge_machine as merge
+from tandem_runtime.protocol.messages.peers import CopyEntry, MergeView, SealedCopy, Want
+from tandem_runtime.protocol.messages.rebuild import Present
+from tandem_runtime.protocol.replica import replica_machine as replica
+from tandem_runtime.protocol.replica import stored_state as held
+from tandem_runtime.protocol.split import own_lane as lane
+from tandem_runtime.protocol.split import split_machine as split
 from tandem_runtime.protocol.states import Bond, LaneState
-from tandem_simulator import sinks
+from tandem_runtime.protocol.types import Header, Lane, LaneId, Peer, Seat, Slot
+from tandem_simulator.externals import sinks
 
 Swap = tuple[object, str, object]
 """An owner (module or class), the name of one of its functions, and what to put there."""

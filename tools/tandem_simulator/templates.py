@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tandem_simulator.configuration import Configuration
-from tandem_simulator.plan import Script, Stage, Step
-from tandem_simulator.triggers import Moment
+from tandem_simulator.engine.configuration import Configuration
+from tandem_simulator.faults.scripts import Script, Stage, Step
+from tandem_simulator.faults.triggers import Moment
 
 
 def _long(rng: Random) -> int:

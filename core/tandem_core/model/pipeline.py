@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
-from tandem_core.model.documents import Document, RuleBook, document, setting
-from tandem_core.model.kinds import Choice, Text, Unreadable, Whole
-from tandem_core.model.names import GROUP, MOST_NAME, VERSION
-from tandem_core.model.problems import Problem
+from tandem_core.model.fields.declarations import Document, RuleBook, document, setting
+from tandem_core.model.fields.defaults import without_defaults
+from tandem_core.model.fields.kinds import Choice, Text, Unreadable, Whole
+from tandem_core.model.fields.problems import Problem
+from tandem_core.model.kubernetes_names import GROUP, MOST_NAME, VERSION
 from tandem_core.model.rules import RULES
-from tandem_core.model.sparse import without_defaults
 from tandem_core.model.spec import Spec
 from tandem_core.model.status import Status
 

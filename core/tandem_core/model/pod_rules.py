@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tandem_core.model.documents import Rule
-from tandem_core.model.judging import is_within, normal_path, repeated
-from tandem_core.model.names import (
+from tandem_core.model.fields.declarations import Rule
+from tandem_core.model.fields.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.fields.spec_kinds import Json
+from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
     ENVIRONMENT_PREFIX,
     GROUP,
@@ -17,8 +18,7 @@ from tandem_core.model.names import (
     VOLUME_PREFIX,
 )
 from tandem_core.model.pods import Pairs, PodTemplate
-from tandem_core.model.problems import Fault, Path, Problem, suggestion
-from tandem_core.model.spec_kinds import Json
+from tandem_core.model.rule_helpers import is_within, normal_path, repeated
 
 OWN_LABELS = (NAME_LABEL, INSTANCE_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL)
 

@@ -4,9 +4,9 @@ Values that are Kubernetes' own are kept as they were given; the API server judg
 are made. What Tandem itself puts into a pod cannot be replaced: see `tandem_core.model.pod_rules`.
 """
 
-from tandem_core.model.documents import Document, document, setting
-from tandem_core.model.kinds import ListOf, Text, Whole
-from tandem_core.model.spec_kinds import Json, JsonObject, Quantity, TextMap
+from tandem_core.model.fields.declarations import Document, document, setting
+from tandem_core.model.fields.kinds import ListOf, Text, Whole
+from tandem_core.model.fields.spec_kinds import Json, JsonObject, Quantity, TextMap
 
 _LABEL_VALUE = Text("a text of at most 63 characters", r"(?s).*", longest=63)
 _NAME = Text("the name of an object in Kubernetes", longest=253)

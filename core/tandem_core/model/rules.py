@@ -8,13 +8,13 @@ documents ask `is_set` first.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tandem_core.model.ddl import Array, Column, DataType, Map, Simple, Struct
-from tandem_core.model.documents import Rule, is_set
-from tandem_core.model.judging import is_within, normal_path, repeated
+from tandem_core.model.ddl.types import Array, Column, DataType, Map, Simple, Struct
+from tandem_core.model.fields.declarations import Rule, is_set
+from tandem_core.model.fields.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.fields.spec_kinds import SqlQuery
 from tandem_core.model.pod_rules import POD_RULES
-from tandem_core.model.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.rule_helpers import is_within, normal_path, repeated
 from tandem_core.model.spec import FilesSink, FilesSource, Sink, Spec, Stream
-from tandem_core.model.spec_kinds import SqlQuery
 
 RESERVED_COLUMNS = ("_epoch", "_pair", "_tick", "_wm")
 """Columns that the framework adds to rows or results."""

@@ -6,12 +6,12 @@ fields must fulfil together stands in `tandem_core.model.rules`.
 
 from enum import StrEnum
 
-from tandem_core.model.ddl import Schema
-from tandem_core.model.documents import Document, Inline, OneOf, document, setting
-from tandem_core.model.kinds import Choice, Flag, ListOf, Number, Size, Span, Text, Whole
+from tandem_core.model.ddl.types import Schema
+from tandem_core.model.fields.declarations import Document, Inline, OneOf, document, setting
+from tandem_core.model.fields.kinds import Choice, Flag, ListOf, Number, Size, Span, Text, Whole
+from tandem_core.model.fields.quantities import ByteSize, Duration
+from tandem_core.model.fields.spec_kinds import SchemaText, SparkConf, SqlQuery, SqlText
 from tandem_core.model.pods import Merges, Pairs, Splits
-from tandem_core.model.quantities import ByteSize, Duration
-from tandem_core.model.spec_kinds import SchemaText, SparkConf, SqlQuery, SqlText
 
 _KI, _MI, _GI = 2**10, 2**20, 2**30
 _SECOND, _HOUR, _DAY = 1_000, 3_600_000, 86_400_000

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from tandem_core.model.documents import Document, document, setting
-from tandem_core.model.kinds import Choice, ListOf, Number, Text, Whole
+from tandem_core.model.fields.declarations import Document, document, setting
+from tandem_core.model.fields.kinds import Choice, ListOf, Number, Text, Whole
 from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,

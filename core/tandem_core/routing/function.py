@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tandem_core.routing.errors import InvalidSettingError
-from tandem_core.routing.keys import Batch, hash_keys
+from tandem_core.routing.key_hashing import Batch, hash_keys
 from tandem_core.routing.ring import BucketArray, OwnerArray, Ring, bucket_of
 from tandem_core.routing.xxh64 import U64Array
 

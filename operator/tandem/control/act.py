@@ -14,13 +14,14 @@ from tandem.control.pods import Pod, read_pod
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound
+from tandem.policy.controller_state import Memory
 from tandem.policy.decisions import Adopt, AssignSpare, Decision, Kill, Move, Replace
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
-from tandem.policy.pairs import look_at
+from tandem.policy.recovery.pairs import look_at
 from tandem.policy.snapshot import Complaint, Snapshot
-from tandem.policy.steps import Action, Note, Step, held, ignore, step_of
-from tandem_core.model.names import (
+from tandem.policy.status.steps import Action, Note, Step, held, ignore, step_of
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.volume_ids import pod_volume
+from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
     GENERATION_LABEL,
     KIND_LABEL,
@@ -28,7 +29,6 @@ from tandem_core.model.names import (
     ROLE_LABEL,
 )
 from tandem_core.model.states import MemberKind, Role
-from tandem_core.volume_ids import pod_volume
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 """Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""

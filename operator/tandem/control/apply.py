@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tandem.control.drift import has_drifted
-from tandem.control.intent import InTheWay
+from tandem.control.intent_store import InTheWay
 from tandem.control.keys import Key
 from tandem.control.observe import TAKEN
 from tandem.kube.kinds import (
@@ -26,11 +26,11 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
+from tandem.manifests.desired_state import Order
 from tandem.manifests.objects import objects_of
-from tandem.manifests.order import Order
 from tandem.policy.snapshot import Complaint
-from tandem.policy.steps import Action, Note, Step, ignore
-from tandem_core.model.names import APPLIED_ANNOTATION, PIPELINE_LABEL
+from tandem.policy.status.steps import Action, Note, Step, ignore
+from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_LABEL
 
 _WORKLOADS = frozenset({DEPLOYMENT, REPLICA_SET, DISRUPTION_BUDGET})
 """What a completed pipeline needs no more."""

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from tandem.control.keys import Key
 from tandem.control.meter import Meter
-from tandem.control.moments import Moment, plain_stamp, precise_stamp
+from tandem.control.types import Moment, plain_stamp, precise_stamp
 from tandem.kube.kinds import EVENT, Object
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
 from tandem.policy.decisions import Record
-from tandem_core.model.names import FIELD_MANAGER
+from tandem_core.model.kubernetes_names import FIELD_MANAGER
 from tandem_core.model.states import EventReason, Word
 
 MOST_MESSAGE = 1024

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Protocol
 
 from tandem.control.pods import Pod, Run
-from tandem_core.client import Address, Look, Watch, ask
-from tandem_core.model.names import FLIGHT_PORT, HTTP_PORT
-from tandem_core.reports import MemberReport
+from tandem_core.contract.reports import MemberReport
+from tandem_core.model.kubernetes_names import FLIGHT_PORT, HTTP_PORT
+from tandem_core.network.member_client import Address, Look, Watch, ask
 
 
 class Members(Protocol):
@@ -54,7 +54,7 @@ class Asked:
         # Here and not above: Flight takes room, and few pipelines have spares.
         import pyarrow as pa  # noqa: PLC0415
 
-        from tandem_core.calls import ASSIGN, call  # noqa: PLC0415
+        from tandem_core.network.flight_calls import ASSIGN, call  # noqa: PLC0415
 
         try:
             call(str(pod.address), FLIGHT_PORT, token, ASSIGN, pair.encode())

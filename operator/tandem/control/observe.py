@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tandem.control.intent import InTheWay, Recorded, Unreadable, read_intent
+from tandem.control.intent_store import InTheWay, Recorded, Unreadable, read_intent
 from tandem.control.keys import Key
-from tandem.control.moments import Moment
 from tandem.control.nodes import Node, hosts_of
 from tandem.control.pods import Pod, Run, member_of, read_pod, template_of
+from tandem.control.types import Moment
 from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
 from tandem.kube.objects import is_going, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.manifests.roles import MERGES_PER_SLOT
 from tandem.policy.snapshot import Complaint, Life, Member, Place, Snapshot
-from tandem_core.client import Look
-from tandem_core.documents import Intent
-from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
+from tandem_core.contract.intent import Intent
+from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
 from tandem_core.model.states import MemberKind
+from tandem_core.network.member_client import Look
 
 TAKEN = "NameTaken"
 """Why nothing can be done while an object has a name that the pipeline needs."""

@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from string import digits
 from typing import Any
 
-from tandem.control.moments import Moment
+from tandem.control.types import Moment
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
-from tandem.policy.recovery import UNEXPLAINED
+from tandem.policy.recovery.processes import UNEXPLAINED
 from tandem.policy.snapshot import Complaint, Life, Member, Place
-from tandem_core.client import Look
-from tandem_core.codec import Undecodable
-from tandem_core.model.exit_codes import REFUSED
-from tandem_core.model.names import APPLIED_ANNOTATION, KIND_LABEL, PAIR_LABEL, SLOT_LABEL
+from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.contract.records import Undecodable
+from tandem_core.contract.reports import MemberReport, decode_refusal
+from tandem_core.contract.volume_ids import PodVolume, pod_volume
+from tandem_core.model.kubernetes_names import (
+    APPLIED_ANNOTATION,
+    KIND_LABEL,
+    PAIR_LABEL,
+    SLOT_LABEL,
+)
 from tandem_core.model.states import MemberKind
-from tandem_core.reports import MemberReport, decode_refusal
-from tandem_core.volume_ids import PodVolume, pod_volume
+from tandem_core.network.member_client import Look
 
 _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""

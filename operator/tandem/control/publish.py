@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from tandem.control.events import Happening, Notice, Telling
 from tandem.control.keys import Key
 from tandem.control.meter import Meter
-from tandem.control.moments import Moment, stamp
+from tandem.control.types import Moment, stamp
 from tandem.kube.kinds import Object
 from tandem.kube.port import Kube
-from tandem.policy.conditions import Background, conditions_of
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory
+from tandem.policy.controller_state import Memory
 from tandem.policy.snapshot import Complaint, Snapshot
-from tandem.policy.status import status_of
+from tandem.policy.status.conditions import Background, conditions_of
+from tandem.policy.status.status import status_of
+from tandem.policy.timeouts import Limits
 from tandem_core.model.pipeline import status_document, status_in
 from tandem_core.model.states import ConditionType, Phase
 from tandem_core.model.status import Status

@@ -13,21 +13,25 @@ from typing import Any
 import kopf
 
 from tandem.control.keys import Key
-from tandem.control.loop import Loop, Ports, Settings
 from tandem.control.members import Asked
 from tandem.control.nodes import Nodes
-from tandem.handlers.defined import wait_for_pipelines
+from tandem.control.reconcile import Loop, Ports, Settings
+from tandem.handlers.crd_wait import wait_for_pipelines
+from tandem.handlers.election import EVERY
 from tandem.handlers.http import serve
-from tandem.handlers.leading import EVERY
 from tandem.handlers.lease import Leadership
 from tandem.handlers.logs import write_logs
 from tandem.handlers.metrics import Metrics
-from tandem.handlers.watching import registry_of, settings_of
+from tandem.handlers.watches import registry_of, settings_of
 from tandem.handlers.workers import Workers
 from tandem.kube.client import connect
 from tandem.kube.port import Kube
-from tandem.manifests.order import Images
-from tandem_core.model.names import NAMESPACE_VARIABLE, POD_NAME_VARIABLE, POD_UID_VARIABLE
+from tandem.manifests.desired_state import Images
+from tandem_core.model.kubernetes_names import (
+    NAMESPACE_VARIABLE,
+    POD_NAME_VARIABLE,
+    POD_UID_VARIABLE,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from http.server import ThreadingHTTPServer
 
-from tandem_core import pages
-from tandem_core.pages import TEXT, Page, metrics, verdict
+from tandem_core.network import http_server as pages
+from tandem_core.network.http_server import TEXT, Page, metrics, verdict
 
 
 def serve(port: int, healthy: Callable[[], bool]) -> ThreadingHTTPServer:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from tandem.control.moments import precise_stamp
-from tandem.handlers.leading import DURATION, EVERY, Claim, Standing, Step, step
+from tandem.control.types import precise_stamp
+from tandem.handlers.election import DURATION, EVERY, Claim, Standing, Step, step
 from tandem.kube.kinds import LEASE, Object
 from tandem.kube.port import Kube, KubeError, NotFound
-from tandem_core.model.names import FIELD_MANAGER
+from tandem_core.model.kubernetes_names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
 

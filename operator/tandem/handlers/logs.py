@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from tandem.logs import JsonLines
+from tandem.output.json_logs import JsonLines
 
 
 def write_logs(level: str) -> None:

@@ -9,13 +9,13 @@ from random import Random
 from typing import Protocol
 
 from tandem.control.keys import Key
-from tandem.control.moments import Moment
-from tandem.handlers.agenda import Agenda, Turn
+from tandem.control.types import Moment
 from tandem.handlers.metrics import Metrics
+from tandem.handlers.workqueue import Agenda, Turn
 from tandem.kube.port import Conflict, KubeError, NotFound, Unreachable
-from tandem.logs import NOTHING, write_line
-from tandem.policy.decision_line import DecisionLine
-from tandem.policy.steps import Action, Step
+from tandem.output.json_logs import NOTHING, write_line
+from tandem.policy.status.decision_line import DecisionLine
+from tandem.policy.status.steps import Action, Step
 
 AGAIN = 0.5
 """Seconds after which a turn that was dropped is taken again."""
@@ -29,7 +29,7 @@ _LONGEST_WAIT = 3600.0
 
 
 class Looping(Protocol):
-    """The loop of a pipeline: see `tandem.control.loop.Loop`."""
+    """The loop of a pipeline: see `tandem.control.reconcile.Loop`."""
 
     def turn(self, moment: Moment, news: bool) -> float | None:
         """One turn; when the next one is due, None if the pipeline is gone."""

@@ -17,7 +17,7 @@ from tandem.kube.cause import cause_of
 from tandem.kube.kinds import Kind, Object, kind_of
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
-from tandem_core.model.names import FIELD_MANAGER
+from tandem_core.model.kubernetes_names import FIELD_MANAGER
 
 PATIENCE = 10.0
 """Seconds that a call may take, unless somebody else is in a hurry."""

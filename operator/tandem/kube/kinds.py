@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem_core.model.names import GROUP, PLURAL, VERSION
+from tandem_core.model.kubernetes_names import GROUP, PLURAL, VERSION
 
 Object = dict[str, Any]
 """A Kubernetes object as plain data."""

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tandem_core.client import Address, Whereabouts
-from tandem_core.reports import decode_card
+from tandem_core.contract.reports import decode_card
+from tandem_core.network.member_client import Address, Whereabouts
 
 
 def by_card(path: Path, pid: int) -> Whereabouts:

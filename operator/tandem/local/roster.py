@@ -1,6 +1,6 @@
 """The places of a pipeline on one machine."""
 
-from tandem.intent import pair_names
+from tandem.policy.intent import pair_names
 from tandem.policy.snapshot import Place
 from tandem_core.model.spec import Spec
 from tandem_core.model.states import MemberKind

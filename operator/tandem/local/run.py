@@ -11,18 +11,25 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tandem.local.aside import Aside
-from tandem.local.check import CheckCommand, Findings, check_query
-from tandem.local.console import ConsoleTail
-from tandem.local.crew import Assign, Command
-from tandem.local.directory import Directory, is_completed, locked, prepare, read_status, remove
-from tandem.local.ending import End, Ending, Stop
-from tandem.local.files import MOST_BYTES
+from tandem.local.display.console import ConsoleTail
+from tandem.local.display.display_thread import Aside
+from tandem.local.display.table import display_for
+from tandem.local.processes.process_manager import Assign, Command
+from tandem.local.query_check import CheckCommand, Findings, check_query
 from tandem.local.results import foreign_sinks
+from tandem.local.shutdown import End, Ending, Stop
+from tandem.local.store.directory import (
+    Directory,
+    is_completed,
+    locked,
+    prepare,
+    read_status,
+    remove,
+)
+from tandem.local.store.files import MOST_BYTES
 from tandem.local.supervisor import Ports, Supervisor
-from tandem.local.table import display_for
-from tandem.logs import JsonLines
-from tandem.policy.limits import Limits
+from tandem.output.json_logs import JsonLines
+from tandem.policy.timeouts import Limits
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import ConsoleSink
 from tandem_core.model.status import Status

@@ -15,20 +15,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from tandem.intent import first_functions, first_intent, with_primaries
-from tandem.local import files
-from tandem.local.crew import Assign, Command, Crew
-from tandem.local.directory import Directory, read_status
-from tandem.local.ending import End, Ending, Stop
-from tandem.local.intent import read_intent, write_functions, write_intent
-from tandem.local.picture import Event, Picture
-from tandem.local.processes import may_give_way
+from tandem.local.display.snapshot import Event, Picture
+from tandem.local.processes.children import may_give_way
+from tandem.local.processes.process_manager import Assign, Command, Crew
 from tandem.local.rates import Rate
 from tandem.local.roster import roster_of
-from tandem.logs import DecisionLog
-from tandem.policy.conditions import Background
+from tandem.local.shutdown import End, Ending, Stop
+from tandem.local.store import files
+from tandem.local.store.directory import Directory, read_status
+from tandem.local.store.intent_file import read_intent, write_functions, write_intent
+from tandem.output.json_logs import DecisionLog
+from tandem.policy.controller_state import remembered
 from tandem.policy.decide import Outcome, decide, yielding
-from tandem.policy.decision_line import observed_by
 from tandem.policy.decisions import (
     AssignSpare,
     Complete,
@@ -41,11 +39,13 @@ from tandem.policy.decisions import (
     Restart,
     Start,
 )
-from tandem.policy.limits import Limits
-from tandem.policy.memory import remembered
+from tandem.policy.intent import first_functions, first_intent, with_primaries
 from tandem.policy.snapshot import Complaint, Snapshot
-from tandem.policy.status import at_rest, status_of, with_rows_out
-from tandem.policy.steps import held, step_of, swap_step
+from tandem.policy.status.conditions import Background
+from tandem.policy.status.decision_line import observed_by
+from tandem.policy.status.status import at_rest, status_of, with_rows_out
+from tandem.policy.status.steps import held, step_of, swap_step
+from tandem.policy.timeouts import Limits
 from tandem_core.model.pipeline import Pipeline, status_document
 from tandem_core.model.status import Status
 

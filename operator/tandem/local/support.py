@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from tandem_core.model.fields.problems import Fault, Problem
 from tandem_core.model.pipeline import Pipeline
-from tandem_core.model.problems import Fault, Problem
 
 
 def unsupported_here(pipeline: Pipeline) -> Iterator[Problem]:

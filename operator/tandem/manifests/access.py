@@ -1,7 +1,7 @@
 """Who may reach what: the splits' account, their Service, the NetworkPolicy."""
 
-from tandem.manifests.order import Manifest, Order, applied, metadata_of
-from tandem_core.model.names import (
+from tandem.manifests.desired_state import Manifest, Order, applied, metadata_of
+from tandem_core.model.kubernetes_names import (
     APPLICATION,
     COMPONENT_LABEL,
     FLIGHT_PORT,

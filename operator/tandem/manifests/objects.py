@@ -1,8 +1,8 @@
 """All objects of a pipeline that are applied, in the order in which they are needed."""
 
 from tandem.manifests.access import account_of, policy_of, service_of
-from tandem.manifests.order import Manifest, Order
-from tandem.manifests.records import spec_of
+from tandem.manifests.config_objects import spec_of
+from tandem.manifests.desired_state import Manifest, Order
 from tandem.manifests.workloads import budgets_of, workloads_of
 
 
@@ -10,7 +10,8 @@ def objects_of(order: Order) -> tuple[Manifest, ...]:
     """Everything that is applied, each with the digest by which a change is seen.
 
     Token, intent and register are not among them: they are created once and then changed only by
-    comparing and swapping (`tandem.manifests.records`), and must be there before the workloads.
+    comparing and swapping (`tandem.manifests.config_objects`), and must be there before the
+    workloads.
     """
     return (
         *account_of(order),

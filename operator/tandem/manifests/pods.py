@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tandem.manifests.order import Manifest, Order, labels_of
-from tandem.manifests.records import spec_digest
+from tandem.manifests.config_objects import spec_digest
+from tandem.manifests.desired_state import Manifest, Order, labels_of
 from tandem.manifests.roles import Role
-from tandem_core.model.names import (
+from tandem_core.model.fields.spec_kinds import Json
+from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
     FLIGHT_PORT,
     FLIGHT_PORT_NAME,
@@ -27,7 +28,6 @@ from tandem_core.model.names import (
     token_name,
 )
 from tandem_core.model.pods import PodTemplate, Resources
-from tandem_core.model.spec_kinds import Json
 from tandem_core.model.states import MemberKind
 
 _USER = 10001

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tandem.manifests.order import Order
-from tandem_core.model.names import (
+from tandem.manifests.desired_state import Order
+from tandem_core.model.kubernetes_names import (
     GENERATION_LABEL,
     KIND_LABEL,
     PAIR_LABEL,

@@ -1,14 +1,14 @@
 """The workloads that make pods, and the budgets for their disruption."""
 
 from tandem.manifests.canonical import digest
-from tandem.manifests.order import Manifest, Order, applied, metadata_of
+from tandem.manifests.config_objects import spec_digest
+from tandem.manifests.desired_state import Manifest, Order, applied, metadata_of
 from tandem.manifests.pods import pod_of
-from tandem.manifests.records import spec_digest
 from tandem.manifests.roles import Role, merges_of, pairs_of, spares_of, splits_of
-from tandem_core.model.documents import Document
-from tandem_core.model.names import APPLIED_ANNOTATION
+from tandem_core.model.fields.declarations import Document
+from tandem_core.model.fields.defaults import without_defaults
+from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION
 from tandem_core.model.pods import PodTemplate
-from tandem_core.model.sparse import without_defaults
 
 _OLD_REVISIONS = 2
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tandem.policy.controller_state import Memory, Moves, PairMemory, Stage
 from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
 from tandem.policy.happenings import (
     changes_of_lead,
@@ -13,15 +14,14 @@ from tandem.policy.happenings import (
     passed_on,
     waiting_since,
 )
-from tandem.policy.limits import Limits
-from tandem.policy.memory import Memory, Moves, PairMemory, Stage
-from tandem.policy.pairs import look_at
-from tandem.policy.placement import shared_nodes
-from tandem.policy.recovery import count_crashes, recover
+from tandem.policy.recovery.pairs import look_at
+from tandem.policy.recovery.placement import shared_nodes
+from tandem.policy.recovery.processes import count_crashes, recover
 from tandem.policy.roles import follow
 from tandem.policy.snapshot import Life, Snapshot
-from tandem.policy.totals import Totals, add_up
-from tandem_core.model.exit_codes import COMPLETED
+from tandem.policy.status.totals import Totals, add_up
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.exit_codes import COMPLETED
 from tandem_core.model.states import EventReason, MemberKind
 
 

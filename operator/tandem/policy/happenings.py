@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from tandem.policy.controller_state import Failing
 from tandem.policy.decisions import Record
-from tandem.policy.memory import Failing
 from tandem.policy.snapshot import Snapshot
+from tandem_core.contract.reports import MemberEvent
 from tandem_core.model.states import EventReason
-from tandem_core.reports import MemberEvent
 
 _PASSED_ON = {
     reason.value: reason

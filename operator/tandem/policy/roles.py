@@ -7,10 +7,10 @@ what the roles say, and which events are written. For each failure they come in 
 
 from dataclasses import replace
 
+from tandem.policy.controller_state import PairMemory, Stage
 from tandem.policy.decisions import Promote, Record
-from tandem.policy.memory import PairMemory, Stage
-from tandem.policy.pairs import Pair, Replica, in_step
-from tandem.policy.recovery import ended_how
+from tandem.policy.recovery.pairs import Pair, Replica, in_step
+from tandem.policy.recovery.processes import ended_how
 from tandem.policy.snapshot import Life
 from tandem_core.model.states import EventReason
 

@@ -10,8 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
-from tandem_core.model.states import MemberKind
-from tandem_core.reports import (
+from tandem_core.contract.reports import (
     LeadReport,
     MemberReport,
     MergeReport,
@@ -19,6 +18,7 @@ from tandem_core.reports import (
     SeatReport,
     Trouble,
 )
+from tandem_core.model.states import MemberKind
 
 
 class Life(StrEnum):

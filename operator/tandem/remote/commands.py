@@ -7,9 +7,9 @@ from tandem.control.pods import Pod
 from tandem.kube.port import KubeError
 from tandem.kube.shell import Shell
 from tandem.targets import Missing
-from tandem_core.codec import Undecodable
-from tandem_core.model.names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
-from tandem_core.reports import LeadReport, decode_report
+from tandem_core.contract.records import Undecodable
+from tandem_core.contract.reports import LeadReport, decode_report
+from tandem_core.model.kubernetes_names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
 
 SIGNAL_PROGRAM = """\
 import contextlib, os, sys

@@ -5,10 +5,10 @@ from typing import Any
 
 from tandem.control.pods import Pod
 from tandem.remote.targets import role_of
+from tandem_core.contract.reports import LeadReport
+from tandem_core.contract.volume_ids import pod_volume
 from tandem_core.model.states import MemberKind, MemberState, PairState, Role
 from tandem_core.model.status import Member, Status
-from tandem_core.reports import LeadReport
-from tandem_core.volume_ids import pod_volume
 
 _JOINING = {
     None: MemberState.STARTING,

@@ -4,7 +4,7 @@ from tandem.kube.kinds import STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, NotFound
 from tandem.targets import Missing
-from tandem_core.model.problems import suggestion
+from tandem_core.model.fields.problems import suggestion
 
 
 def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:

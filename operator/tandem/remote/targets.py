@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tandem.control.pods import Pod
 from tandem.kube.objects import labels_of
 from tandem.targets import LEAD, nobody
-from tandem_core.model.names import ROLE_LABEL
+from tandem_core.model.kubernetes_names import ROLE_LABEL
 from tandem_core.model.states import MemberKind, Role
 
 _ORDER = {kind: number for number, kind in enumerate(MemberKind)}

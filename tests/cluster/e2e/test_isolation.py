@@ -16,7 +16,7 @@ from tests.cluster.e2e.flow import Flow, flowing
 from tests.manifests.pod_security import violations
 
 from tandem.kube.kinds import POD
-from tandem_core.model.names import (
+from tandem_core.model.kubernetes_names import (
     FLIGHT_PORT,
     HTTP_PORT,
     PIPELINE_LABEL,
@@ -36,8 +36,8 @@ CREDENTIALS = "/var/run/secrets/kubernetes.io"
 _CALL = f"""
 import sys
 import pyarrow as pa
-from tandem_core.codec import encode
-from tandem_core.calls import call
+from tandem_core.contract.records import encode
+from tandem_core.network.flight_calls import call
 try:
     call(sys.argv[1], {FLIGHT_PORT}, sys.argv[2], "around", encode(0))
     print("{ANSWERED}")

@@ -13,7 +13,7 @@ from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, Recovery, summary
 from tests.cluster.e2e.recovering import until_sharing_is
 
-from tandem_core.model.names import KIND_LABEL
+from tandem_core.model.kubernetes_names import KIND_LABEL
 from tandem_core.model.states import MemberKind
 
 PARTED_WITHIN = 600.0

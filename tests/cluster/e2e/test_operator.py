@@ -20,9 +20,9 @@ from tests.cluster.e2e.recovering import (
     until_sharing_is,
 )
 
-from tandem.control.intent import read_intent
+from tandem.control.intent_store import read_intent
 from tandem.control.keys import Key
-from tandem_core.model.names import splits_name
+from tandem_core.model.kubernetes_names import splits_name
 from tandem_core.model.states import EventReason, Role
 
 TRUE_WITHIN = 30.0

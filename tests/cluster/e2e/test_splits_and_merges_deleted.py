@@ -16,8 +16,8 @@ from tests.cluster.e2e.measuring import Note
 
 from tandem.kube.kinds import POD
 from tandem.kube.port import Conflict
+from tandem_core.contract.reports import SplitReport
 from tandem_core.model.states import EventReason
-from tandem_core.reports import SplitReport
 
 GOES_ON_WITHIN = 15.0
 

@@ -17,7 +17,7 @@ from tests.cluster.trial.builders import (
     resource,
 )
 
-from tandem_core.model.names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
+from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem_core.model.states import MemberKind, Role
 
 

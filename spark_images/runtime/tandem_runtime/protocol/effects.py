@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tandem_core.documents import Function, Share
-from tandem_runtime.protocol.data import Header, Place, Position
-from tandem_runtime.protocol.messages import CopiedState, StateCopied
+from tandem_core.contract.intent import Function, Share
+from tandem_runtime.protocol.messages.peers import CopiedState, StateCopied
+from tandem_runtime.protocol.types import Header, Place, Position
 
 Key = tuple[object, ...]
 """Name of something on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.book import Book
-from tandem_runtime.protocol.data import Settings
-from tandem_runtime.protocol.hearsay import Hearsay, committed, delivered_through, faster
-from tandem_runtime.protocol.records import (
+from tandem_runtime.protocol.lead.peer_reports import Hearsay, committed, delivered_through, faster
+from tandem_runtime.protocol.log.entries import (
     Entry,
     GenerationGivenUp,
     GenerationKnown,
     PairsRetired,
     RetirementCalled,
 )
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.types import Settings
 
 
 def intent_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:

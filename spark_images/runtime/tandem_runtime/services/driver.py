@@ -28,9 +28,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from tandem_core.model.pipeline import Pipeline
-from tandem_runtime.protocol.data import Header
 from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Key, Run, ShipState
-from tandem_runtime.protocol.messages import (
+from tandem_runtime.protocol.messages.peers import (
     BatchCommitted,
     BatchResult,
     CopyRefused,
@@ -38,10 +37,14 @@ from tandem_runtime.protocol.messages import (
     SparkUp,
     StateCopied,
 )
-from tandem_runtime.services.giving_way import on_half_the_cores
+from tandem_runtime.protocol.types import Header
+from tandem_runtime.services.cpu_priority import on_half_the_cores
+from tandem_runtime.services.event_loop import Failure, Node
 from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
-from tandem_runtime.services.node import Failure, Node
-from tandem_runtime.spark.checkpoint import (
+from tandem_runtime.spark.epochs.engine import Engine
+from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
+from tandem_runtime.spark.jvm.java import NoJava
+from tandem_runtime.spark.state.checkpoint import (
     IncompleteCheckpoint,
     committed_epochs,
     link_tree,
@@ -49,9 +52,6 @@ from tandem_runtime.spark.checkpoint import (
     restore,
     verify,
 )
-from tandem_runtime.spark.engine import Engine
-from tandem_runtime.spark.failure import EngineError, EngineFailure
-from tandem_runtime.spark.java import NoJava
 from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post

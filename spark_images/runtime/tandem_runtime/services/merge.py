@@ -14,27 +14,27 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from tandem_core.contract.reports import MergeReport, SinkReport, Trouble
 from tandem_core.model.spec import ConsoleSink, FilesSink
 from tandem_core.model.spec import Sink as SinkSpec
 from tandem_core.model.states import EventReason, SinkClass
-from tandem_core.reports import MergeReport, SinkReport, Trouble
+from tandem_runtime.environment.interface import Surroundings
 from tandem_runtime.protocol.effects import Deliver, ReadPosition, SealSlot, SurveySink
-from tandem_runtime.protocol.merge import MergeMachine
-from tandem_runtime.protocol.messages import SinkPosition, SinkSurveyed
+from tandem_runtime.protocol.merge.merge_machine import MergeMachine
+from tandem_runtime.protocol.messages.peers import SinkPosition, SinkSurveyed
+from tandem_runtime.services.event_loop import Failure, Node, milliseconds
 from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAILURES
-from tandem_runtime.services.node import Failure, Node, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.troubles import Spot
-from tandem_runtime.sinks.opening import furthest_epoch, open_sink
-from tandem_runtime.sinks.printed import PrintedSink
-from tandem_runtime.sinks.sink import (
+from tandem_runtime.sinks.base import (
     ForeignSink,
     Sink,
     SinkFailed,
     SinkUnsupported,
     Standing,
 )
-from tandem_runtime.surroundings.port import Surroundings
+from tandem_runtime.sinks.factory import furthest_epoch, open_sink
+from tandem_runtime.sinks.pod_log import PrintedSink
 
 _WRITABLE = (
     "see that it can be written by the merges and that there is room (in pods: mounted by "

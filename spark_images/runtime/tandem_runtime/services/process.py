@@ -14,16 +14,21 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from tandem_core.codec import UnknownRecord
-from tandem_core.model.exit_codes import COMPLETED, FAILED, WIPED
+from tandem_core.contract.exit_codes import COMPLETED, FAILED, WIPED
+from tandem_core.contract.records import UnknownRecord
+from tandem_core.contract.reports import Card, MemberReport, MergeReport, ReplicaReport, SplitReport
 from tandem_core.model.pipeline import Pipeline
-from tandem_core.reports import Card, MemberReport, MergeReport, ReplicaReport, SplitReport
-from tandem_runtime.protocol.data import Peer, Settings
-from tandem_runtime.protocol.formats import UnreadableFormat
-from tandem_runtime.services import http
-from tandem_runtime.services.habitats import Habitat, habitat_of
-from tandem_runtime.services.node import Node, later_version, milliseconds, stopped_by_later_version
-from tandem_runtime.surroundings.port import Surroundings
+from tandem_runtime.environment.hosts import Habitat, habitat_of
+from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.protocol.log.formats import UnreadableFormat
+from tandem_runtime.protocol.types import Peer, Settings
+from tandem_runtime.services import health as http
+from tandem_runtime.services.event_loop import (
+    Node,
+    later_version,
+    milliseconds,
+    stopped_by_later_version,
+)
 from tandem_runtime.volume.volume import VolumeDistrusted
 from tandem_runtime.wire.flight import Post, Server
 

@@ -8,17 +8,17 @@ import os
 import signal
 import time
 
-from tandem_core.calls import ASSIGN
-from tandem_core.codec import decode, encode
-from tandem_core.documents import Share
-from tandem_core.reports import DriverState, ReplicaReport
-from tandem_runtime.protocol.held import StoredReplica
-from tandem_runtime.protocol.replica import ReplicaMachine
-from tandem_runtime.services.assignment import Assignment
+from tandem_core.contract.intent import Share
+from tandem_core.contract.records import decode, encode
+from tandem_core.contract.reports import DriverState, ReplicaReport
+from tandem_core.network.flight_calls import ASSIGN
+from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.services.driver import Driver, checkpoints, is_begun
-from tandem_runtime.services.node import Ended, Node, ended_by, milliseconds
+from tandem_runtime.services.event_loop import Ended, Node, ended_by, milliseconds
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.surroundings.port import Surroundings
+from tandem_runtime.services.spare_assignment import Assignment
 from tandem_runtime.volume.volume import Volume
 
 _LOOK_SECONDS = 0.2

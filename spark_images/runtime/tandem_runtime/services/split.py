@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from tandem_core.model.spec import Stream
-from tandem_core.partitions import partitions_of
-from tandem_core.reports import (
+from tandem_core.contract.partitions import partitions_of
+from tandem_core.contract.reports import (
     ActiveMerge,
     LeadReport,
     PairReport,
@@ -17,19 +16,20 @@ from tandem_core.reports import (
     SplitReport,
     Trouble,
 )
-from tandem_runtime.protocol.data import Member
+from tandem_core.model.spec import Stream
+from tandem_runtime.environment.interface import SplitSurroundings
 from tandem_runtime.protocol.effects import Acknowledge, Pull, ReadRegister, Swap
-from tandem_runtime.protocol.messages import NewIntent, Splits
-from tandem_runtime.protocol.split import SplitMachine
-from tandem_runtime.protocol.summary import PairSummary, Summary
+from tandem_runtime.protocol.lead.summary import PairSummary, Summary
+from tandem_runtime.protocol.messages.peers import NewIntent, Splits
+from tandem_runtime.protocol.split.split_machine import SplitMachine
+from tandem_runtime.protocol.types import Member
+from tandem_runtime.services.event_loop import Node, milliseconds
 from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
-from tandem_runtime.services.node import Node, milliseconds
+from tandem_runtime.services.partition_reader import Reader
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.services.readers import Reader
-from tandem_runtime.services.registrar import Registrar
+from tandem_runtime.services.register_client import Registrar
 from tandem_runtime.sources.dead_letters import DeadLetters
-from tandem_runtime.sources.opening import open_partition
-from tandem_runtime.surroundings.port import SplitSurroundings
+from tandem_runtime.sources.factory import open_partition
 
 
 class Intake:

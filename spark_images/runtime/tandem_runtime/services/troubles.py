@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandem_core.reports import Trouble
+from tandem_core.contract.reports import Trouble
 
 
 class Spot:

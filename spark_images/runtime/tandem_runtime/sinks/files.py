@@ -30,8 +30,9 @@ import pyarrow.parquet as pq
 
 from tandem_core.model.spec import ResultFormat
 from tandem_core.model.states import SinkClass
+from tandem_runtime.sinks.base import Answer, SinkFailed, Standing
 from tandem_runtime.sinks.json_text import json_lines
-from tandem_runtime.sinks.position import (
+from tandem_runtime.sinks.slot_positions import (
     Position,
     establish,
     move_position,
@@ -40,7 +41,6 @@ from tandem_runtime.sinks.position import (
     read_position,
     sync,
 )
-from tandem_runtime.sinks.sink import Answer, SinkFailed, Standing
 
 _DRAFT = re.compile(r"draft-([0-9]{12})-([0-9a-f]{32}(?:-[0-9]+)?)")
 

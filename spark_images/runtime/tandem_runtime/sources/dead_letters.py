@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tandem_runtime.sources.source import Rejected
+from tandem_runtime.sources.base import Rejected
 
 MOST_BYTES = 8 * 2**20
 """How long a file grows before it is put aside; one older file is kept."""

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import NamedTuple, cast
 
+from tandem_core.contract.partitions import not_yet
 from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
-from tandem_core.partitions import not_yet
-from tandem_runtime.protocol.data import Mark
-from tandem_runtime.sources.file_readers import MOST_ROWS
-from tandem_runtime.sources.files import files_of
-from tandem_runtime.sources.generator import generated
-from tandem_runtime.sources.listing import Listing, list_files
-from tandem_runtime.sources.place import Place, Verdict, passed_too, place_of
-from tandem_runtime.sources.source import Rows, SourceError
-from tandem_runtime.sources.walk import Files
+from tandem_runtime.protocol.types import Mark
+from tandem_runtime.sources.base import Rows, SourceError
+from tandem_runtime.sources.files.file_sequence import Files
+from tandem_runtime.sources.files.listing import Listing, list_files
+from tandem_runtime.sources.files.partition import files_of
+from tandem_runtime.sources.files.position import Place, Verdict, passed_too, place_of
+from tandem_runtime.sources.formats.file_readers import MOST_ROWS
+from tandem_runtime.sources.generator.partition import generated
 
 
 class NotReplayable(SourceError):

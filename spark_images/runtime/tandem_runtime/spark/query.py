@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody knows it)
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from tandem_core.model.fields.spec_kinds import SqlQuery
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import PythonQuery, Stream
-from tandem_core.model.spec_kinds import SqlQuery
-from tandem_runtime.spark.inbox import WATERMARK_COLUMN
+from tandem_runtime.spark.epochs.inbox import WATERMARK_COLUMN
 
 DIGEST_COLUMN = "_digest"
 """The last column of what Spark gives back: a hash of the row."""

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from tandem_core.codec import Undecodable, decode, encode
+from tandem_core.contract.records import Undecodable, decode, encode
 from tandem_core.record import Record
-from tandem_core.routing.codec import from_bytes
 from tandem_core.routing.function import Share
-from tandem_runtime.protocol.data import Chunk, Header, Note, Position, Segment
+from tandem_core.routing.function_codec import from_bytes
 from tandem_runtime.protocol.effects import Select
-from tandem_runtime.protocol.segments import by_position, row_ends
+from tandem_runtime.protocol.row_order import by_position, row_ends
+from tandem_runtime.protocol.types import Chunk, Header, Note, Position, Segment
 
 HASH = "_hash"
 """Column with the hash of each row's key."""

@@ -17,17 +17,17 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
-from tandem_core.documents import Generation
-from tandem_core.reports import REFUSAL_FILE, MemberRefusal, encode_report
-from tandem_runtime.protocol.copies import StoredCopy
-from tandem_runtime.protocol.data import Chunk, Header
+from tandem_core.contract.intent import Generation
+from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.reports import REFUSAL_FILE, MemberRefusal, encode_report
 from tandem_runtime.protocol.effects import Key
-from tandem_runtime.protocol.header_log import StoredBook, StoredEntry
-from tandem_runtime.protocol.messages import Version
-from tandem_runtime.protocol.outbox import Kept
+from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.messages.peers import Version
+from tandem_runtime.protocol.replica.outbox import Kept
+from tandem_runtime.protocol.split.lane_copies import StoredCopy
+from tandem_runtime.protocol.types import Chunk, Header
 from tandem_runtime.volume.chunks import chunk_bytes, read_note
-from tandem_runtime.volume.keys import key_at, path_of
+from tandem_runtime.volume.key_paths import key_at, path_of
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 STORED: dict[str, Any] = {

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 from pyarrow import flight
 
-from tandem_core.calls import HEADER, connect, location
-from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
+from tandem_core.network.flight_calls import HEADER, connect, location
 from tandem_core.record import Record
-from tandem_runtime.protocol.data import Peer
+from tandem_runtime.protocol.types import Peer
 from tandem_runtime.wire.frames import (
     SCHEMA,
     Assembly,

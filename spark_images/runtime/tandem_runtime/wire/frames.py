@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 import pyarrow as pa
 
-from tandem_core.codec import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
 from tandem_core.record import Tagged
-from tandem_runtime.protocol.messages import CopyEntry, FillLog, PeerMessage
-from tandem_runtime.protocol.muster import Muster, Present
+from tandem_runtime.protocol.messages.peers import CopyEntry, FillLog, PeerMessage
+from tandem_runtime.protocol.messages.rebuild import Muster, Present
 
 SCHEMA = pa.schema([("data", pa.large_binary())])
 

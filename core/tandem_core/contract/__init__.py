@@ -1,0 +1,1 @@
+"""What operator and pods exchange: intent, reports, names, exit codes, and their encoding."""

@@ -1,0 +1,1 @@
+"""Schemas of streams in Spark's DDL: data types, and their parser."""

@@ -1,0 +1,1 @@
+"""How fields of a resource are declared: kinds of values, documents, problems, defaults."""

@@ -1,0 +1,34 @@
+"""Documents written without what goes without saying."""
+
+from typing import Any
+
+from tandem_core.model.fields.declarations import Document, OneOf, Setting, settings_of
+from tandem_core.model.fields.kinds import ListOf
+
+
+def without_defaults(kind: object, written: Any) -> Any:
+    """Leave out of a written value every field that has its default; reading it gives the same.
+
+    A field that a later version adds is then missing as long as nobody sets it, so an older
+    version can read what a newer one writes, and a digest over it stays the same.
+    """
+    if isinstance(kind, ListOf):
+        return [without_defaults(kind.item, entry) for entry in written]
+    if isinstance(kind, OneOf):
+        return {name: without_defaults(kind.alternatives[name], written[name]) for name in written}
+    if not isinstance(kind, Document):
+        return written
+    sparse: dict[str, Any] = {}
+    for declared in settings_of(kind.cls):
+        given = {name: written[name] for name in declared.names if name in written}
+        if isinstance(declared.kind, OneOf) and declared.name not in given:
+            sparse |= without_defaults(declared.kind, given)
+        elif given and not _is_default(declared, given[declared.name]):
+            sparse[declared.name] = without_defaults(declared.kind, given[declared.name])
+    return sparse
+
+
+def _is_default(declared: Setting, written: object) -> bool:
+    if declared.required or declared.default is None:
+        return False
+    return bool(written == declared.kind.write(declared.default))

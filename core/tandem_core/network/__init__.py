@@ -1,0 +1,1 @@
+"""Asking members over HTTP and Flight, and serving HTTP endpoints."""

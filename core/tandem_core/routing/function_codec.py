@@ -1,0 +1,133 @@
+"""The canonical bytes of a routing function, stored beside the intent under its digest.
+
+Layout, little-endian: `TRTF`; format version (u8); hash scheme (u8); number of pairs (u16);
+number of hot keys (u32); for each pair the length of its name (u8), the name in UTF-8, its
+virtual nodes (u16); all hot hashes ascending (u64 each); their owners (u16 each); SHA-256 of all
+that precedes. One function has exactly one such form. The ring is not stored: it follows from
+names and numbers by the rules of the hash scheme.
+"""
+
+import hashlib
+import struct
+
+import numpy as np
+
+from tandem_core.routing.errors import (
+    CorruptFunctionError,
+    FunctionTooLargeError,
+    InvalidSettingError,
+)
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.key_hashing import HASH_SCHEME
+
+FORMAT_VERSION = 1
+
+MOST_BYTES = 128 * 1024
+"""Bound of the serialised form. Three generations of it, in base64, stay well below the 1 MiB
+that a Kubernetes object may hold."""
+
+_MAGIC = b"TRTF"
+_HEAD = struct.Struct("<4sBBHI")
+_VNODES = struct.Struct("<H")
+_DIGEST_BYTES = 32
+_HOT_BYTES = 10
+
+
+def to_bytes(function: RoutingFunction) -> bytes:
+    """The canonical form.
+
+    Raises:
+        FunctionTooLargeError: the form would exceed `MOST_BYTES`.
+    """
+    size = serialised_size(function)
+    if size > MOST_BYTES:
+        raise FunctionTooLargeError(
+            f"the routing function takes {size:,} bytes ({len(function.pairs):,} pairs, "
+            f"{function.hot_count:,} hot keys); {MOST_BYTES:,} are allowed"
+        )
+    body = _body(function)
+    return body + hashlib.sha256(body).digest()
+
+
+def digest_of(function: RoutingFunction) -> str:
+    """The digest that ends the canonical form, in hexadecimal: the function's identity."""
+    return digest_of_form(to_bytes(function))
+
+
+def digest_of_form(form: bytes) -> str:
+    """The digest that ends a canonical form, in hexadecimal."""
+    return form[-_DIGEST_BYTES:].hex()
+
+
+def serialised_size(function: RoutingFunction) -> int:
+    """The length of the canonical form, whether or not it is within the bound."""
+    names = sum(len(name.encode()) for name in function.pairs)
+    per_pair = 1 + _VNODES.size
+    fixed = _HEAD.size + per_pair * len(function.pairs) + _DIGEST_BYTES
+    return fixed + names + _HOT_BYTES * function.hot_count
+
+
+def hot_keys_that_fit(pairs: tuple[str, ...]) -> int:
+    """How many explicit entries a function over these pairs may have; negative: not even none."""
+    return (MOST_BYTES - serialised_size(RoutingFunction.plain(pairs))) // _HOT_BYTES
+
+
+def from_bytes(form: bytes) -> RoutingFunction:
+    """Read a canonical form back.
+
+    Raises:
+        CorruptFunctionError: the bytes are not exactly what `to_bytes` writes.
+    """
+    if len(form) > MOST_BYTES:
+        raise CorruptFunctionError(f"{len(form):,} bytes; at most {MOST_BYTES:,} can be a function")
+    if len(form) < _HEAD.size + _DIGEST_BYTES:
+        raise CorruptFunctionError(f"{len(form)} bytes are too few for a routing function")
+    body, digest = form[:-_DIGEST_BYTES], form[-_DIGEST_BYTES:]
+    magic, version, scheme, pairs, hot = _HEAD.unpack_from(body)
+    if magic != _MAGIC:
+        raise CorruptFunctionError(f"starts with {magic!r}; a routing function with {_MAGIC!r}")
+    if (version, scheme) != (FORMAT_VERSION, HASH_SCHEME):
+        raise CorruptFunctionError(
+            f"format {version} with hash scheme {scheme}; this version reads format "
+            f"{FORMAT_VERSION} with scheme {HASH_SCHEME}"
+        )
+    if hashlib.sha256(body).digest() != digest:
+        raise CorruptFunctionError("the digest does not match the content")
+    try:
+        return _read_body(body, pairs, hot)
+    except (struct.error, IndexError, UnicodeDecodeError, InvalidSettingError) as problem:
+        raise CorruptFunctionError(f"the content is malformed: {problem}") from problem
+
+
+def _body(function: RoutingFunction) -> bytes:
+    parts = [
+        _HEAD.pack(_MAGIC, FORMAT_VERSION, HASH_SCHEME, len(function.pairs), function.hot_count)
+    ]
+    for name, vnodes in zip(function.pairs, function.vnodes, strict=True):
+        encoded = name.encode()
+        parts += [bytes([len(encoded)]), encoded, _VNODES.pack(vnodes)]
+    parts += [
+        function.hot_hashes.astype("<u8").tobytes(),
+        function.hot_owners.astype("<u2").tobytes(),
+    ]
+    return b"".join(parts)
+
+
+def _read_body(body: bytes, pairs: int, hot: int) -> RoutingFunction:
+    names, vnodes, at = [], [], _HEAD.size
+    for _ in range(pairs):
+        end = at + 1 + body[at]
+        names.append(body[at + 1 : end].decode())
+        vnodes.append(_VNODES.unpack_from(body, end)[0])
+        at = end + _VNODES.size
+    if len(body) - at != hot * _HOT_BYTES:
+        raise CorruptFunctionError(
+            f"{len(body) - at} bytes of hot keys where {hot:,} take {hot * _HOT_BYTES:,}"
+        )
+    owners_at = at + hot * 8
+    return RoutingFunction(
+        tuple(names),
+        tuple(vnodes),
+        np.frombuffer(body[at:owners_at], dtype="<u8").astype(np.uint64),
+        np.frombuffer(body[owners_at:], dtype="<u2").astype(np.uint16),
+    )

@@ -1,0 +1,207 @@
+"""What is written down about a pipeline before anything is done: token, register, intent.
+
+All three are created once. The intent is changed by swapping: whoever read it before somebody else
+wrote it loses.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tandem.control.keys import Key
+from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Kind, Object, kind_of
+from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of, uid_of
+from tandem.kube.port import Conflict, Kube, NotFound
+from tandem.manifests.config_objects import intent_of, register_of, token_of
+from tandem.manifests.desired_state import Images, Order, parse_images
+from tandem.policy.intent import first_functions, first_intent, with_primaries
+from tandem.policy.snapshot import Complaint
+from tandem.policy.status.steps import Action, Note, Step, ignore
+from tandem_core.contract.intent import Intent
+from tandem_core.contract.intent_text import function_key, intent_text, read_intent_text
+from tandem_core.model.kubernetes_names import (
+    ENDING_ANNOTATION,
+    IMAGES_ANNOTATION,
+    INTENT_KEY,
+    SPEC_ANNOTATION,
+    TOKEN_KEY,
+    intent_name,
+    register_name,
+    token_name,
+)
+from tandem_core.model.pipeline import Pipeline
+
+
+class InTheWay(Exception):
+    """An object of the pipeline's is somebody else's, or of an earlier pipeline of that name."""
+
+
+class Unreadable(Exception):
+    """What stands there was not written by this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The intent as it stands in the cluster."""
+
+    document: Object
+    intent: Intent
+    images: Images
+    spec: str | None
+    """The digest of the manifest that the pipeline began with; None if that is not known."""
+    ending: bool
+    """Whether all of it is taken away, to begin anew."""
+
+    def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> Order:
+        """What the pipeline is to consist of."""
+        target = next(g for g in self.intent.generations if g.number == self.intent.target)
+        return Order(pipeline, uid, self.images, target.number, target.names(), operator_namespace)
+
+
+def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
+    """The pipeline's intent; None if there is none yet.
+
+    Raises:
+        InTheWay: it is another pipeline's.
+        Unreadable: it is of another version.
+    """
+    found = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
+    return None if found is None else _recorded(found)
+
+
+def read_token(kube: Kube, key: Key) -> str | None:
+    """The token as the pods find it; None if there is none, or none that can be read."""
+    try:
+        found = kube.get(SECRET, key.namespace, token_name(key.name))
+    except NotFound:
+        return None
+    try:
+        return base64.b64decode((found.get("data") or {})[TOKEN_KEY]).decode()
+    except (KeyError, ValueError):
+        return None
+
+
+def establish(
+    kube: Kube,
+    pipeline: Pipeline,
+    uid: str,
+    *,
+    images: Images,
+    token: str,
+    where: str,
+    note: Note = ignore,
+) -> Recorded:
+    """Write down everything that a new pipeline begins with, the intent last.
+
+    `where` is the operator's namespace. May be done again: what is there stays as it is, so the
+    token that counts is the one that can be read afterwards. `note` is told of what was created.
+
+    Raises:
+        InTheWay: something is another pipeline's.
+    """
+    intent = first_intent(pipeline).replace(suspended=pipeline.spec.suspend)
+    order = Order(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
+
+    def create(document: Object) -> Object:
+        return _create_once(kube, document, uid, note, "the pipeline is new")
+
+    create(token_of(order, token))
+    create(register_of(order))
+    functions = {function_key(each.digest): each.form for each in first_functions(pipeline)}
+    return _recorded(create(intent_of(order, intent_text(intent), functions)))
+
+
+def check_records(
+    kube: Kube, order: Order, token: str | None, note: Note = ignore
+) -> Complaint | None:
+    """See to it that token and register are still there; what is missing for good.
+
+    A token that is known is written down again. An empty register would let the splits begin
+    anew, so a lost one is not replaced.
+    """
+    key = Key(order.namespace, order.name)
+    if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
+        what = f"Lease {register_name(key.name)} is gone: splits cannot agree on a new lead"
+        return Complaint("RegisterMissing", f"{what}; only a new pipeline helps")
+    if read_token(kube, key) is None and token is not None:
+        _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
+    if read_token(kube, key) is None:
+        what = f"Secret {token_name(key.name)} is gone or holds no token: new pods cannot start"
+        hint = "remove what is left of it" if token is not None else "only a new pipeline helps"
+        return Complaint("TokenMissing", f"{what}; {hint}")
+    return None
+
+
+def record_ending(kube: Kube, recorded: Recorded) -> None:
+    """Write down that all is taken away: soon nobody is left who could be asked whether it may."""
+    kube.mark(recorded.document, {}, {ENDING_ANNOTATION: "true"})
+
+
+def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
+    """Remove register and intent. The intent goes last: while it is there the register counts.
+
+    Raises:
+        Conflict: the intent is another one by now, and the register goes with that.
+    """
+    there = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
+    if there is None or uid_of(there) != uid_of(recorded.document):
+        raise Conflict(f"{intent_name(key.name)} is not what it was")
+    register = _read(kube, LEASE, key.namespace, register_name(key.name), uid)
+    if register is not None:
+        kube.delete(register)
+    kube.delete(there)
+
+
+def _create_once(kube: Kube, document: Object, uid: str, note: Note, reason: str) -> Object:
+    """Create an object, or find it as it was created before."""
+    kind, namespace, name = kind_of(document), namespace_of(document), name_of(document)
+    try:
+        created = kube.create(document)
+    except Conflict:
+        found = _read(kube, kind, namespace, name, uid)
+        if found is None:
+            raise
+        return found
+    note(Step(Action.CREATE, f"{kind.name} {name}", reason))
+    return created
+
+
+def revised(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
+    """The next version with these primaries; the same if nothing changes."""
+    if dict(intent.primaries) == dict(primaries) and intent.suspended == suspended:
+        return intent
+    return with_primaries(intent, primaries).replace(suspended=suspended)
+
+
+def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
+    """Put an intent in the place of the one that was read.
+
+    Raises:
+        Conflict: somebody else did so meanwhile.
+        NotFound: it is not there any more.
+    """
+    data = {INTENT_KEY: intent_text(intent)}
+    return _recorded(kube.replace({**recorded.document, "data": data}))
+
+
+def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) -> Object | None:
+    try:
+        found = kube.get(kind, namespace, name)
+    except NotFound:
+        return None
+    if not is_owned_by(found, uid):
+        what = f"{kind.name} {name} is there and belongs to somebody else"
+        raise InTheWay(f"{what}; what an earlier pipeline left goes by itself")
+    return found
+
+
+def _recorded(document: Object) -> Recorded:
+    try:
+        intent = read_intent_text(document["data"][INTENT_KEY])
+        annotations = annotations_of(document)
+        images = parse_images(annotations[IMAGES_ANNOTATION])
+        spec = annotations.get(SPEC_ANNOTATION)
+    except (ValueError, KeyError, TypeError) as problem:
+        what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
+        raise Unreadable(f"{what}; use the operator that wrote it") from problem
+    return Recorded(document, intent, images, spec, ENDING_ANNOTATION in annotations)

@@ -1,0 +1,369 @@
+"""The loop of one pipeline: observe, decide, record, act, publish, apply.
+
+Nothing here needs to outlive the operator. What it remembers is found again in the intent and in
+the status, and every step may be the last one of this operator: the next one goes on from there.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from tandem.control.act import Hands, Hindrance, wrong_labels
+from tandem.control.admission import judge
+from tandem.control.apply import carry_out, changes, list_objects, wanted
+from tandem.control.context import Scene, State
+from tandem.control.events import happening
+from tandem.control.intent_store import (
+    InTheWay,
+    Recorded,
+    check_records,
+    establish,
+    read_token,
+    record_ending,
+    revised,
+    swap_intent,
+)
+from tandem.control.keys import Key
+from tandem.control.members import Members
+from tandem.control.meter import Meter
+from tandem.control.nodes import Node
+from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at_pods
+from tandem.control.publish import Publisher, Troubles
+from tandem.control.reset import BEGINS_ANEW, TOO_LATE, clear, may_begin_anew
+from tandem.control.types import Moment
+from tandem.kube.port import Kube, KubeError, Refused, Unreachable
+from tandem.manifests.desired_state import Images
+from tandem.manifests.workloads import replica_mark
+from tandem.output.json_logs import DecisionLog
+from tandem.policy.controller_state import remembered
+from tandem.policy.decide import Outcome, decide
+from tandem.policy.decisions import Complete, Decision, Halt, Promote, Record, Wait, Withhold
+from tandem.policy.recovery.pods import tend
+from tandem.policy.snapshot import Complaint
+from tandem.policy.status.decision_line import DecisionLine, observed_by
+from tandem.policy.status.steps import Action, Step, step_of, swap_step
+from tandem.policy.timeouts import Limits
+from tandem_core.model.kubernetes_names import intent_name
+from tandem_core.model.pipeline import Pipeline
+
+TURN = 1.0
+"""Seconds between two looks at the pods' own words."""
+IDLE = 30.0
+"""Seconds between two looks at a pipeline that is completed or was refused."""
+RESYNC = 10.0
+"""Seconds after which the API server is asked again although it told of nothing."""
+OBJECTS_EVERY = 30.0
+"""Seconds after which all objects are compared although the manifest is the same."""
+OBJECTS_AGAIN = 3.0
+"""The same after something could not be applied."""
+
+CLUSTER_LIMITS = Limits(unheard=5.0, hung=30.0)
+"""On a busy node an answer may come late; the kubelet restarts what hangs for a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator was started with."""
+
+    images: Images
+    namespace: str
+    """The operator's own."""
+    limits: Limits = field(default=CLUSTER_LIMITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a loop talks to."""
+
+    kube: Kube
+    members: Members
+    nodes: Callable[[float], tuple[Node, ...]]
+    """The nodes as they are at this time; none if the operator may not see them."""
+    meter: Meter
+
+
+class Loop:
+    """One pipeline. Its turns are taken one after the other, by any thread."""
+
+    def __init__(self, key: Key, ports: Ports, settings: Settings) -> None:
+        self._key = key
+        self._ports = ports
+        self._kube = ports.kube
+        self._settings = settings
+        self._listing: Listing | None = None
+        self._state: State | None = None
+        self._log = DecisionLog(str(key))
+
+    def turn(self, moment: Moment, news: bool) -> float | None:
+        """One turn; in how many seconds the next one is due, None if the pipeline is gone.
+
+        `news` says that something has happened to the resource or its pods.
+
+        Raises:
+            Conflict: somebody else wrote the intent; this turn counts for nothing.
+            KubeError: see its kinds; the next turn begins where this one ended.
+        """
+        self._log.begin()
+        try:
+            listing = self._list(moment, news)
+            if listing is None:
+                self.forget()
+                return None
+            if self._state is None or self._state.uid != listing.uid:
+                self._state = self._begin(listing)
+            due = self._turn(self._state, listing, moment)
+        except KubeError:
+            self._listing = None
+            raise
+        self._log.end()
+        return due
+
+    def failed(self) -> DecisionLine:
+        """What a turn that has failed had done until then; whoever called it logs why it did."""
+        return self._log.failed()
+
+    def _turn(self, state: State, listing: Listing, moment: Moment) -> float:
+        self._log.observed(lambda _: f"manifest generation {listing.generation}")
+        scene = self._scene(listing, moment)
+        if isinstance(scene, Complaint):
+            waits = scene.reason == TAKEN
+            refused = listing.recorded is None and not waits
+            self._hold(Action.REFUSE if refused else Action.WAIT, "the manifest", scene)
+            state.publisher.complain(listing.resource, scene, refused, moment)
+            return IDLE if state.publisher.settled and not waits else TURN
+        if state.is_over(moment.now):
+            return self._rest(state, scene)
+        if scene.recorded.ending:
+            return self._begin_anew(state, scene)
+        sight = self._look(state, scene)
+        if state.memory is None and not sight.complete:
+            return TURN / 4
+        if scene.is_another(self._settings.namespace):
+            if may_begin_anew(state.publisher.written.phase, sight.snapshot):
+                record_ending(self._kube, scene.recorded)
+                about = (intent_name(self._key.name),)
+                self._log.note(Step(Action.LABEL, "the intent as ending", BEGINS_ANEW, about))
+                self._listing = None
+                return 0.0
+            scene = replace(scene, pipeline=None, refused=TOO_LATE)
+        if state.memory is None:
+            primaries, shown = dict(scene.recorded.intent.primaries), state.publisher.status
+            state.memory = remembered(primaries, shown, sight.snapshot.members)
+        snapshot, before = sight.snapshot, state.memory
+        self._log.observed(lambda steps: observed_by(snapshot, before, steps))
+        outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
+        scene = self._record(state, scene, outcome)
+        self._act(state, scene, sight, outcome)
+        self._hold(Action.REFUSE, "the manifest", scene.refused)
+        unpublished = self._publish(state, scene, sight, outcome)
+        refused = may_begin_anew(state.publisher.status.phase, sight.snapshot)
+        self._apply(state, scene, refused=refused)
+        if unpublished is not None:
+            raise unpublished
+        return TURN
+
+    def _rest(self, state: State, scene: Scene) -> float:
+        """Everything is delivered: what makes pods goes, the rest stays."""
+        self._ports.members.look((), "")
+        self._apply(state, scene, over=True)
+        state.publisher.hinder(scene.listing.resource, state.hindered, scene.moment)
+        return IDLE if state.hindered is None else TURN
+
+    def _begin_anew(self, state: State, scene: Scene) -> float:
+        left = clear(self._kube, self._key, scene.listing, scene.recorded, self._log.note)
+        self._hold(Action.WAIT, "beginning anew", left)
+        state.publisher.hinder(scene.listing.resource, left, scene.moment)
+        self._listing = None
+        if left is None:
+            self._state = None
+        return TURN
+
+    def forget(self) -> None:
+        """The pipeline is gone, or is not this operator's to see to any more."""
+        if self._state is not None:
+            self._log.note(Step(Action.FORGET, "the pipeline", "its resource is gone"))
+            self._log.end()
+        self._ports.members.look((), "")
+        self._ports.meter.gone(self._key)
+        self._listing = self._state = None
+
+    def _begin(self, listing: Listing) -> State:
+        publisher = Publisher(
+            self._kube, self._ports.meter, self._key, listing.resource, self._settings.limits
+        )
+        return State(listing.uid, publisher)
+
+    # --- observe ------------------------------------------------------------------------------
+
+    def _list(self, moment: Moment, news: bool) -> Listing | None:
+        known = self._listing
+        if known is None or news or moment.now - known.at >= RESYNC:
+            nodes = self._ports.nodes(moment.now)
+            known = self._listing = list_pipeline(self._kube, self._key, nodes, moment.now)
+        return known
+
+    def _scene(self, listing: Listing, moment: Moment) -> Scene | Complaint:
+        judged, recorded = judge(listing.resource), listing.recorded
+        if recorded is None:
+            if isinstance(judged, Complaint):
+                return judged
+            recorded = self._establish(listing, judged)
+        if isinstance(recorded, Complaint):
+            return recorded
+        if isinstance(judged, Complaint):
+            return Scene(moment, listing, recorded, None, judged)
+        return Scene(moment, listing, recorded, judged, None)
+
+    def _establish(self, listing: Listing, pipeline: Pipeline) -> Recorded | Complaint:
+        """Give a new pipeline what it begins with."""
+        try:
+            recorded = establish(
+                self._kube,
+                pipeline,
+                listing.uid,
+                images=self._settings.images,
+                token=secrets.token_urlsafe(32),
+                where=self._settings.namespace,
+                note=self._log.note,
+            )
+        except InTheWay as problem:
+            return Complaint(TAKEN, str(problem))
+        except Refused as problem:
+            return Complaint("NotApplied", str(problem))
+        self._listing = replace(listing, recorded=recorded)
+        return recorded
+
+    def _look(self, state: State, scene: Scene) -> Sight:
+        listing = scene.listing
+        if state.token is None:
+            state.token = read_token(self._kube, self._key)
+        pods = listing.pods if state.token is not None else ()
+        order = scene.order(self._settings.namespace)
+        if scene.is_another(self._settings.namespace):
+            order = None
+        return look_at_pods(
+            listing,
+            scene.recorded.intent,
+            self._ports.members.look(pods, state.token or ""),
+            scene.moment,
+            splits=order.pipeline.spec.splits.count if order is not None else 0,
+            mark=replica_mark(order) if order is not None else None,
+            fresh=self._settings.limits.unheard,
+        )
+
+    # --- record -------------------------------------------------------------------------------
+
+    def _record(self, state: State, scene: Scene, outcome: Outcome) -> Scene:
+        """Write roles down, and note the events.
+
+        They are told after everything else was done, and before the status is written. Whoever dies
+        in between leaves them to the next one, which finds the older status.
+        """
+        pairs = outcome.memory.pairs.items()
+        primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
+        before = scene.recorded
+        suspended = scene.pipeline.spec.suspend if scene.pipeline else before.intent.suspended
+        intent = revised(before.intent, primaries, suspended)
+        if intent is not before.intent:
+            scene = replace(scene, recorded=swap_intent(self._kube, before, intent))
+            self._listing = replace(scene.listing, recorded=scene.recorded)
+        for decision in outcome.decisions:
+            if isinstance(decision, Promote | Record | Halt | Withhold | Wait | Complete):
+                self._log.note(step_of(decision))
+        if intent is not before.intent:
+            changed = suspended != before.intent.suspended
+            asked = [f"spec.suspend is {str(suspended).lower()}"] if changed else []
+            versions = before.intent.version, intent.version
+            self._log.note(swap_step(*versions, outcome.decisions, *asked))
+        records = (each for each in outcome.decisions if isinstance(each, Record))
+        state.publisher.note(map(happening, records), scene.moment)
+        state.memory = outcome.memory
+        return scene
+
+    # --- act ----------------------------------------------------------------------------------
+
+    def _act(self, state: State, scene: Scene, sight: Sight, outcome: Outcome) -> None:
+        hands = Hands(
+            self._kube,
+            self._ports.members,
+            state.token or "",
+            sight,
+            self._settings.limits,
+            scene.recorded.intent.target,
+            self._log.note,
+        )
+        state.undone = None
+        for done in hands.act(outcome.decisions):
+            # What is known of the pods is old now.
+            self._listing = None
+            if isinstance(done, Hindrance):
+                state.undone = done.why
+            else:
+                state.publisher.note([done], scene.moment)
+        for pod, role in wrong_labels(scene.listing.pods, sight.snapshot, outcome.memory):
+            self._listing = None
+            hindrance = hands.label(pod, role)
+            if hindrance is not None:
+                state.undone = hindrance.why
+
+    # --- publish ------------------------------------------------------------------------------
+
+    def _publish(
+        self, state: State, scene: Scene, sight: Sight, outcome: Outcome
+    ) -> KubeError | None:
+        """Bring the status up to date; why the server did not take it. Objects wait for none."""
+        troubles = Troubles(
+            halted=_halted(outcome.decisions),
+            refused=scene.refused,
+            hindered=state.undone or state.hindered or _withheld(outcome.decisions),
+            suspended=scene.recorded.intent.suspended,
+        )
+        resource, memory = scene.listing.resource, outcome.memory
+        if memory.completed and state.completed_at is None:
+            state.completed_at = scene.moment.now
+        try:
+            state.publisher.publish(resource, sight.snapshot, memory, troubles, scene.moment)
+        except (Refused, Unreachable) as problem:
+            return problem
+        return None
+
+    # --- apply --------------------------------------------------------------------------------
+
+    def _apply(
+        self, state: State, scene: Scene, *, over: bool = False, refused: bool = False
+    ) -> None:
+        """Make the objects that should be there; remove what is not needed when all is over."""
+        order = scene.order(self._settings.namespace)
+        now, comparing = scene.moment.now, (scene.listing.generation, over, refused)
+        if order is None or (now < state.compare_at and state.compared == comparing):
+            self._hold(Action.WAIT, "objects", state.hindered)
+            return
+        try:
+            missing = check_records(self._kube, order, state.token, self._log.note)
+        except InTheWay as problem:
+            missing = Complaint(TAKEN, str(problem))
+        there = list_objects(self._kube, self._key)
+        desired = wanted(replace(order, refused=refused), over)
+        todo = changes(desired, there, scene.listing.uid)
+        state.hindered = carry_out(self._kube, todo, order.uid, self._log.note) or missing
+        self._hold(Action.WAIT, "objects", state.hindered)
+        if todo.apply:
+            # What pods are made from may be another template now.
+            self._listing = None
+        state.compared = comparing
+        state.compare_at = now + (OBJECTS_EVERY if state.hindered is None else OBJECTS_AGAIN)
+
+    # --- log ----------------------------------------------------------------------------------
+
+    def _hold(self, action: Action, what: str, why: Complaint | None) -> None:
+        """Note what cannot be done now, if anything."""
+        if why is not None:
+            self._log.note(Step(action, what, why.text))
+
+
+def _halted(decisions: Iterable[Decision]) -> Complaint | None:
+    return next((each.complaint for each in decisions if isinstance(each, Halt)), None)
+
+
+def _withheld(decisions: Iterable[Decision]) -> Complaint | None:
+    return next((each.complaint for each in decisions if isinstance(each, Withhold)), None)

@@ -1,0 +1,56 @@
+"""How a pipeline that was refused before anything was computed begins anew with another manifest.
+
+What its splits have taken in is of the old manifest, so everything goes before anything new comes:
+first what makes pods, then the pods, then register and intent.
+"""
+
+from tandem.control.apply import Changes, carry_out, changes, list_objects
+from tandem.control.intent_store import Recorded, forget_records
+from tandem.control.keys import Key
+from tandem.control.observe import Listing
+from tandem.kube.port import Kube
+from tandem.policy.snapshot import Complaint, Snapshot
+from tandem.policy.status.steps import Action, Note, Step, ignore
+from tandem_core.model.states import Phase
+
+TOO_LATE = Complaint(
+    "SpecChanged",
+    "the manifest is another one than that which this pipeline has begun with",
+    "apply the old one again, or the new one under another name",
+)
+
+BEGINS_ANEW = "the manifest was changed before anything was computed"
+"""Why what the old manifest has brought is taken away."""
+
+
+def may_begin_anew(phase: Phase, snapshot: Snapshot) -> bool:
+    """Whether the pipeline was refused, and nothing was computed since the status was written.
+
+    A lead or a merge has to say so: a status may be old.
+    """
+    reports = [member.report for member in snapshot.members if member.report is not None]
+    merges = [each.merge.delivered for each in reports if each.merge is not None]
+    replicas = [each.replica.committed for each in reports if each.replica is not None]
+    lead = snapshot.lead
+    told = [*merges, *([lead.delivered] if lead is not None else [])]
+    return phase is Phase.REFUSED and bool(told) and not any((*told, *replicas))
+
+
+def clear(
+    kube: Kube, key: Key, listing: Listing, recorded: Recorded, note: Note = ignore
+) -> Complaint | None:
+    """Take away what the old manifest has brought; what is still in the way. May be done again.
+
+    Raises:
+        Conflict: somebody else has done it meanwhile.
+    """
+    there = list_objects(kube, key)
+    gone = Changes(delete=changes((), there, listing.uid).delete)
+    complaint = carry_out(kube, gone, listing.uid, note)
+    if complaint is not None:
+        return complaint
+    if listing.pods:
+        return Complaint("BeginsAnew", "the pods of the old manifest have to end first")
+    forget_records(kube, key, listing.uid, recorded)
+    note(Step(Action.DELETE, "register and intent", BEGINS_ANEW))
+    return None

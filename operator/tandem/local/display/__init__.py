@@ -1,0 +1,1 @@
+"""What `tandem run` shows: the live table, the console sink, rates."""

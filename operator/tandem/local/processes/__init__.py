@@ -1,0 +1,1 @@
+"""Processes of members: how they are started, recorded, signalled and ended."""

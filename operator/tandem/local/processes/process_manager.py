@@ -1,0 +1,238 @@
+"""The processes of a pipeline, place by place, and the record of them."""
+
+import logging
+import secrets
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tandem.local.observe import by_card
+from tandem.local.processes.children import Child, end_leftovers, mark_of
+from tandem.local.processes.process_record import Roll, from_json, to_json
+from tandem.local.store import files
+from tandem.local.store.directory import Directory, DirectoryRefused, give_up_volume
+from tandem.policy.snapshot import Complaint, Life, Member, Place
+from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.contract.records import Undecodable
+from tandem_core.contract.reports import REFUSAL_FILE, decode_refusal
+from tandem_core.network.member_client import Look, Watch
+
+Command = Callable[[Path, Place, str], list[str]]
+"""The command line of a member on a volume, in a pipeline's directory."""
+
+Assign = Callable[[Directory, str, str], None]
+"""Tells the spare on a volume which pair it belongs to; raises if that fails."""
+
+_POLL_SECONDS = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Seat:
+    """What fills a place at the moment."""
+
+    child: Child | None = None
+    watch: Watch | None = None
+    run: int = 0
+
+
+class Crew:
+    """Starts and ends processes. What it will do stands in the roll before it is done."""
+
+    def __init__(
+        self, directory: Directory, roster: Iterable[Place], command: Command, assign: Assign
+    ) -> None:
+        self._directory = directory
+        self._places = {place.name: place for place in roster}
+        self._command = command
+        self._assign = assign
+        self._mark = mark_of(directory.uid(), directory.path)
+        self._seats = {name: _Seat() for name in self._places}
+        self._roll = Roll()
+
+    def muster(self) -> int:
+        """Take over from an earlier supervisor; how many of its processes were still alive.
+
+        Raises:
+            DirectoryRefused: its record cannot be read.
+            TimeoutError: one of its processes does not end.
+        """
+        leftovers = end_leftovers(self._mark)
+        self._roll = self._recorded()
+        for volume in self._roll.given_up:
+            self._give_up(volume)
+        self._save(self._roll.at_rest())
+        return leftovers
+
+    def _recorded(self) -> Roll:
+        path = self._directory.members
+        try:
+            return from_json(path.read_text()) if path.exists() else Roll()
+        except ValueError as problem:
+            raise DirectoryRefused(f"{path} cannot be read: {problem}") from problem
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def members(self) -> tuple[Member, ...]:
+        """Everybody as they are now."""
+        return tuple(self._member(place) for place in self._places.values())
+
+    def note_lead(self, name: str | None) -> None:
+        """Put down who leads, for those who look for the lead."""
+        if name != self._roll.lead:
+            self._save(self._roll.led_by(name))
+
+    def fresh(self, now: float, seconds: float) -> frozenset[str]:
+        """The places whose processes have answered within so many seconds."""
+        return frozenset(
+            name
+            for name, seat in self._seats.items()
+            if seat.watch is not None and seat.watch.look().is_fresh(now, seconds)
+        )
+
+    def _member(self, place: Place) -> Member:
+        seat, volume = self._seats[place.name], self._roll.entry(place.name).volume
+        child, look = seat.child, seat.watch.look() if seat.watch is not None else Look()
+        if child is None:
+            return Member(place, volume=volume, volume_there=self._is_there(volume), run=seat.run)
+        code = child.poll()
+        alive = Life.UP if look.heard is not None else Life.STARTING
+        return Member(
+            place,
+            life=alive if code is None else Life.ENDED,
+            volume=volume,
+            volume_there=self._is_there(volume),
+            run=seat.run,
+            started=child.started,
+            ended=child.ended,
+            exit_code=code,
+            silent_since=look.silent_since,
+            complaint=self._complaint(volume) if code == REFUSED else None,
+            report=look.report,
+            pid=child.pid,
+        )
+
+    def _is_there(self, volume: str | None) -> bool:
+        return volume is None or self._directory.volume(volume).is_dir()
+
+    def _complaint(self, volume: str | None) -> Complaint | None:
+        if volume is None:
+            return None
+        try:
+            form = (self._directory.volume(volume) / REFUSAL_FILE).read_bytes()
+            said = decode_refusal(form)
+        except (OSError, Undecodable):
+            return None
+        return Complaint(said.reason, said.message, said.hint)
+
+    # --- acting -------------------------------------------------------------------------------
+
+    def start(self, name: str, volume: str | None) -> None:
+        """Start a process; on a new volume if none is given."""
+        if volume is None:
+            volume = f"{name}-{secrets.token_hex(4)}"
+        if volume != self._roll.entry(name).volume:
+            self._save(self._roll.on_volume(name, volume))
+        self._directory.volume(volume).mkdir(parents=True, exist_ok=True)
+        command = self._command(self._directory.path, self._places[name], volume)
+        child = Child(command, self._directory.log_of(name), self._mark)
+        self._fill(name, child, volume)
+
+    def replace(self, name: str, volume: str) -> None:
+        """Give the volume of a member up whose process has ended, and start it on a new one."""
+        self._save(self._roll.giving_up(volume).on_volume(name, None))
+        self._give_up(volume)
+        self.start(name, None)
+
+    def use_spare(self, spare: str, name: str, volume: str) -> None:
+        """Put a spare in the place of a replica that has ended, and give the replica's volume up.
+
+        A spare that cannot be told so is ended; it will be started again in its new place.
+        """
+        used, pair = self._seats[spare], self._places[name].pair
+        fresh = self._roll.entry(spare).volume
+        if used.child is None or fresh is None or pair is None:
+            return
+        self._save(self._roll.giving_up(volume).on_volume(spare, None).on_volume(name, fresh))
+        self._give_up(volume)
+        self._seats[spare] = _Seat(run=used.run)
+        used.run = self._seats[name].run + 1
+        self._seats[name] = used
+        self._save(self._roll.running(name, used.child.pid))
+        try:
+            self._assign(self._directory, fresh, pair)
+        except (OSError, ValueError) as problem:
+            _log.warning("%s: the spare taken for it is restarted, not told: %s", name, problem)
+            self.kill(name)
+
+    def kill(self, name: str) -> None:
+        """End a process, and everything it has started, at once."""
+        child = self._seats[name].child
+        if child is not None:
+            child.signal_group(signal.SIGKILL)
+
+    def give_way(self, names: Collection[str]) -> None:
+        """Let these leave the processor to all others."""
+        for name, seat in self._seats.items():
+            if seat.child is not None:
+                seat.child.give_way(name in names)
+
+    def shorten_logs(self) -> None:
+        """Keep logs within their bound."""
+        for name in self._places:
+            files.cut_short(self._directory.log_of(name))
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def running(self) -> list[str]:
+        """The places whose processes have not ended."""
+        return [
+            name
+            for name, seat in self._seats.items()
+            if seat.child is not None and seat.child.poll() is None
+        ]
+
+    def ask_to_stop(self) -> None:
+        """Ask everybody to stop where they stand; frozen ones are thawed so that they hear it.
+
+        By SIGINT: SIGTERM would mean to leave, and to hand over what nobody is left to take.
+        """
+        for name in self.running():
+            child = self._seats[name].child
+            if child is not None:
+                child.signal(signal.SIGINT)
+                child.signal_group(signal.SIGCONT)
+
+    def kill_all(self) -> None:
+        """End everybody at once, and wait for it."""
+        for name in self.running():
+            self.kill(name)
+        while self.running():
+            time.sleep(_POLL_SECONDS)
+
+    def disband(self) -> None:
+        """Stop looking; every process has ended."""
+        for seat in self._seats.values():
+            if seat.watch is not None:
+                seat.watch.stop()
+        self._save(self._roll.at_rest())
+
+    def _give_up(self, volume: str) -> None:
+        give_up_volume(self._directory, volume)
+        self._roll = self._roll.removed(volume)
+
+    def _fill(self, name: str, child: Child, volume: str) -> None:
+        seat = self._seats[name]
+        if seat.watch is not None:
+            seat.watch.stop()
+        where = by_card(self._directory.card_of(volume), child.pid)
+        watch = Watch(name, where, self._directory.token())
+        self._seats[name] = _Seat(child, watch, seat.run + 1)
+        self._save(self._roll.running(name, child.pid))
+
+    def _save(self, roll: Roll) -> None:
+        files.write(self._directory.members, to_json(roll).encode())
+        self._roll = roll

@@ -1,0 +1,1 @@
+"""The directory of a pipeline on one machine, and its files."""

@@ -1,0 +1,253 @@
+"""The directory of a pipeline on one machine: what is where, and for which manifest it was made."""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem.local.store import files
+from tandem.local.store.diff import changed_fields
+from tandem_core.model.fields.problems import path_text, value_text
+from tandem_core.model.pipeline import Pipeline, Refusal, parse_status, pipeline_document
+from tandem_core.model.states import Phase
+from tandem_core.model.status import Status
+
+_PRIVATE = 0o600
+_LOOK_SECONDS = 0.5
+
+
+class DirectoryRefused(Exception):
+    """The directory cannot be used for this pipeline; the message says why and what to do."""
+
+
+class DirectoryInUse(DirectoryRefused):
+    """Another `tandem run` works in the directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Paths in the directory; making one does nothing."""
+
+    path: Path
+
+    @property
+    def pipeline(self) -> Path:
+        """The manifest as it is run: defaults filled in, paths absolute."""
+        return self.path / "pipeline.json"
+
+    @property
+    def uid_file(self) -> Path:
+        """The pipeline's identity, which sinks remember."""
+        return self.path / "uid"
+
+    @property
+    def token_file(self) -> Path:
+        """What every call between members carries."""
+        return self.path / "token"
+
+    @property
+    def check(self) -> Path:
+        """What was found out about the query before the first start."""
+        return self.path / "check.json"
+
+    @property
+    def intent(self) -> Path:
+        """What the pipeline should become."""
+        return self.path / "intent"
+
+    @property
+    def members(self) -> Path:
+        """Who runs on which volume, as the supervisor has decided it."""
+        return self.path / "members.json"
+
+    @property
+    def status(self) -> Path:
+        """What the pipeline is, at most a second old while it runs."""
+        return self.path / "status.json"
+
+    @property
+    def events(self) -> Path:
+        """Events, one JSON document on each line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def dead_letters(self) -> Path:
+        """Rows that did not fit their schema, one file for each stream."""
+        return self.path / "dead-letter"
+
+    @property
+    def supervisor_log(self) -> Path:
+        """What was decided about members, and why."""
+        return self.log_of("supervisor")
+
+    def card_of(self, volume: str) -> Path:
+        """Where the process on a volume says how it can be reached."""
+        return self.path / "peers" / f"{volume}.json"
+
+    def gone_mark(self, volume: str) -> Path:
+        """There if a volume is gone for good."""
+        return self.path / "gone" / volume
+
+    def volume(self, volume: str) -> Path:
+        """What a member keeps across restarts of its process."""
+        return self.path / "volumes" / volume
+
+    def log_of(self, member: str) -> Path:
+        """What a member's processes print."""
+        return self.path / "logs" / f"{member}.log"
+
+    def console_of(self, sink: str) -> Path:
+        """Where a console sink leaves its rows."""
+        return self.path / "console" / sink
+
+    def uid(self) -> str:
+        """The pipeline's identity."""
+        return self.uid_file.read_text().strip()
+
+    def token(self) -> str:
+        """The secret of the pipeline's members."""
+        return self.token_file.read_text().strip()
+
+
+@contextmanager
+def locked(directory: Directory) -> Iterator[None]:
+    """Keep every other supervisor out of a directory, which is made if it is not there.
+
+    Raises:
+        DirectoryInUse: another one is in it.
+        DirectoryRefused: it cannot be made or written.
+    """
+    try:
+        directory.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(directory.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _PRIVATE)
+    except OSError as error:
+        why = f"{directory.path} cannot be used: {error.strerror}"
+        raise DirectoryRefused(f"{why}; name another directory with --dir") from error
+    try:
+        if not _lock_soon(lock):
+            raise DirectoryInUse(
+                f"another `tandem run` works in {directory.path}; stop it first, or name another "
+                "directory with --dir"
+            )
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock_soon(lock: int) -> bool:
+    """Lock at once, or after whoever just looks whether it is locked."""
+    deadline = time.monotonic() + _LOOK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_SECONDS / 20)
+        else:
+            return True
+
+
+def is_supervised(directory: Directory) -> bool:
+    """Whether a supervisor is in the directory at the moment."""
+    try:
+        lock = os.open(directory.path / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
+    """Make the directory ready for a pipeline whose paths are absolute; true if it is new.
+
+    The manifest of an old directory may not differ in any field: state, lanes and sinks were made
+    for it. `base` is the directory of the manifest.
+
+    Raises:
+        DirectoryRefused: it was made for another manifest, or for something else altogether.
+    """
+    document = pipeline_document(pipeline)
+    if directory.pipeline.exists():
+        _compare(directory, document)
+        return False
+    foreign = [found.name for found in directory.path.iterdir() if found.name not in _OWN]
+    if foreign:
+        raise DirectoryRefused(
+            f"{directory.path} holds something else ({min(foreign)}); name a new or empty "
+            "directory with --dir"
+        )
+    for name in ("peers", "gone", "volumes", "logs"):
+        (directory.path / name).mkdir(exist_ok=True)
+    files.write(directory.uid_file, uuid.uuid4().hex.encode(), _PRIVATE)
+    files.write(directory.token_file, secrets.token_urlsafe(32).encode(), _PRIVATE)
+    # Last: with it the directory counts as made.
+    content = {"manifest": document, "base": str(base)}
+    files.write(directory.pipeline, json.dumps(content, indent=1).encode())
+    return True
+
+
+_OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", ".token.new"}
+"""What a preparation that was cut short leaves behind."""
+
+
+def _compare(directory: Directory, document: dict[str, object]) -> None:
+    try:
+        known: Any = json.loads(directory.pipeline.read_text())["manifest"]
+    except (ValueError, KeyError, TypeError):
+        raise DirectoryRefused(
+            f"{directory.pipeline} cannot be read; remove {directory.path} to begin anew"
+        ) from None
+    changes = changed_fields(known, document)
+    if changes:
+        listed = "\n".join(
+            f"  {path_text(change.path)}: {value_text(change.before)} then, "
+            f"{value_text(change.after)} now"
+            for change in changes
+        )
+        raise DirectoryRefused(
+            f"{directory.path} was made for another manifest:\n{listed}\n"
+            "Its state belongs to that one. Go on with the old manifest, or run the new one in a "
+            f"directory of its own (--dir) with new paths for its sinks; remove {directory.path} "
+            "and the sinks' files to begin anew."
+        )
+
+
+def read_status(directory: Directory) -> Status | None:
+    """The last status that was written; None if there is none that can be read."""
+    try:
+        parsed = parse_status(json.loads(directory.status.read_text()))
+    except (OSError, ValueError):
+        return None
+    return None if isinstance(parsed, Refusal) else parsed
+
+
+def is_completed(directory: Directory) -> bool:
+    """Whether the pipeline of the directory has delivered everything."""
+    status = read_status(directory)
+    return status is not None and status.phase is Phase.COMPLETED
+
+
+def give_up_volume(directory: Directory, volume: str) -> None:
+    """Mark a volume as gone for good, then remove it. May be done again."""
+    directory.gone_mark(volume).touch()
+    directory.card_of(volume).unlink(missing_ok=True)
+    shutil.rmtree(directory.volume(volume), ignore_errors=True)
+
+
+def remove(directory: Directory) -> None:
+    """Remove a directory in which nothing has run."""
+    shutil.rmtree(directory.path, ignore_errors=True)

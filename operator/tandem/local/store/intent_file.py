@@ -1,0 +1,33 @@
+"""Where the intent of a pipeline on one machine stands."""
+
+from pathlib import Path
+
+from tandem.local.store import files
+from tandem.local.store.directory import DirectoryRefused
+from tandem_core.contract.intent import Function, Intent
+from tandem_core.contract.intent_text import function_key, intent_text, read_intent_text
+
+
+def read_intent(path: Path) -> Intent | None:
+    """The intent that stands there; None if there is none.
+
+    Raises:
+        DirectoryRefused: the file is something else.
+    """
+    try:
+        return read_intent_text(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as problem:
+        raise DirectoryRefused(f"{path} cannot be read: {problem}") from problem
+
+
+def write_intent(path: Path, intent: Intent) -> None:
+    """Put an intent in the place of the older one; what it names must be there before it."""
+    files.write(path, intent_text(intent).encode())
+
+
+def write_functions(directory: Path, functions: tuple[Function, ...]) -> None:
+    """Put routing functions beside the intent, each under its digest."""
+    for function in functions:
+        files.write(directory / function_key(function.digest), function.form)

@@ -1,0 +1,97 @@
+"""Logs for programs: one JSON document on each line, of the operator and of `tandem run`."""
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from tandem.policy.status.decision_line import DecisionLine
+from tandem.policy.status.steps import GRAVE, LASTING, Step, news
+
+NOTHING = "nothing"
+"""What was observed by a reconcile that ended before it looked at members."""
+
+LINE = "decision_line"
+"""The attribute of a log record that holds what a reconcile decided."""
+
+_log = logging.getLogger("tandem.decisions")
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line; which pipeline it is about stands beside the message.
+
+    Of a reconcile, what was observed, decided and why are fields of their own.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, object] = {
+            "time": at.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        pipeline = getattr(record, "pipeline", None)
+        if pipeline is not None:
+            line["pipeline"] = str(pipeline)
+        decided = getattr(record, LINE, None)
+        if isinstance(decided, DecisionLine):
+            line |= decided.fields()
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def write_line(line: DecisionLine, level: int, error: BaseException | None = None) -> None:
+    """Log what a reconcile decided."""
+    _log.log(level, "reconciled", extra={LINE: line}, exc_info=error)
+
+
+class DecisionLog:
+    """Collects what the reconciles of one pipeline decide, and logs a line for each with news.
+
+    To be used by one thread at a time.
+    """
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._steps: list[Step] = []
+        self._observed: Callable[[tuple[Step, ...]], str] = lambda _: NOTHING
+        self._lasting: frozenset[Step] = frozenset()
+
+    def begin(self) -> None:
+        """A reconcile begins."""
+        self._steps = []
+        self._observed = lambda _: NOTHING
+
+    def observed(self, text: Callable[[tuple[Step, ...]], str]) -> None:
+        """Say how to tell what was observed, which is asked only if there is a line to write."""
+        self._observed = text
+
+    def note(self, step: Step) -> None:
+        """Something was done, or is held back."""
+        self._steps.append(step)
+
+    def end(self) -> None:
+        """The reconcile is over: log what is new in it."""
+        new = news(self._steps, self._lasting)
+        self._lasting = _lasting(self._steps)
+        if new:
+            grave = any(step.action in GRAVE for step in new)
+            write_line(self._line(new), logging.WARNING if grave else logging.INFO)
+
+    def failed(self) -> DecisionLine:
+        """The reconcile has failed: what it had done until then, for whoever logs why."""
+        line = self._line(news(self._steps, self._lasting))
+        # What it did not come to may last as before.
+        self._lasting |= _lasting(self._steps)
+        self._steps = []
+        return line
+
+    def _line(self, new: tuple[Step, ...]) -> DecisionLine:
+        return DecisionLine(self._pipeline, self._observed(new), new)
+
+
+def _lasting(steps: list[Step]) -> frozenset[Step]:
+    return frozenset(step for step in steps if step.action in LASTING)

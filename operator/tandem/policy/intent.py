@@ -1,0 +1,57 @@
+"""The intent of a pipeline: made from the manifest, changed by promotions and by suspending."""
+
+from collections.abc import Mapping
+
+from tandem_core.contract.intent import Function, Generation, Intent, Pair
+from tandem_core.contract.intent import Stream as Input
+from tandem_core.contract.partitions import partitions_of
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import Spec, Stream
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import digest_of, digest_of_form, to_bytes
+
+
+def pair_names(spec: Spec) -> tuple[str, ...]:
+    """The names of the pairs of the first generation."""
+    return tuple(f"pair-{number}" for number in range(spec.pairs.count))
+
+
+def first_intent(pipeline: Pipeline) -> Intent:
+    """One generation, in which a plain consistent hash gives each pair its keys.
+
+    Raises:
+        SourceUnsupported: a stream's kind of source cannot be read yet.
+    """
+    spec = pipeline.spec
+    names = pair_names(spec)
+    function = digest_of(RoutingFunction.plain(names))
+    return Intent(
+        version=1,
+        generations=(Generation(1, function, tuple(Pair(name, name) for name in names)),),
+        target=1,
+        streams=tuple(_input(stream) for stream in spec.streams),
+        slots=spec.merges.count,
+        replicas=spec.pairs.replicas,
+    )
+
+
+def first_functions(pipeline: Pipeline) -> tuple[Function, ...]:
+    """The routing functions that the first intent names."""
+    form = to_bytes(RoutingFunction.plain(pair_names(pipeline.spec)))
+    return (Function(digest_of_form(form), form),)
+
+
+def _input(stream: Stream) -> Input:
+    watermark = stream.watermark
+    idle = watermark.idle_timeout if watermark is not None else None
+    return Input(
+        name=stream.name,
+        partitions=partitions_of(stream),
+        delay=watermark.delay.milliseconds if watermark is not None else 0,
+        idle_timeout=idle.milliseconds if idle is not None else None,
+    )
+
+
+def with_primaries(intent: Intent, primaries: Mapping[str, str]) -> Intent:
+    """The next version, in which these volumes, by pair, are primary."""
+    return intent.replace(version=intent.version + 1, primaries=tuple(sorted(primaries.items())))

@@ -1,0 +1,138 @@
+"""How much of a pair is there."""
+
+from dataclasses import dataclass
+
+from tandem.policy.controller_state import PairMemory
+from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.exit_codes import STOPPED
+from tandem_core.contract.reports import SeatReport
+from tandem_core.model.states import PairState, SeatState
+
+STEP = 1
+"""Twins this many epochs apart are in step."""
+STRAY = 4
+"""Twins in step stay so until they are farther apart than this, so that a pair does not flicker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica, and what follows from what is known of it."""
+
+    member: Member
+    seat: SeatReport | None
+    live: bool
+    """It has a process that answers."""
+    leaving: bool
+    """It has just ended in good order. Nothing is wrong: perhaps everybody is being stopped."""
+    verified: bool
+    """By its own word it holds the pair's state, and the lead has not let it lapse."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the pair's state is with it and nothing is wrong with it."""
+        return (self.live or self.leaving) and self.verified
+
+    @property
+    def carries(self) -> bool:
+        """Whether the pair goes on by it at this moment."""
+        return self.live and self.verified
+
+    @property
+    def there(self) -> bool:
+        """Whether it is more than an empty place."""
+        return self.member.life is not Life.ABSENT
+
+    @property
+    def booting(self) -> bool:
+        """Whether its Spark is not up yet."""
+        return self.member.replica is not None and not self.member.warm
+
+    @property
+    def standing(self) -> tuple[str, int]:
+        """Which process it is."""
+        return self.member.name, self.member.run
+
+    @property
+    def committed(self) -> int:
+        """The last epoch that it committed, as far as anybody has said."""
+        said = self.member.replica.committed if self.member.replica is not None else 0
+        return max(said, self.seat.committed if self.seat is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair as it is now."""
+
+    name: str
+    replicas: tuple[Replica, ...]
+
+    @property
+    def holders(self) -> tuple[Replica, ...]:
+        """Replicas that hold the state and with which nothing is wrong."""
+        return tuple(replica for replica in self.replicas if replica.holds)
+
+    @property
+    def committed(self) -> int:
+        """The last epoch that its faster replica committed."""
+        return max((replica.committed for replica in self.replicas), default=0)
+
+    def with_volume(self, volume: str | None) -> Replica | None:
+        """The replica on a volume."""
+        return next((r for r in self.replicas if r.member.volume == volume), None)
+
+    def twin_of(self, name: str) -> Replica | None:
+        """The other replica; of several, while one is being replaced, the one farthest on."""
+        others = [replica for replica in self.replicas if replica.member.name != name]
+        return max(others, key=lambda r: (r.holds, r.live, r.member.running), default=None)
+
+
+def look_at(snapshot: Snapshot, pair: str, limits: Limits) -> Pair:
+    """Put together what is known of a pair."""
+    members = snapshot.replicas_of(pair)
+    return Pair(pair, tuple(_replica(snapshot, member, limits) for member in members))
+
+
+def in_step(pair: Pair, before: bool) -> bool:
+    """Whether both twins hold the state and neither is far behind.
+
+    Goes by the lead's word on both, which is of one moment; without it, by what was so `before`.
+    """
+    if len(pair.holders) < 2:  # noqa: PLR2004 - twins are two
+        return False
+    if any(replica.booting for replica in pair.holders):
+        # It holds the state, and could not go on with it if its twin died now.
+        return False
+    seats = [replica.seat for replica in pair.holders]
+    known = [seat for seat in seats if seat is not None and seat.full]
+    if len(known) < len(seats):
+        return before
+    if all(seat.synced for seat in known):
+        return True
+    apart = max(seat.committed for seat in known) - min(seat.committed for seat in known)
+    return apart <= (STRAY if before else STEP)
+
+
+def state_of(pair: Pair, memory: PairMemory) -> PairState:
+    """The state of a pair, after `memory` was brought up to date with it."""
+    if not pair.holders:
+        return PairState.DOWN if memory.formed else PairState.STARTING
+    if memory.paired:
+        return PairState.PAIRED
+    others = [r for r in pair.replicas if r.member.running and r is not pair.holders[0]]
+    coming = any(replica.live or replica.member.life is Life.STARTING for replica in others)
+    return PairState.CATCHING_UP if coming else PairState.ALONE
+
+
+def _replica(snapshot: Snapshot, member: Member, limits: Limits) -> Replica:
+    seat = snapshot.seat(member.volume)
+    report = member.replica
+    has_lapsed = seat is not None and seat.state is SeatState.LAPSED
+    ended_well = member.life is Life.ENDED and member.exit_code == STOPPED
+    return Replica(
+        member=member,
+        seat=seat,
+        live=member.life is Life.UP and member.silent_for(snapshot.now) < limits.unheard,
+        leaving=ended_well and snapshot.now - (member.ended or 0.0) < limits.leaving,
+        verified=report is not None and report.verified and not has_lapsed,
+    )

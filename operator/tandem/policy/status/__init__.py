@@ -1,0 +1,1 @@
+"""What is published: status, conditions, events, and the decision log line."""

@@ -1,0 +1,101 @@
+"""The line that a reconcile leaves in the log: what was observed, what was decided, and why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from tandem.policy.controller_state import Memory
+from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem.policy.status.steps import Step
+
+_SEPARATOR = "; "
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLine:
+    """What one reconcile of a pipeline observed and decided."""
+
+    pipeline: str
+    observed: str
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        """All steps, in the order in which they were taken."""
+        return _SEPARATOR.join(step.text for step in self.steps)
+
+    @property
+    def reason(self) -> str:
+        """The reasons of the steps in their order, each once."""
+        return _SEPARATOR.join(dict.fromkeys(step.reason for step in self.steps))
+
+    def fields(self) -> Mapping[str, str]:
+        """What stands in the log, by name."""
+        return {
+            "pipeline": self.pipeline,
+            "observed": self.observed,
+            "decision": self.decision,
+            "reason": self.reason,
+        }
+
+    def and_then(self, step: Step) -> Self:
+        """The line with one more step."""
+        return replace(self, steps=(*self.steps, step))
+
+
+def observed_by(snapshot: Snapshot, memory: Memory, steps: Iterable[Step]) -> str:
+    """What was to be seen of the pairs and members that steps are about, and of who is not well.
+
+    Roles are those that were known before the steps were decided on.
+    """
+    about = {name for step in steps for name in step.about}
+    named = {m.name for m in snapshot.members if m.name in about or not _is_well(m)}
+    pairs = [
+        pair
+        for pair in snapshot.pairs()
+        if pair in about or any(m.name in named for m in snapshot.replicas_of(pair))
+    ]
+    parts = [_pair(snapshot, pair, memory.pair(pair).primary) for pair in pairs]
+    others = [m for m in snapshot.members if m.place.pair is None and m.name in named]
+    parts += _others(others, snapshot.now)
+    return _SEPARATOR.join(parts) or f"{len(snapshot.members)} members running"
+
+
+def _is_well(member: Member) -> bool:
+    return member.life is Life.UP and member.silent_since is None and member.complaint is None
+
+
+def _pair(snapshot: Snapshot, name: str, primary: str | None) -> str:
+    replicas = (
+        f"{'primary ' if m.volume is not None and m.volume == primary else ''}"
+        f"{m.name} {_state(m, snapshot.now)}"
+        for m in snapshot.replicas_of(name)
+    )
+    return f"{name}: {', '.join(replicas)}"
+
+
+def _others(members: Iterable[Member], now: float) -> list[str]:
+    """Members that belong to no pair, those in the same state together."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        names.setdefault(_state(member, now), []).append(member.name)
+    return [f"{', '.join(some)} {state}" for state, some in names.items()]
+
+
+def _state(member: Member, now: float) -> str:
+    state = _life(member, now)
+    if not member.volume_there:
+        state = f"{state}, its volume gone"
+    return f"{state} ({member.note})" if member.note else state
+
+
+def _life(member: Member, now: float) -> str:
+    if member.life is Life.ENDED:
+        code = member.exit_code
+        how = "" if code is None else f" by signal {-code}" if code < 0 else f" with code {code}"
+        return f"ended{how}"
+    if member.life is Life.UP and member.silent_since is not None:
+        return f"silent {member.silent_for(now):.1f} s"
+    if member.life is Life.UP:
+        return member.replica.state if member.replica is not None else "running"
+    return str(member.life)

@@ -1,0 +1,84 @@
+"""One look at a pipeline on a cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tandem.control.keys import Key
+from tandem.control.pods import Pod, read_pod
+from tandem.kube.kinds import LEASE, POD, Object
+from tandem.kube.objects import name_of, namespace_of
+from tandem.kube.port import Kube, NotFound, Refused
+from tandem.kube.shell import Shell
+from tandem.remote.commands import ask_lead
+from tandem.remote.members import active_merges, epochs_of, members_of
+from tandem.remote.targets import in_order
+from tandem_core.contract.reports import LeadReport
+from tandem_core.contract.volume_ids import pod_volume
+from tandem_core.model.kubernetes_names import PIPELINE_LABEL, register_name
+from tandem_core.model.pipeline import status_in
+from tandem_core.model.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The pods of a pipeline that are not on their way out, and which of them leads."""
+
+    key: Key
+    pods: tuple[Pod, ...]
+    lead: Pod | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a pipeline is, with its members."""
+
+    cast: Cast
+    status: Status
+    word: LeadReport | None
+    """What the lead said; None if it could not be asked."""
+
+    def epochs(self) -> Mapping[str, int]:
+        """How far members are, by name."""
+        return epochs_of(self.cast.pods, self.word)
+
+    def titles(self) -> Mapping[str, str]:
+        """Who leads, and which merges deliver, by name."""
+        active = active_merges(self.word) or frozenset()
+        titles = {pod.name: "active" for pod in self.cast.pods if pod.uid in active}
+        return titles | ({self.cast.lead.name: "lead"} if self.cast.lead is not None else {})
+
+
+def cast_of(kube: Kube, resource: Object) -> Cast:
+    """The pods of a pipeline.
+
+    Raises:
+        KubeError: the cluster does not answer, or does not allow it.
+    """
+    key = Key(namespace_of(resource) or "", name_of(resource))
+    found = kube.list(POD, key.namespace, {PIPELINE_LABEL: key.name})
+    pods = in_order(pod for pod in map(read_pod, found) if pod is not None)
+    volume = pod_volume(_holder(kube, key))
+    lead = next((pod for pod in pods if volume is not None and pod.uid == volume.pod), None)
+    return Cast(key, pods, lead)
+
+
+def look_at(kube: Kube, shell: Shell, resource: Object) -> Look:
+    """The status of a pipeline with its members; the lead is asked if that is allowed.
+
+    Raises:
+        KubeError: the cluster does not answer, or does not allow it.
+    """
+    cast = cast_of(kube, resource)
+    word = ask_lead(shell, cast.lead) if cast.lead is not None else None
+    status = status_in(resource)
+    members = members_of(cast.pods, status, word)
+    return Look(cast, replace(status, members=members), word)
+
+
+def _holder(kube: Kube, key: Key) -> str:
+    """The volume that leads by the register; empty if nobody does, or if it may not be read."""
+    try:
+        register = kube.get(LEASE, key.namespace, register_name(key.name))
+    except (NotFound, Refused):
+        return ""
+    return str((register.get("spec") or {}).get("holderIdentity") or "")

@@ -1,0 +1,1 @@
+"""Construction of routing functions from load."""

@@ -1,0 +1,61 @@
+"""Construction: a routing function for given load and pairs, from scratch or from the last one."""
+
+from collections.abc import Sequence
+
+from tandem.routing.load.profile import LoadProfile
+from tandem.routing.planning.balance import balance_of
+from tandem.routing.planning.construction import Task
+from tandem.routing.planning.explain import missed_bounds
+from tandem.routing.planning.routing_decision import Decision
+from tandem.routing.planning.settings import Settings
+from tandem.routing.planning.workload import Workload
+from tandem_core.routing.function import RoutingFunction
+
+_WORTH_IT = 0.95
+"""An imbalance that stays beyond its bounds must shrink to this part for anything to move."""
+
+
+def construct(
+    profile: LoadProfile,
+    pairs: Sequence[str],
+    previous: RoutingFunction | None = None,
+    settings: Settings | None = None,
+) -> Decision:
+    """Build the function for these pairs under this load, moving little away from `previous`.
+
+    Always answers, whatever the load; a bound that cannot be kept is in `Decision.missed`. With
+    the same pairs, nothing changes while all bounds hold or where hardly anything would be
+    gained. Equal arguments give equal decisions.
+    """
+    settings = settings or Settings()
+    names = tuple(sorted(pairs))
+    same_pairs = previous is not None and previous.pairs == names
+    task = Task.of(profile, names, previous, settings)
+    if previous and same_pairs and not why_reconstruct(profile, previous, settings):
+        return task.stay(previous, "all bounds hold with the present function")
+    best = task.attempt(task.initial_vnodes())
+    if best.balance.missed:
+        best = min(best, task.compensated(best), key=lambda attempt: attempt.rank)
+    decision = task.change(best)
+    if previous and same_pairs and decision.missed and not _better(decision):
+        return task.stay(previous, "no function found that is worth moving for")
+    return decision
+
+
+def why_reconstruct(
+    profile: LoadProfile, function: RoutingFunction, settings: Settings | None = None
+) -> tuple[str, ...]:
+    """The bounds that a function misses under the present load; empty: nothing to do.
+
+    A bound may be out of reach, so a reason is no promise that construction will help: compare
+    `Decision.before` and `Decision.after`.
+    """
+    settings = settings or Settings()
+    workload = Workload.of(profile, settings, function.hot_hashes)
+    return missed_bounds(balance_of(workload.loads_under(function), settings), workload)
+
+
+def _better(decision: Decision) -> bool:
+    """Whether the balance gained is worth moving anything."""
+    assumed = decision.before or decision.after
+    return decision.after.relative < _WORTH_IT * assumed.relative

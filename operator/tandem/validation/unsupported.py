@@ -1,0 +1,25 @@
+"""What a manifest may ask for that cannot be done yet, anywhere."""
+
+from collections.abc import Iterator
+
+from tandem_core.model.fields.problems import Fault, Path, Problem
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
+
+_KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink: "kafka"}
+
+
+def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
+    """Each such thing, and what to use instead."""
+    spec = pipeline.spec
+    for number, stream in enumerate(spec.streams):
+        if type(stream.source) in _KINDS:
+            yield _problem(("spec", "streams", number, "source"), stream.source, "files, generator")
+    for number, sink in enumerate(spec.sinks):
+        if type(sink.target) in _KINDS:
+            yield _problem(("spec", "sinks", number), sink.target, "files, console")
+
+
+def _problem(parent: Path, asked: object, instead: str) -> Problem:
+    kind = _KINDS[type(asked)]
+    return Problem(parent, kind, Fault.UNSUPPORTED, f"one of {instead}: {kind} is not there yet")

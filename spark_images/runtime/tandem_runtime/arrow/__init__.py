@@ -1,0 +1,1 @@
+"""Arrow types of a stream's columns, and rows in canonical form."""

@@ -1,0 +1,95 @@
+"""What the surroundings of all pods of a pipeline have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from tandem_core.contract.intent import Intent
+from tandem_core.contract.records import decode, encode
+from tandem_core.contract.reports import Card
+from tandem_core.contract.volume_ids import pod_volume
+from tandem_core.record import Record
+from tandem_runtime.environment.pipeline_document import read_document
+from tandem_runtime.environment.pod_identity import ThisPod
+from tandem_runtime.environment.volume_tracker import Newest
+from tandem_runtime.protocol.types import Member
+
+Address = tuple[str, int]
+
+AROUND = "around"
+"""The action by which splits tell what they know of the surroundings."""
+
+
+class Around(Record):
+    """The answer to it."""
+
+    in_touch: bool
+    """Whether the API server has spoken lately to the split that answers."""
+    splits: tuple[Member, ...]
+    addresses: dict[str, Address]
+    """By pod."""
+    intent: Intent | None = None
+    """Only if it is newer than the one that the question speaks of."""
+
+    def to_bytes(self) -> bytes:
+        """As it travels."""
+        return encode(self)
+
+    @classmethod
+    def from_bytes(cls, form: bytes) -> Around:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            Undecodable: it is something else.
+        """
+        return decode(form, cls)
+
+
+class PodSurroundings(ABC):
+    """Mounts, identity, and which volumes the pods are on.
+
+    That only a pod itself knows. Others learn it from what it says, and from its refusal of what
+    was meant for an older volume.
+    """
+
+    silence = 2000
+
+    def __init__(self, pod: ThisPod) -> None:
+        self.pod = pod
+        document = read_document(pod.document)
+        self.pipeline = document.pipeline
+        self.uid: str = document.beside["uid"]
+        self.token = pod.token.read_text().strip()
+        self.node = pod.node
+        self.newest = Newest()
+
+    def met(self, volume: str) -> None:
+        """A pod says which volume it is on; older ones are gone."""
+        self.newest.heard(volume)
+
+    def address_of(self, volume: str) -> Address | None:
+        """The address of the pod, if this is the volume that it is on."""
+        parts = pod_volume(volume)
+        if parts is None or self.newest.outdates(parts):
+            return None
+        return self.address_of_pod(parts.pod)
+
+    @abstractmethod
+    def address_of_pod(self, pod: str) -> Address | None:
+        """Where a pod takes streams."""
+
+    def announce(self, card: Card) -> None:  # noqa: B027 - there is nothing to do in a pod
+        """The API server knows where a pod is."""
+
+    def abandoned(self) -> bool:
+        """Unknown to pods that have no access to the API server."""
+        return False
+
+    def dead_letters(self, stream: str) -> Path:
+        """On what the pod keeps, beside its volumes."""
+        return self.pod.home / "dead-letter" / f"{stream}.jsonl"
+
+    def shown(self) -> Path | None:
+        """Rows for a console go to the pod's output."""
+        return None

@@ -1,0 +1,167 @@
+"""The pods of a pipeline, as the API server knows them, and which of them are gone for good.
+
+A pod is there until it is deleted and its node has let it go, or until it has ended and will not be
+started again. What is not in the mirror need not be gone: the mirror may lag behind. So a pod is
+gone when it was seen to go, or when it is missing in a list that was asked for after it had been
+heard of. It is not listened to from that moment on, but said to be gone only a little later: a
+process may outlive its pod, and by then other splits do not listen to it either.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tandem_core.model.kubernetes_names import KIND_LABEL, PIPELINE_LABEL
+from tandem_runtime.environment.kubernetes_api import (
+    Access,
+    ApiRefused,
+    ApiSilent,
+    Object,
+    Session,
+    namespace_path,
+)
+from tandem_runtime.environment.watch_cache import PAUSE_SECONDS, Extent, Mirror
+from tandem_runtime.protocol.bounded_map import Recent
+
+_OVER = frozenset({"Failed", "Succeeded"})
+"""Phases after which nothing is started in a pod again."""
+
+QUIET_SECONDS = 1.0
+"""So much later than one split every other one knows what the API server says."""
+
+_log = logging.getLogger(__name__)
+
+
+class Pod(NamedTuple):
+    """A pod as others find it."""
+
+    uid: str
+    name: str
+    kind: str
+    node: str
+    host: str | None
+    """Its address, once it has one."""
+    going: bool
+    """Whether it has been deleted and has not ended yet."""
+
+
+def pod_of(document: Object) -> Pod | None:
+    """What counts of a pod's document; None if it is over."""
+    metadata, status = document["metadata"], document.get("status", {})
+    if status.get("phase") in _OVER:
+        return None
+    return Pod(
+        uid=metadata["uid"],
+        name=metadata["name"],
+        kind=metadata.get("labels", {}).get(KIND_LABEL, ""),
+        node=document.get("spec", {}).get("nodeName", ""),
+        host=status.get("podIP"),
+        going=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+class Pods:
+    """The pods with a pipeline's label. Everything here may be asked from any thread."""
+
+    def __init__(self, access: Access, namespace: str, pipeline: str) -> None:
+        path = namespace_path("v1", namespace, "pods")
+        self._extent = Extent.labelled(path, PIPELINE_LABEL, pipeline)
+        self._session = Session(access)
+        self._lock = threading.Condition()
+        self.known = False
+        """Whether they have been read."""
+        self._there: dict[str, Pod] = {}
+        self._gone: Recent[float] = Recent()
+        """From when on pods may be said to be gone, by the monotonic clock."""
+        self._suspects: set[str] = set()
+        """Pods that somebody asks about and that the mirror does not show."""
+        self._closed = False
+        self._mirror = Mirror(access, self._extent, self._changed)
+        threading.Thread(target=self._confirm, name="pods gone", daemon=True).start()
+
+    def close(self) -> None:
+        """Follow no more."""
+        self._mirror.close()
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+
+    def await_known(self, pod: str) -> None:
+        """Wait until the pods are known, this one among them."""
+        with self._lock:
+            self._lock.wait_for(lambda: self.known and pod in self._there)
+
+    def get(self, uid: str) -> Pod | None:
+        """A pod that is there."""
+        with self._lock:
+            return self._there.get(uid)
+
+    def all(self) -> list[Pod]:
+        """The pods that are there."""
+        with self._lock:
+            return list(self._there.values())
+
+    def missing(self, uids: Iterable[str]) -> frozenset[str]:
+        """Of pods that were heard of before the mirror was first filled those that are not there.
+
+        They are gone: the mirror is newer than they are.
+        """
+        with self._lock:
+            missing = frozenset(uids) - self._there.keys()
+            for uid in missing:
+                self._gone[uid] = time.monotonic()
+            return missing
+
+    def gone(self, uids: Iterable[str]) -> frozenset[str]:
+        """Of these pods those known to be gone; about doubtful ones the server is asked."""
+        with self._lock:
+            asked = frozenset(uids) - self._there.keys()
+            self._suspects |= asked - self._gone.keys()
+            self._lock.notify_all()
+            now = time.monotonic()
+            return frozenset(uid for uid in asked if self._gone.get(uid, math.inf) <= now)
+
+    def _note_gone(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self._gone[uid] = time.monotonic() + QUIET_SECONDS
+
+    # --- in the mirror's thread ----------------------------------------------------------------
+
+    def _changed(self, documents: Mapping[str, Object]) -> None:
+        there = _by_uid(documents.values())
+        with self._lock:
+            self._note_gone(self._there.keys() - there.keys())
+            self._there, self.known = there, True
+            self._lock.notify_all()
+
+    # --- in a thread of its own ----------------------------------------------------------------
+
+    def _confirm(self) -> None:
+        """Ask the server about suspects; whoever is missing in its list is gone."""
+        while asked := self._next_suspects():
+            try:
+                _, documents = self._extent.read(self._session)
+            except (ApiSilent, ApiRefused, KeyError, TypeError) as problem:
+                _log.debug("it cannot be told who is gone: %r", problem)
+                time.sleep(PAUSE_SECONDS)
+                continue
+            with self._lock:
+                self._note_gone(asked - _by_uid(documents).keys())
+                self._suspects -= asked
+        self._session.close()
+
+    def _next_suspects(self) -> frozenset[str]:
+        """Whom to ask about; nobody if this is over."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._suspects or self._closed)
+            return frozenset() if self._closed else frozenset(self._suspects)
+
+
+def _by_uid(documents: Iterable[Object]) -> dict[str, Pod]:
+    pods = [pod_of(document) for document in documents]
+    return {pod.uid: pod for pod in pods if pod is not None}

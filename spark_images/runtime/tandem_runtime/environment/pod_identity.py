@@ -1,0 +1,60 @@
+"""The pod that this process runs in: who it is, and where its mounts are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tandem_core.model import kubernetes_names as names
+
+ROOT_VARIABLE = "TANDEM_ROOT"
+"""Names the directory that stands for the root of a pod's file system, where that is another."""
+
+
+class ThisPod(NamedTuple):
+    """What the downward API says, and the root of the file system."""
+
+    name: str
+    uid: str
+    namespace: str
+    node: str
+    host: str
+    root: Path
+
+    @property
+    def document(self) -> Path:
+        """The pipeline's manifest and uid."""
+        return self.root / names.PIPELINE_FILE
+
+    @property
+    def token(self) -> Path:
+        """What every call between the pipeline's pods carries."""
+        return self.root / names.TOKEN_FILE
+
+    @property
+    def home(self) -> Path:
+        """What is kept for the life of the pod: its volumes, one after the other."""
+        return self.root / names.VOLUME_MOUNT
+
+    @property
+    def termination_log(self) -> Path:
+        """What is written here is told as the reason why a container ended."""
+        return self.root / names.TERMINATION_FILE
+
+
+def this_pod(environment: Mapping[str, str] = os.environ) -> ThisPod:
+    """Read the environment of a pod's process.
+
+    Raises:
+        KeyError: this is no pod of a pipeline.
+    """
+    return ThisPod(
+        name=environment[names.POD_NAME_VARIABLE],
+        uid=environment[names.POD_UID_VARIABLE],
+        namespace=environment[names.NAMESPACE_VARIABLE],
+        node=environment[names.NODE_VARIABLE],
+        host=environment[names.POD_IP_VARIABLE],
+        root=Path(environment.get(ROOT_VARIABLE, "/")),
+    )

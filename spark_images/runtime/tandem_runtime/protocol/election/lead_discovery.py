@@ -1,0 +1,124 @@
+"""How a replica or a merge finds the lead: any split says who leads."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.protocol.effects import Effect
+from tandem_runtime.protocol.log.formats import check_format
+from tandem_runtime.protocol.messages.peers import MergeView, NotLead, ReplicaView, Splits, Version
+from tandem_runtime.protocol.types import Member, Peer
+
+
+class Contact:
+    """Where reports go, and which views count.
+
+    A view of an older version than one already taken in is of a deposed lead, or came late.
+    """
+
+    __slots__ = (
+        "format",
+        "heard",
+        "incarnations",
+        "lead",
+        "members",
+        "sequence",
+        "silence",
+        "term",
+        "version",
+    )
+
+    def __init__(self, silence: int, now: int) -> None:
+        self.silence = silence
+        self.members: tuple[Member, ...] = ()
+        self.lead = ""
+        self.heard = now
+        self.version: Version = (0, 0)
+        self.term = 0
+        """Lower terms are refused; raised by views and by a muster (i)."""
+        self.format = 1
+        """The newest format of the header log that a view told of."""
+        self.sequence = 0
+        self.incarnations: Recent[int] = Recent()
+
+    @property
+    def mustered(self) -> bool:
+        """Was a muster answered, and has its lead, or a later one, not spoken yet (i)?"""
+        return self.term > self.version[0]
+
+    def stale(self, sender: Peer) -> bool:
+        """Is a message of an older process on the sender's volume?"""
+        known = self.incarnations.get(sender.volume, 0)
+        if sender.incarnation > known:
+            self.incarnations[sender.volume] = sender.incarnation
+        return sender.incarnation < known
+
+    def discovered(self, members: tuple[Member, ...]) -> None:
+        """Discovery speaks. What is not there any more need not be remembered."""
+        self.members = tuple(sorted(members))
+
+    def not_lead(self, message: NotLead) -> None:
+        """A split says that another one leads."""
+        if message.place.lead and message.place.term >= self.term:
+            self.lead = message.place.lead
+
+    def target(self, now: int) -> str:
+        """Where to report now: the lead, or the next split when it has been silent for long."""
+        volumes = [member.volume for member in self.members]
+        known = self.lead in volumes
+        if volumes and (not known or now - self.heard >= self.silence):
+            # After the silent one comes the next by name, so that everybody has a turn.
+            after = volumes.index(self.lead) if known else -1
+            self.lead = volumes[(after + 1) % len(volumes)]
+            self.heard = now
+        return self.lead
+
+    def next_sequence(self) -> int:
+        """Number of the next report."""
+        self.sequence += 1
+        return self.sequence
+
+    def takes(self, sender: Peer, view: ReplicaView | MergeView, now: int) -> bool:
+        """Does a view count? Then its sender leads.
+
+        Raises:
+            UnreadableFormat: it leads by a log that this build, restarted as an older one, does
+                not read.
+        """
+        if view.version < self.version or view.version[0] < self.term:
+            return False
+        check_format(view.format)
+        self.version = view.version
+        self.term = view.version[0]
+        self.format = max(self.format, view.format)
+        self.lead = sender.volume
+        self.heard = now
+        return True
+
+    def muster(self, sender: Peer, term: int, now: int) -> bool:
+        """A lead that rebuilds the header log calls (i)."""
+        if term < self.term:
+            return False
+        self.term = term
+        self.lead = sender.volume
+        self.heard = now
+        return True
+
+
+class Reporting(Protocol):
+    """A machine that reports to the lead."""
+
+    contact: Contact
+
+
+def splits_discovered(machine: Reporting, _: int, __: None, message: Splits) -> list[Effect]:
+    """Discovery tells which splits exist."""
+    machine.contact.discovered(message.members)
+    return []
+
+
+def told_who_leads(machine: Reporting, _: int, __: Peer, message: NotLead) -> list[Effect]:
+    """A split that does not lead tells who does."""
+    machine.contact.not_lead(message)
+    return []

@@ -1,0 +1,233 @@
+"""Starting the header log anew when every volume that had it is gone for good, rule (i).
+
+The new lead musters: every replica and merge that reports to it says which headers it knows, how
+far it has committed and how far the sinks are, and refuses lower terms from then on. The newest
+header known to anybody, by term and epoch, becomes the last one, and the headers that lead to it by
+their digests are the log's history (`history.py`). What somebody knows of another history, because
+it was silent when the log was rebuilt before, does not count. Whoever does not speak, or has run
+another history, is struck and joins again by copy. Lanes end where headers reach; the sources go on
+from that header's positions. What cannot be had any more is said aloud: `DataLost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from tandem_core.contract.intent import Generation, Intent
+from tandem_core.model.states import MemberKind, SeatState
+from tandem_runtime.protocol.log.history import chain_to, digests_on, newest
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.rebuild import Present
+from tandem_runtime.protocol.states import LANE, SEAT, SLOT, LaneState
+from tandem_runtime.protocol.types import UNDIVIDED, Header, Lane, LaneId, Seat, Settings, Slot
+
+SEATS = 2
+
+
+class Mustering:
+    """The answers that have come so far, and whether they are enough."""
+
+    __slots__ = ("copies", "present", "since", "term", "_settings")
+
+    def __init__(self, term: int, settings: Settings, now: int) -> None:
+        self.term = term
+        self.since = now
+        self._settings = settings
+        self.present: dict[str, Present] = {}
+        self.copies: dict[LaneId, dict[str, int]] = {}
+        """Who holds how much of which lane."""
+
+    def answered(self, volume: str, answer: Present) -> None:
+        """A replica or a merge spoke."""
+        if answer.term == self.term:
+            self.present[volume] = answer
+
+    def complete(self, intent: Intent | None, now: int) -> bool:
+        """Is it time to go on? Waiting longer can only strike fewer."""
+        waited = now - self.since
+        if intent is None or waited < 2 * self._settings.silence:
+            return False
+        if waited >= self._settings.patience:
+            return True
+        last = self.last_header()
+        chain = self._chain(last)
+        pairs = _generation(self._generations(intent), last, intent).names()
+        heard = {answer.slot for answer in self.present.values() if answer.kind is MemberKind.MERGE}
+        known = {slot.number for slot in self._slots(intent)}
+        return (
+            last is None or all(self._holders(pair, chain) for pair in pairs)
+        ) and heard >= known
+
+    def last_header(self) -> Header | None:
+        """The newest header that anybody knows."""
+        return newest(self._headers())
+
+    def _headers(self) -> list[Header]:
+        return [header for answer in self.present.values() for header in answer.headers]
+
+    def _chain(self, last: Header | None) -> dict[int, Header]:
+        """The history that ends with a header, as far back as it is known, by epoch."""
+        return chain_to(last, self._headers()) if last is not None else {}
+
+    def _generations(self, intent: Intent) -> dict[int, Generation]:
+        known = {g.number: g for g in intent.generations}
+        for answer in self.present.values():
+            known.update({g.number: g for g in answer.generations})
+        return known
+
+    def _holders(self, pair: str, chain: dict[int, Header]) -> list[tuple[int, str]]:
+        """Full members of a pair that can go on with these headers, the one ahead first."""
+        found = [
+            (-answer.committed, volume)
+            for volume, answer in self.present.items()
+            if answer.kind is MemberKind.REPLICA and answer.pair == pair and answer.verified
+            if is_on(chain, answer)
+        ]
+        return [(-committed, volume) for committed, volume in sorted(found)]
+
+    def _slots(self, intent: Intent) -> tuple[Slot, ...]:
+        """The merge slots as the merge knows them that heard last of them.
+
+        One that began or ended after the last header did so in a past that is lost.
+        """
+        last = self.last_header()
+        epoch = last.epoch if last is not None else 0
+        newest = max(self.present.values(), key=lambda answer: answer.version, default=None)
+        if newest is None or not newest.slots:
+            return tuple(Slot(number=number, first=1) for number in range(max(1, intent.slots)))
+        return tuple(
+            slot if slot.is_open else slot.ended_at(min(slot.last, epoch))
+            for slot in newest.slots
+            if slot.first <= epoch + 1
+        )
+
+    def _sinks(self, intent: Intent) -> list[int]:
+        """How far the sinks of each slot are, as the merge knows that knows most."""
+        found = []
+        for slot in self._slots(intent):
+            told = [
+                answer.delivered
+                for answer in self.present.values()
+                if answer.kind is MemberKind.MERGE and answer.slot == slot.number
+            ]
+            reached = max([slot.first - 1, *told])
+            if slot.is_open or reached < slot.last:
+                found.append(reached)
+        return found
+
+    def _furthest(self) -> int:
+        """The last epoch that any sink has, of whichever slot."""
+        merges = [a for a in self.present.values() if a.kind is MemberKind.MERGE]
+        return max((max(a.delivered, a.furthest) for a in merges), default=0)
+
+    def _know_slots(self, book: Book, intent: Intent) -> Iterator[tuple[str, str]]:
+        """Slots and dealings; without its dealing nobody knows who has to deliver an epoch."""
+        book.slots = {slot.number: slot for slot in self._slots(intent)}
+        for slot in book.slots.values():
+            SLOT.check(None, slot.state, slot.number)
+        told = [answer.next_slot for answer in self.present.values()]
+        book.next_slot = max([max(book.slots) + 1, *told])
+        # Two histories may have dealings of one number: whoever heard last knows the right one.
+        answers = sorted(self.present.values(), key=lambda answer: answer.version)
+        known = {dealing.number: dealing for answer in answers for dealing in answer.dealings}
+        named = {header.dealing for header in book.headers.values()} - {UNDIVIDED}
+        book.dealings = {n: d for n, d in known.items() if n in named or n == max(known)}
+        yield from ((f"dealing {number}", "no merge knows it") for number in named - known.keys())
+
+    def rebuilt(self, intent: Intent, gone: Container[str]) -> tuple[Book, list[tuple[str, str]]]:
+        """The book as far as it can be known, and what is lost."""
+        # A lower format would let builds take part that drop what the headers say.
+        formats = [answer.format for answer in self.present.values()]
+        book = Book(format=max(formats, default=1))
+        last = self.last_header()
+        generations = self._generations(intent)
+        lost: list[tuple[str, str]] = []
+        sinks = self._sinks(intent)
+        if last is None:
+            lost.extend(self._know_slots(book, intent))
+            if self._furthest() > 0:
+                lost.insert(0, ("sinks", "ahead of every header"))
+            return book, lost[:1]
+        book.apply(last.replace(spans=()))
+        book.first_of_generation = last.epoch
+        book.know(_generation(generations, last, intent))
+        chain = self._chain(last)
+        if self._furthest() > last.epoch:
+            lost.append(("sinks", f"ahead of header {last.epoch}"))
+        elif self._delivered_otherwise(chain):
+            lost.append(("sinks", "have epochs of another history"))
+        lost.extend(self._seat_everyone(book, chain))
+        self._trim(book, chain, sinks)
+        for header in book.headers.values():
+            if header.generation in generations:
+                book.know(generations[header.generation])
+        lost.extend(self._know_slots(book, intent))
+        lost.extend(self._lanes(book, gone))
+        return book, lost
+
+    def _delivered_otherwise(self, chain: dict[int, Header]) -> bool:
+        """Has a sink an epoch of another history?"""
+        return any(
+            answer.kind is MemberKind.MERGE and answer.digest and not is_on(chain, answer)
+            for answer in self.present.values()
+            if answer.delivered >= min(chain) - 1
+        )
+
+    def _seat_everyone(self, book: Book, chain: dict[int, Header]) -> Iterator[tuple[str, str]]:
+        """Give seats to full members that can go on with the headers that are known."""
+        for pair in book.pairs(book.generation):
+            usable = self._holders(pair, chain)[:SEATS]
+            for _, volume in usable:
+                SEAT.check(None, SeatState.VERIFIED, volume)
+            seats: list[Seat | None] = [
+                Seat(volume, committed, SeatState.VERIFIED) for committed, volume in usable
+            ]
+            book.seats[pair] = seats + [None] * (SEATS - len(seats))
+            if not seats:
+                yield pair, "no replica answered that holds its state"
+
+    def _trim(self, book: Book, chain: dict[int, Header], sinks: list[int]) -> None:
+        """Keep the headers that some seat or sink still needs."""
+        holds = [seat.hold for seats in book.seats.values() for seat in seats if seat]
+        book.trim = max(0, min([book.epoch, *holds, *sinks]))
+        while book.trim < book.epoch and book.trim + 1 not in chain:
+            book.trim += 1
+        book.trimmed_digest = digests_on(chain)[book.trim]
+        book.headers = {e: chain[e] for e in range(book.trim + 1, book.epoch + 1)}
+        book.delivered = min(sinks, default=0)
+
+    def _lanes(self, book: Book, gone: Container[str]) -> Iterator[tuple[str, str]]:
+        """Lanes that kept headers speak of, closed where headers reach; what nobody has is lost."""
+        for header in book.headers.values():
+            for span in header.spans:
+                before = book.lanes.get(span.lane)
+                if before is None:
+                    LANE.check(None, LaneState.CLOSED, span.lane)
+                    before = Lane(None, state=LaneState.CLOSED, trimmed=span.first - 1)
+                book.lanes[span.lane] = before.replace(reach=span.last, last=span.last)
+        for lane, state in list(book.lanes.items()):
+            holders = self.copies.get(lane, {})
+            whole = [v for v, last in holders.items() if last >= state.last and v not in gone]
+            buddies = [volume for volume in whole if volume != lane.split]
+            book.lanes[lane] = state.replace(buddy=buddies[0] if buddies else None)
+            if not whole and _needed(book, lane):
+                yield f"lane {lane.split}/{lane.number}", "nobody holds its chunks"
+
+
+def is_on(chain: dict[int, Header], answer: Present) -> bool:
+    """Has somebody committed, or delivered, the last epoch that it has in this very history?"""
+    reached = answer.committed if answer.kind is MemberKind.REPLICA else answer.delivered
+    return digests_on(chain).get(reached) == answer.digest
+
+
+def _generation(known: dict[int, Generation], last: Header | None, intent: Intent) -> Generation:
+    return known[last.generation if last is not None else intent.target]
+
+
+def _needed(book: Book, lane: LaneId) -> bool:
+    """Does some pair's fastest replica still need rows of a lane?"""
+    epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
+    slowest = min(
+        max((seat.hold for seat in seats if seat), default=0) for seats in book.seats.values()
+    )
+    return max(epochs) > slowest

@@ -1,0 +1,292 @@
+"""Who leads: the rules of succession of the header log.
+
+(a) A buddy that takes over first refuses lower terms, then swaps lead:=self, buddy:=none, term+1.
+    If the swap fails it returns to the register's term. Everything it holds is final.
+(b) A lead whose buddy is dead or slow swaps buddy:=none and goes on alone.
+(c) A new buddy is filled first, then every new entry also waits for it, only then is it named.
+(d) Published is what is on every member now required; nothing of an older term is finished.
+(e) Only the named buddy may take over. After an unknown swap result the register is read first.
+(f) Silence makes a member *try*; no clock decides.
+(g) In term 0 any split may swap itself in.
+(h) A member restarted on its volume keeps its place. A lead then swaps itself in again, so that
+    a swap of its former process that is still on its way cannot land any more.
+(i) When all volumes that the register names are gone for good, any split may swap itself in, and
+    the log is rebuilt from what holders and merges know (`rebuild.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from tandem_core.contract.intent import Intent
+from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
+from tandem_runtime.protocol.election.rebuild import Mustering
+from tandem_runtime.protocol.election.register import RegisterClient
+from tandem_runtime.protocol.election.watched_volumes import Found, in_book, in_hearsay, in_muster
+from tandem_runtime.protocol.lead.lead import Lead
+from tandem_runtime.protocol.log.entries import DataLost
+from tandem_runtime.protocol.log.header_log import HeaderLog
+from tandem_runtime.protocol.messages.peers import (
+    CopyEntry,
+    Deposed,
+    EntryCopied,
+    FillLog,
+    NeedFill,
+    RegisterAnswer,
+    TakeLead,
+)
+from tandem_runtime.protocol.split.buddy_choice import Neighbours
+from tandem_runtime.protocol.states import Bond
+from tandem_runtime.protocol.types import Peer, Place, Settings
+
+
+class Succession:
+    """A split's part in the header log: nothing, buddy, or lead."""
+
+    def __init__(
+        self,
+        me: str,
+        volume: Mapping[Key, object],
+        settings: Settings,
+        gone: Container[str],
+        neighbours: Neighbours,
+        now: int,
+    ) -> None:
+        self.me = me
+        self.settings = settings
+        self.gone = gone
+        self.neighbours = neighbours
+        self.register = RegisterClient(settings.silence // 2)
+        self.log = HeaderLog(volume, settings.entries_before_snapshot)
+        self.lead: Lead | None = None
+        self.mustering: Mustering | None = None
+        self.intent: Intent | None = None
+        self.promised = 0
+        """Lower terms than this are refused (a)."""
+        self.heard_lead = now
+        self.former: str | None = None
+        """Who led when this member last tried to."""
+        self.leaving = False
+
+    @property
+    def term(self) -> int:
+        """The highest term this member acts under."""
+        return max(self.promised, self.log.copy.fence[0])
+
+    def concerns(self) -> Found:
+        """The volumes whose end matters to the header log; also before its copy here counts."""
+        yield from (self.register.known.lead, self.register.known.buddy)
+        if self.lead is not None:
+            yield self.lead.log.follower
+            yield from in_book(self.lead.book)
+            yield from in_hearsay(self.lead.hear)
+            return
+        if self.mustering is not None:
+            yield from in_muster(self.mustering)
+        yield from in_book(self.log.fold())
+
+    # --- time and the register ----------------------------------------------------------------
+
+    def tick(self, now: int) -> list[Effect]:
+        """Time passed."""
+        effects = self.register.tick(now)
+        if self.lead is not None:
+            effects += self._tend_buddy(self.lead, now)
+            effects += self.lead.tick(now)
+            effects += self._ask_register(now)
+        elif self.mustering is not None:
+            effects += self._try_rebuild(self.mustering, now)
+        else:
+            effects += self._consider(now)
+        return effects
+
+    def _consider(self, now: int) -> list[Effect]:
+        """Try to lead, if a rule allows it."""
+        place = self.register.known
+        if not self.register.consulted or self.register.busy or not self._may_lead(place, now):
+            return []
+        return self._swap_in(place, now)
+
+    def _swap_in(self, place: Place, now: int) -> list[Effect]:
+        """Refuse lower terms, then ask the register: lead:=self, buddy:=none, term+1 (a)."""
+        self.promised = place.term + 1
+        self.former = place.lead
+        effects: list[Effect] = []
+        if place.buddy == self.me:
+            # The log here is the one to go on with, whatever was tried on older knowledge.
+            effects = self.log.redeem()
+        elif place.term > 0 and place.lead != self.me:
+            effects = self.log.declare_void()
+        return effects + self.register.propose(Place(0, place.term + 1, self.me, None), now)
+
+    def _may_lead(self, place: Place, now: int) -> bool:
+        if place.term == 0:
+            return not self.leaving  # (g)
+        if place.lead == self.me:
+            return True  # (h)
+        if place.buddy == self.me:
+            return now - self.heard_lead >= self.settings.silence or place.lead in self.gone  # (f)
+        return self._all_gone(place) and not self.leaving  # (i)
+
+    def _all_gone(self, place: Place) -> bool:
+        return place.lead in self.gone and (place.buddy is None or place.buddy in self.gone)
+
+    def answered(self, answer: RegisterAnswer, now: int) -> list[Effect]:
+        """The register spoke."""
+        outcome, effects = self.register.answered(answer, now)
+        place = self.register.known
+        if self.lead is not None or self.mustering is not None:
+            return effects + self._still_leading(place, now)
+        if outcome is None:
+            return effects
+        if outcome:
+            return effects + self._begin(place, now)
+        self.promised = place.term
+        return effects
+
+    def _still_leading(self, place: Place, now: int) -> list[Effect]:
+        """Compare the register with the part that is played here."""
+        term = self.lead.term if self.lead else self.mustering.term if self.mustering else 0
+        if place.term > term or (place.term == term and place.lead != self.me):
+            self._step_down(now)
+            return []
+        if self.lead is None or not self.lead.log.recorded(place.version, place.buddy):
+            return []
+        event = "BuddyNamed" if place.buddy else "WentAlone"
+        return [Happened(event, self.me, place.buddy or ""), *self.lead.advance(now)]
+
+    def _step_down(self, now: int) -> None:
+        """Another leads. Whatever was under way here is discarded (d)."""
+        self.lead = None
+        self.mustering = None
+        self.heard_lead = now
+
+    def _begin(self, place: Place, now: int) -> list[Effect]:
+        """The register names this member lead."""
+        self.promised = place.term
+        if self.log.void:
+            self.mustering = Mustering(place.term, self.settings, now)
+            return []
+        return self._lead(place, now)
+
+    def _lead(self, place: Place, now: int) -> list[Effect]:
+        # Whoever was missed need not be missed once more before its lane is closed.
+        before = {self.former: self.heard_lead} if self.former not in (None, self.me) else {}
+        self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
+        self.lead.log.view = place.version
+        effects = self.lead.begin()
+        if self.intent is not None:
+            effects += self.lead.hear_intent(self.intent, now)
+        return effects + self.lead.advance(now)
+
+    def _try_rebuild(self, mustering: Mustering, now: int) -> list[Effect]:
+        """Go on once enough have answered the muster (i)."""
+        if self.intent is None or not mustering.complete(self.intent, now):
+            return []
+        book, lost = mustering.rebuilt(self.intent, self.gone)
+        for subject, why in lost:
+            book.apply(DataLost(subject, why))
+        effects = self.log.reset((mustering.term, 0), 0, book)
+        effects += [Happened("Rebuilt", self.me, f"at epoch {book.epoch}")]
+        self.mustering = None
+        return effects + self._lead(self.register.known, now)
+
+    # --- the lead's buddy ---------------------------------------------------------------------
+
+    def _tend_buddy(self, lead: Lead, now: int) -> list[Effect]:
+        """Drop a silent follower (b), look for a new one (c), hand over when leaving."""
+        log = lead.log
+        if log.follower is not None and (
+            log.misses_follower(self.settings, now)
+            or log.follower in self.gone
+            or (log.follower in self.neighbours.leaving and log.bond is Bond.PAIRED)
+        ):
+            log.drop_follower()
+        if log.bond is Bond.ALONE and not lead.pending:
+            candidate = self.neighbours.next_for_log()
+            return lead.fill(candidate, now) if candidate else []
+        if self.leaving and log.bond is Bond.PAIRED and log.follower:
+            return [Send(log.follower, TakeLead(lead.term))]
+        return []
+
+    def _ask_register(self, now: int) -> list[Effect]:
+        """Have the register name the buddy that the log asks for."""
+        if self.lead is None or self.lead.log.asking is None or self.register.busy:
+            return []
+        _, buddy = self.lead.log.asking
+        return self.register.propose(Place(0, self.lead.term, self.me, buddy), now)
+
+    def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
+        """A follower acknowledged."""
+        if self.lead is None:
+            return []
+        return self.lead.copied(sender, message, now) + self._ask_register(now)
+
+    def need_fill(self, sender: Peer, message: NeedFill) -> list[Effect]:
+        """A follower has nothing to append to: it is no buddy any more."""
+        log = self.lead.log if self.lead else None
+        if log is None or (sender.volume, message.fence) != (log.follower, log.fence):
+            return []
+        if log.bond is not Bond.FILLING:
+            log.drop_follower()
+        return []
+
+    def deposed(self, message: Deposed, now: int) -> list[Effect]:
+        """Somebody speaks of a higher term: only the register can tell."""
+        if self.lead is not None and message.term > self.lead.term:
+            return self.register.read(now)
+        return []
+
+    # --- as a buddy ---------------------------------------------------------------------------
+
+    def filled(self, sender: Peer, message: FillLog, now: int) -> list[Effect]:
+        """A lead makes this member its copy."""
+        if self._refuses(sender, message.fence):
+            return self._refuse(sender, message.fence, now)
+        self.heard_lead = now
+        copy = self.log.copy
+        effects: list[Effect] = []
+        if copy.replaced_by(message.fence) or (
+            message.fence == copy.fence and message.through > copy.through
+        ):
+            effects += self.log.reset(message.fence, message.through, message.book)
+        reply = EntryCopied(message.fence, self.log.copy.through)
+        if self.log.copy.fence == message.fence:
+            effects.append(Send(sender.volume, reply))
+        return effects
+
+    def entry(self, sender: Peer, message: CopyEntry, now: int) -> list[Effect]:
+        """A lead appends, or only says that it lives."""
+        if self._refuses(sender, message.fence):
+            return self._refuse(sender, message.fence, now)
+        if not self.log.copy.admits(message.fence):
+            return [Send(sender.volume, NeedFill(message.fence))]
+        self.heard_lead = now
+        effects: list[Effect] = []
+        if message.entry is not None:
+            effects += self.log.add(message.number, message.entry)
+        self.log.published = max(self.log.published, message.published)
+        effects += self.log.compact()
+        reply = EntryCopied(message.fence, self.log.copy.through)
+        return [*effects, Send(sender.volume, reply)]
+
+    def _refuses(self, sender: Peer, fence: tuple[int, int]) -> bool:
+        """Lower terms, and a lead whose volume is gone for good: it may run on unnoticed."""
+        lower = fence[0] < self.term
+        return lower or sender.volume in self.gone or bool(self.lead or self.mustering)
+
+    def _refuse(self, sender: Peer, fence: tuple[int, int], now: int) -> list[Effect]:
+        """Work of a lower term is refused; word of a higher one makes a lead look again."""
+        mine = self.lead.term if self.lead else self.mustering.term if self.mustering else 0
+        if mine and fence[0] > mine:
+            return self.register.read(now)
+        refused = Happened("StaleRefused", sender.volume, f"term {fence[0]}")
+        return [refused, Send(sender.volume, Deposed(max(self.term, mine)))]
+
+    def take_lead(self, sender: Peer, message: TakeLead, now: int) -> list[Effect]:
+        """The lead leaves and asks its buddy to go on."""
+        place = self.register.known
+        asked_rightly = message.term == self.log.copy.fence[0] and sender.volume == place.lead
+        if self.lead or self.register.busy or place.buddy != self.me or not asked_rightly:
+            return []
+        return [Happened("HandedOver", self.me, sender.volume), *self._swap_in(place, now)]

@@ -1,0 +1,390 @@
+"""The lead: hears reports, decides, writes the header log, tells what is published.
+
+One batch of entries is under way at a time, and every decision is made from what is published:
+no decision ever rests on an entry that another lead may not know. Records come before trim
+points and headers, so a trim point counts every seat that stands in the log before it [5].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from tandem_core.contract.intent import Intent
+from tandem_runtime.protocol import lead_generations
+from tandem_runtime.protocol.effects import Effect, Happened, Send
+from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.lead import epoch_rules as lead_epochs
+from tandem_runtime.protocol.lead import lane_rules as lead_lanes
+from tandem_runtime.protocol.lead import seat_rules as lead_seats
+from tandem_runtime.protocol.lead import slot_rules as lead_slots
+from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay, brings_news, is_foreign, newer
+from tandem_runtime.protocol.lead.views import merge_view, replica_view, split_view
+from tandem_runtime.protocol.log import formats
+from tandem_runtime.protocol.log.entries import (
+    BuddyChanged,
+    Completed,
+    DataLost,
+    Entry,
+    FormatRaised,
+    GenerationGivenUp,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    LapseCalled,
+    Lapsed,
+    LapseDropped,
+    MergeChosen,
+    PairsDealt,
+    PairsRetired,
+    PartitionOwned,
+    RetirementCalled,
+    Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+from tandem_runtime.protocol.log.header_log import HeaderLog
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.replicated_log import OwnedLog
+from tandem_runtime.protocol.messages.peers import (
+    CopyEntry,
+    EntryCopied,
+    FillLog,
+    MergeReport,
+    Outdated,
+    ReplicaReport,
+    SplitReport,
+    Version,
+)
+from tandem_runtime.protocol.states import Bond
+from tandem_runtime.protocol.types import Header, Peer, Settings
+
+_RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
+    lead_generations.intent_changes,
+    lead_slots.slot_changes,
+    lead_slots.dealings,
+    lead_seats.vacancies,
+    lead_seats.lost_pairs,
+    lead_seats.sinks_ahead,
+    lead_lanes.lost_partitions,
+    lead_seats.seatings,
+    lead_seats.verifications,
+    lead_lanes.openings,
+    lead_lanes.settlements,
+    lead_lanes.lost_lanes,
+    lead_lanes.closings,
+    lead_lanes.buddy_changes,
+    lead_lanes.ownerships,
+    lead_slots.seals,
+    lead_seats.merge_choices,
+    lead_seats.answered_calls,
+    lead_seats.calls_to_lapse,
+    lead_generations.retirements,
+    formats.format_raises,
+    lead_epochs.completion,
+)
+"""All decisions that lead to records, the most urgent first."""
+
+COPIES_AT_ONCE = 8
+"""Entries sent again to a buddy in one go."""
+
+_SPLIT_NEWS = (LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed, PartitionOwned)
+_MERGE_NEWS = (MergeChosen, Verified, SlotOpened, SlotEnded, SlotSealed, PairsDealt)
+_SEAT_NEWS = (Seated, Verified, Vacated, LapseCalled, Lapsed, RetirementCalled)
+
+
+class Lead:
+    """One term of leading. A new term is a new object: nothing of an older one is finished (d)."""
+
+    def __init__(
+        self,
+        me: str,
+        term: int,
+        stored: HeaderLog,
+        settings: Settings,
+        gone: Container[str],
+        now: int,
+        before: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Lead from now on; `before` tells who was heard last before, and when."""
+        self.me = me
+        self.term = term
+        self.settings = settings
+        self.stored = stored
+        self.book = stored.fold()
+        self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
+        self.hear = Hearsay(now, settings.silence, gone, before)
+        self.words = Words(settings)
+        self.pending: list[tuple[int, Entry]] = []
+        """The batch that is not on every required member yet."""
+        # Nobody knows how long ago the last cut was: what waits need not wait longer.
+        self.cut_at = now - settings.interval
+
+    @property
+    def version(self) -> Version:
+        """What the views of this moment know of."""
+        return self.term, self.log.end - len(self.pending)
+
+    def begin(self) -> list[Effect]:
+        """Take the log over under the new term."""
+        effects = self.stored.reset((self.term, 0), self.log.end, self.book.copy())
+        effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
+        # What is lost may stand in the log without anybody having been told.
+        effects.extend(Happened("DataLost", f"{s}: {why}") for s, why in self.book.lost.items())
+        return effects
+
+    # --- what comes in ------------------------------------------------------------------------
+
+    def hear_split(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
+        """A split's report."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
+        heard = self.hear.splits.get(sender.volume)
+        if not newer(heard, sender, report):
+            return []
+        self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
+        self.hear.hear_lanes(heard, report)
+        for lane in report.lanes:
+            known = self.book.lanes.get(lane.lane)
+            if known is not None and lane.live:
+                # Of a past lane the owner may hold a chunk that its buddy never had.
+                notes = self.hear.notes.setdefault(lane.lane, {})
+                notes.update(note for note in lane.notes if note[0] > known.reach)
+        effects = self.advance(now) if brings_news(heard, report) else []
+        effects.append(self._to_split(sender.volume))
+        return effects
+
+    def hear_replica(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
+        """A replica's report: registers it and acknowledges what it has committed."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
+        heard = self.hear.replicas.get(sender.volume)
+        if not newer(heard, sender, report):
+            return []
+        self.hear.replicas[sender.volume] = Heard(sender.incarnation, now, report)
+        self.hear.foreign.discard(sender.volume)
+        if is_foreign(self.book, report):
+            self.hear.foreign.add(sender.volume)
+        effects = self.advance(now) if brings_news(heard, report) else []
+        effects.append(self._to_replica(sender.volume))
+        return effects
+
+    def hear_merge(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
+        """A merge's report: how far its sinks are."""
+        if report.format < self.book.format:
+            return [self._outdated(sender)]
+        heard = self.hear.merges.get(sender.volume)
+        if not newer(heard, sender, report):
+            return []
+        self.hear.merges[sender.volume] = Heard(sender.incarnation, now, report)
+        delivered = self.hear.delivered
+        delivered[report.slot] = max(delivered.get(report.slot, 0), report.delivered)
+        effects = self.advance(now) if brings_news(heard, report) else []
+        effects.append(self._to_merge(sender.volume))
+        return effects
+
+    def _outdated(self, sender: Peer) -> Effect:
+        """A member that came after the format was raised, and nothing is given to it."""
+        return Send(sender.volume, Outdated(self.book.format))
+
+    def hear_intent(self, intent: Intent, now: int) -> list[Effect]:
+        """The operator's document; an older one than is known says nothing."""
+        known = self.hear.intent
+        if known is not None and intent.version <= known.version:
+            return []
+        self.hear.intent = intent
+        return self.advance(now)
+
+    def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
+        """The buddy, or one being filled, has the log through an entry."""
+        if not self.log.copied(sender.volume, message.fence, message.through, now):
+            return []
+        return self.advance(now)
+
+    def tick(self, now: int) -> list[Effect]:
+        """Time passed: go on, and send again what the buddy has not acknowledged."""
+        self.hear.forget_gone()
+        return [*self._copy_again(now), *self.advance(now)]
+
+    # --- deciding -----------------------------------------------------------------------------
+
+    def advance(self, now: int) -> list[Effect]:
+        """Publish what can be, then decide, until nothing more follows."""
+        effects: list[Effect] = []
+        while True:
+            effects.extend(self._publish())
+            if self.pending or self.book.completed:
+                return effects
+            batch = self._decide(now)
+            if not batch:
+                return effects
+            effects.extend(self._write(batch, now))
+
+    def _decide(self, now: int) -> list[Entry]:
+        """The next entries: records of one kind, or else a trim point and a header."""
+        book, hear = self.book, self.hear
+        for decide in _RECORDS:
+            if batch := list(decide(book, hear, now)):
+                return batch
+        return [
+            *lead_seats.trim_point(book, hear),
+            *lead_epochs.cut(book, hear, self.settings, now - self.cut_at, self.term),
+        ]
+
+    def _write(self, batch: list[Entry], now: int) -> list[Effect]:
+        """Put a batch on the own volume and on its way to the follower.
+
+        Raises:
+            IllegalMove: an entry must not be; nothing is written.
+        """
+        effects: list[Effect] = []
+        for entry in batch:
+            self.book.check(entry)
+        for entry in batch:
+            number = self.log.append()
+            effects.extend(self.stored.add(number, entry))
+            self.pending.append((number, entry))
+            if isinstance(entry, Header):
+                # Keep the beat: a cut that came late does not delay all later ones, and one that
+                # came before its time does not either.
+                interval = self.settings.interval
+                self.cut_at = min(now, max(self.cut_at + interval, now - interval // 2))
+        effects.extend(self._copy(number) for number, _ in self.pending if self.log.follower)
+        return effects
+
+    def _publish(self) -> list[Effect]:
+        """Make the batch count once it is on every member now required (d)."""
+        if not self.pending or self.log.published < self.pending[-1][0]:
+            return []
+        batch, self.pending = [entry for _, entry in self.pending], []
+        effects: list[Effect] = []
+        displaced = self._apply(batch, effects)
+        self.stored.published = self.log.end
+        self.hear.forget_notes(self.book)
+        effects.extend(self.stored.compact())
+        effects.extend(self._tell(batch, displaced))
+        return effects
+
+    def _apply(self, batch: list[Entry], effects: list[Effect]) -> list[str]:
+        """Take published entries in; the volumes that lost their seat by them."""
+        displaced: list[str] = []
+        for entry in batch:
+            if isinstance(entry, Seated | Vacated | Lapsed):
+                seat = self.book.seats.get(entry.pair, [None, None])[entry.seat]
+                if seat is not None and (
+                    not isinstance(entry, Seated) or seat.volume != entry.volume
+                ):
+                    displaced.append(seat.volume)
+            before = self.book.generation
+            self.book.apply(entry)
+            effects.extend(_events(entry, before))
+        return displaced
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _tell(self, batch: list[Entry], displaced: list[str]) -> Iterator[Effect]:
+        """Views for those whom published entries concern; the others get theirs on request."""
+        headers = any(isinstance(entry, Header | Completed | PairsRetired) for entry in batch)
+        if headers or any(isinstance(entry, _SEAT_NEWS) for entry in batch):
+            seated = [s.volume for seats in self.book.seats.values() for s in seats if s]
+            for volume in dict.fromkeys([*seated, *displaced]):
+                if volume in self.hear.replicas:
+                    yield self._to_replica(volume)
+        if headers or any(isinstance(entry, _MERGE_NEWS) for entry in batch):
+            for volume in self.book.merges.values():
+                if volume in self.hear.merges:
+                    yield self._to_merge(volume)
+        if any(isinstance(entry, _SPLIT_NEWS) for entry in batch):
+            for volume in self.hear.splits:
+                yield self._to_split(volume)
+
+    def _to_split(self, volume: str) -> Effect:
+        report = self.hear.splits[volume].report
+        return Send(volume, split_view(self.book, self.hear, self.version, volume, report))
+
+    def _to_replica(self, volume: str) -> Effect:
+        report = self.hear.replicas[volume].report
+        view = replica_view(self.book, self.hear, self.version, volume, report, self.settings)
+        return Send(volume, view)
+
+    def _to_merge(self, volume: str) -> Effect:
+        report = self.hear.merges[volume].report
+        limit = self.settings.window
+        view = merge_view(self.book, self.hear, self.version, volume, report, limit)
+        return Send(volume, view)
+
+    # --- the second copy ----------------------------------------------------------------------
+
+    def fill(self, follower: str, now: int) -> list[Effect]:
+        """Start to make another split a buddy (c). Only a lead that is alone does."""
+        self.log.fill(follower, now)
+        self.log.acked = -1
+        return self._copy_again(now)
+
+    def _copy(self, number: int) -> Effect:
+        entry = self.stored.entries[number]
+        message = CopyEntry(self.log.fence, number, entry, self.stored.published)
+        return Send(self.log.follower or "", message)
+
+    def _copy_again(self, now: int) -> list[Effect]:
+        """What the follower has not acknowledged, or a sign of life."""
+        log = self.log
+        if log.follower is None:
+            return []
+        if log.bond is Bond.FILLING and log.acked < max(self.stored.copy.base, 0):
+            return [Send(log.follower, FillLog(log.fence, log.end, self.book.copy()))]
+        missing = [self._copy(number) for number in log.next_to_copy(COPIES_AT_ONCE)]
+        alive = Send(log.follower, CopyEntry(log.fence, 0, None, self.stored.published))
+        return missing or ([alive] if self.words.worth(alive, now) else [])
+
+
+def _events(entry: Entry, generation: int) -> Iterator[Effect]:
+    """What status, events and metrics should say about a published entry."""
+    name = type(entry).__name__
+    if isinstance(entry, Header):
+        yield Happened("HeaderPublished", str(entry.epoch))
+        if generation and entry.generation != generation:
+            yield Happened("GenerationCut", str(entry.generation), f"epoch {entry.epoch}")
+    elif (describe := _DESCRIBED.get(type(entry))) is not None:
+        yield Happened(name, describe(entry))
+
+
+def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
+    return f"{entry.lane.split}/{entry.lane.number}"
+
+
+def _seat(entry: Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed) -> str:
+    return f"{entry.pair}/{entry.seat} {entry.volume}"
+
+
+_DESCRIBED: dict[type, Callable[..., str]] = {
+    LaneOpened: _lane,
+    LaneClosing: _lane,
+    LaneResumed: _lane,
+    LaneClosed: lambda entry: f"{_lane(entry)} at {entry.last}",
+    Seated: _seat,
+    Verified: _seat,
+    Vacated: _seat,
+    LapseCalled: _seat,
+    LapseDropped: _seat,
+    Lapsed: _seat,
+    MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
+    SlotOpened: lambda entry: f"{entry.slot} from epoch {entry.first}",
+    SlotEnded: lambda entry: f"{entry.slot} through epoch {entry.last}",
+    SlotSealed: lambda entry: str(entry.slot),
+    PairsDealt: lambda entry: str(entry.dealing.number),
+    GenerationKnown: lambda entry: str(entry.generation.number),
+    GenerationGivenUp: lambda entry: str(entry.number),
+    RetirementCalled: lambda _: "",
+    PairsRetired: lambda entry: " ".join(entry.pairs),
+    DataLost: lambda entry: f"{entry.subject}: {entry.why}",
+    Completed: lambda _: "",
+    FormatRaised: lambda entry: str(entry.format),
+    Trimmed: lambda entry: str(entry.epoch),
+}

@@ -1,0 +1,95 @@
+"""The format of the header log: which forms of entries may be written.
+
+A later version may add kinds of entries, or fields that must not be lost. Readers of an earlier
+format would stop at the former and drop the latter. So members report the newest format that they
+read, the lead raises the log's format by a record once all of them read it, and nobody writes a
+newer form before that record. Whoever comes later and does not read it is told so by the lead
+(`Outdated`), and stops. Fields whose loss does no harm need no new format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tandem_runtime.protocol.effects import Effect
+from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_runtime.protocol.log.entries import NEWEST_FORMAT, Entry, FormatRaised
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.messages.peers import Outdated
+from tandem_runtime.protocol.types import Peer
+
+
+class UnreadableFormat(Exception):
+    """The header log is of a later format than this build reads."""
+
+
+def check_format(found: int) -> None:
+    """Refuse the format of a log of which parts could be dropped unnoticed.
+
+    Raises:
+        UnreadableFormat: it is newer than this build's.
+    """
+    if found > NEWEST_FORMAT:
+        raise UnreadableFormat(
+            f"the header log has format {found}, this build reads {NEWEST_FORMAT}"
+        )
+
+
+def check_entry(entry: Entry) -> None:
+    """Refuse an entry after which the log has a format that cannot be read here.
+
+    Raises:
+        UnreadableFormat: it is newer than this build's.
+    """
+    if isinstance(entry, FormatRaised):
+        check_format(entry.format)
+
+
+def heed_outdated(_machine: object, _now: int, _sender: Peer, message: Outdated) -> list[Effect]:
+    """The lead says that this build is too old; see `check_format`."""
+    check_format(message.format)
+    return []
+
+
+def format_raises(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+    """The newest format that every member reads, once all places are filled and all reported.
+
+    Not every member has a place: a standby, or a split without a lane, is known by its reports
+    alone. So a new lead listens for as long as a member may be silent before it is missed.
+    """
+    if book.format >= NEWEST_FORMAT or now - hear.since < hear.silence:
+        return
+    if not _all_there(book, hear) or not _all_reported(book, hear):
+        return
+    reads = [
+        heard.report.format
+        for known in (hear.splits, hear.replicas, hear.merges)
+        for volume, heard in known.items()
+        if volume not in hear.gone
+    ]
+    common = min([NEWEST_FORMAT, *reads])
+    if common > book.format:
+        yield FormatRaised(common)
+
+
+def _all_there(book: Book, hear: Hearsay) -> bool:
+    """Whether every place of the pipeline is taken: whoever is still to come may be older."""
+    if hear.intent is None or book.generation == 0:
+        return False
+    replicas = hear.intent.replicas
+    seats = [seat for pair in book.pairs(book.generation) for seat in book.seats[pair][:replicas]]
+    slots = book.open_slots()
+    merging = len(slots) >= hear.intent.slots and all(slot in book.merges for slot in slots)
+    return None not in seats and merging
+
+
+def _all_reported(book: Book, hear: Hearsay) -> bool:
+    """Whether every member that the log names, and that is not gone, has spoken in this term."""
+    splits = {lane.split for lane in book.lanes}
+    splits.update(lane.buddy for lane in book.lanes.values() if lane.buddy is not None)
+    seats = {seat.volume for seats in book.seats.values() for seat in seats if seat is not None}
+    return (
+        splits.difference(hear.gone_among(splits)) <= hear.splits.keys()
+        and seats.difference(hear.gone_among(seats)) <= hear.replicas.keys()
+        and set(book.merges.values()) <= hear.merges.keys()
+    )

@@ -1,0 +1,131 @@
+"""The header log as it lies on a member's volume: a snapshot of the book plus a tail.
+
+Lead and buddy keep it in the same form, so that a buddy that takes over has what a lead needs.
+Each entry carries the fence under which it was written: after a crash between a new snapshot and
+the removal of older entries, those do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from tandem_core.record import Record
+from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
+from tandem_runtime.protocol.log.entries import Entry
+from tandem_runtime.protocol.log.formats import check_entry, check_format
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.replicated_log import Fence, LogCopy
+
+
+class StoredBook(Record):
+    """The snapshot on a volume: what the entries through `index` add up to, under which fence."""
+
+    fence: Fence
+    index: int
+    book: Book
+
+
+class StoredEntry(Record):
+    """An entry on a volume, and the fence under which it was written."""
+
+    fence: Fence
+    entry: Entry
+
+
+SNAPSHOT: Key = ("book",)
+VOID: Key = ("void",)
+"""Stands on a volume from before its member leads by rule (i) until the log is rebuilt."""
+
+
+class HeaderLog:
+    """One member's copy of the header log."""
+
+    __slots__ = ("copy", "entries", "published", "snapshot", "void", "_limit")
+
+    def __init__(self, volume: Mapping[Key, object], limit: int) -> None:
+        self._limit = limit
+        self.void = VOID in volume
+        """What lies here is not the log that the register's members had."""
+        self.entries: dict[int, Entry] = {}
+        """Entries after the snapshot."""
+        self.snapshot = Book()
+        self.published = 0
+        """As far as the owner has told."""
+        self.copy = LogCopy((0, 0), 0, 0)
+        if SNAPSHOT in volume:
+            stored = cast("StoredBook", volume[SNAPSHOT])
+            check_format(stored.book.format)
+            self.snapshot = stored.book
+            self.copy = LogCopy(stored.fence, stored.index, stored.index)
+            self._restore_tail(volume)
+        self.published = self.copy.base
+
+    def _restore_tail(self, volume: Mapping[Key, object]) -> None:
+        while ("entry", self.copy.through + 1) in volume:
+            stored = cast("StoredEntry", volume["entry", self.copy.through + 1])
+            if stored.fence != self.copy.fence:
+                return
+            check_entry(stored.entry)
+            self.copy.through += 1
+            self.entries[self.copy.through] = stored.entry
+
+    def fold(self) -> Book:
+        """What the whole log says, published or not: every entry a member holds is final (a)."""
+        book = self.snapshot.copy()
+        for entry in self.entries.values():
+            book.apply(entry)
+        return book
+
+    def reset(self, fence: Fence, index: int, book: Book) -> list[Effect]:
+        """Start anew from a snapshot, under a new fence.
+
+        Raises:
+            UnreadableFormat: parts of it could be dropped here unnoticed.
+        """
+        check_format(book.format)
+        stale: list[Effect] = [Erase(("entry", n)) for n in self.entries]
+        if self.void:
+            stale.append(Erase(VOID))
+        self.void = False
+        self.snapshot = book
+        self.entries = {}
+        self.copy = LogCopy(fence, index, index)
+        self.published = index
+        return [Write(SNAPSHOT, StoredBook(fence, index, book)), *stale]
+
+    def declare_void(self) -> list[Effect]:
+        """Remember, also across a restart, that this log is not the one to go on with."""
+        self.void = True
+        return [Write(VOID, True)]
+
+    def redeem(self) -> list[Effect]:
+        """The register names this member buddy: its log counts."""
+        if not self.void:
+            return []
+        self.void = False
+        return [Erase(VOID)]
+
+    def add(self, number: int, entry: Entry) -> list[Effect]:
+        """Keep the next entry; nothing if it is here already or another has to come first."""
+        if not self.copy.accept(number):
+            return []
+        check_entry(entry)
+        self.entries[number] = entry
+        return [Write(("entry", number), StoredEntry(self.copy.fence, entry))]
+
+    def compact(self) -> list[Effect]:
+        """Fold published entries into the snapshot once there are many [12]."""
+        if len(self.entries) <= self._limit:
+            return []
+        done = [number for number in self.entries if number <= self.published]
+        if not done:
+            return []
+        book = self.snapshot.copy()
+        for number in done:
+            book.apply(self.entries.pop(number))
+        self.snapshot = book
+        self.copy.base = done[-1]
+        effects: list[Effect] = [Write(SNAPSHOT, StoredBook(self.copy.fence, done[-1], book))]
+        effects.extend(Erase(("entry", number)) for number in done)
+        return effects

@@ -1,0 +1,94 @@
+"""Which entries of the header log a book may take: the moves that they make must be legal.
+
+Checked before an entry changes anything, and by the lead before it writes one: an entry that was
+written can never be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.log.entries import (
+    BuddyChanged,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    LapseCalled,
+    Lapsed,
+    LapseDropped,
+    PartitionOwned,
+    Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
+    Vacated,
+    Verified,
+)
+from tandem_runtime.protocol.states import LANE, PARTITION, SEAT, SLOT, IllegalMove, SlotState
+from tandem_runtime.protocol.types import Header
+
+if TYPE_CHECKING:
+    from tandem_runtime.protocol.log.log_state import Book
+
+LaneRecord = LaneOpened | BuddyChanged | LaneClosing | LaneResumed | LaneClosed
+SeatRecord = Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed
+SlotRecord = SlotOpened | SlotEnded | SlotSealed
+
+
+def _header(book: Book, header: Header) -> None:
+    """A header continues the last one; a rebuilt book begins with whichever is the last.
+
+    An epoch may hold several words of an owner of a partition, but none after its last.
+    """
+    if book.epoch and (header.epoch, header.previous) != (book.epoch + 1, book.digest):
+        raise IllegalMove("log", f"at header {book.epoch}", "Header", f"epoch {header.epoch}")
+    known = book.marks
+    for partition, mark in header.marks:
+        before = known.get(partition)
+        if before is not None and before.state is not mark.state and not before.state.is_read:
+            raise IllegalMove(PARTITION.machine, before.state, mark.state, partition)
+
+
+def _owned(book: Book, record: PartitionOwned) -> None:
+    """A new owner; where the former one is gone, the partition is as that one left it."""
+    mark = book.marks.get(record.partition)
+    if mark is None or not mark.state.is_read:
+        before = mark.state if mark is not None else None
+        PARTITION.after("PartitionOwned", before, record.partition)
+
+
+def _lane(book: Book, record: LaneRecord) -> None:
+    lane = book.lanes.get(record.lane)
+    LANE.after(type(record).__name__, lane.state if lane is not None else None, record.lane)
+
+
+def seat_after(book: Book, record: SeatRecord) -> SeatState | None:
+    """The state of a seat after a record, which only its holder's may change; a joiner takes it.
+
+    Raises:
+        IllegalMove: the record cannot be.
+    """
+    seats = book.seats.get(record.pair)
+    seat = seats[record.seat] if seats is not None else None
+    holds = seat is not None and (seat.volume == record.volume or type(record) is Seated)
+    before = seat.state if seat is not None and holds else None
+    return SEAT.after(type(record).__name__, before, record.volume)
+
+
+def _slot(book: Book, record: SlotRecord) -> None:
+    slot = book.slots.get(record.slot)
+    over = SlotState.SEALED if record.slot < book.next_slot else None
+    SLOT.after(type(record).__name__, slot.state if slot is not None else over, record.slot)
+
+
+CHECKS: dict[type, Callable[..., object]] = {
+    Header: _header,
+    PartitionOwned: _owned,
+    **dict.fromkeys((LaneOpened, BuddyChanged, LaneClosing, LaneResumed, LaneClosed), _lane),
+    **dict.fromkeys((Seated, Verified, Vacated, LapseCalled, LapseDropped, Lapsed), seat_after),
+    **dict.fromkeys((SlotOpened, SlotEnded, SlotSealed), _slot),
+}
+"""What each kind of entry must find; the others move nothing that has a state."""

@@ -1,0 +1,397 @@
+"""What the header log says: the fold of its entries.
+
+Every member of the log can make it from a snapshot and the entries after it. Nothing is decided
+here; the lead decides (`lead.py`) and writes entries, everybody else reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import msgspec
+
+from tandem_core.contract.intent import Generation
+from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.log.entries import (
+    BuddyChanged,
+    Completed,
+    DataLost,
+    Entry,
+    FormatRaised,
+    GenerationGivenUp,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    LaneResumed,
+    LapseCalled,
+    Lapsed,
+    LapseDropped,
+    MergeChosen,
+    PairsDealt,
+    PairsRetired,
+    PartitionOwned,
+    RetirementCalled,
+    Seated,
+    SlotEnded,
+    SlotOpened,
+    SlotSealed,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+from tandem_runtime.protocol.log.history import BEGINNING
+from tandem_runtime.protocol.log.legal_moves import CHECKS, seat_after
+from tandem_runtime.protocol.states import SEAT, LaneState, PartitionState
+from tandem_runtime.protocol.types import (
+    BEGINNING_OF_TIME,
+    UNDIVIDED,
+    Dealing,
+    Header,
+    Lane,
+    LaneId,
+    Mark,
+    Seat,
+    Slot,
+)
+
+REMEMBERED = 256
+"""How many names of the past are kept, to answer late-comers."""
+
+
+class Book(msgspec.Struct, omit_defaults=True):
+    """The state that the header log's entries add up to; encoded, it is the log's snapshot."""
+
+    epoch: int = 0
+    generation: int = 0
+    first_of_generation: int = 1
+    """First epoch of the current generation."""
+    headers: dict[int, Header] = {}
+    """Headers above the trim point."""
+    digest: str = BEGINNING
+    """Digest of the last header, also once that is trimmed."""
+    marks: dict[str, Mark] = {}
+    """Where each source partition stands after the last header."""
+    watermarks: dict[str, int] = {}
+    delivered: int = 0
+    """Delivered through, as the last header said."""
+    final: bool = False
+    lanes: dict[LaneId, Lane] = {}
+    """In the order of their opening; closed ones until they are wholly forgotten."""
+    lane_numbers: dict[str, int] = {}
+    """Highest lane number of each split ever recorded."""
+    owners: dict[str, LaneId] = {}
+    tenures: dict[str, int] = {}
+    """How often each partition was given to a lane: the same lane may get it back."""
+    seats: dict[str, list[Seat | None]] = {}
+    trim: int = 0
+    trimmed_digest: str = BEGINNING
+    """Digest of the header of the trim point."""
+    calls: int = 0
+    """How many calls there were: to lapse, to retire."""
+    retiring: int = 0
+    """Number of the call to retire the pairs that only older generations have."""
+    merges: dict[int, str] = {}
+    """The active merge of each slot."""
+    slots: dict[int, Slot] = {}
+    """Merge slots that are open, or ended and not yet sealed at every sink."""
+    next_slot: int = 0
+    """The lowest number that no slot ever had."""
+    dealings: dict[int, Dealing] = {}
+    """Dealings that headers above the trim point name, and the newest."""
+    dealing: int = UNDIVIDED
+    """The dealing that the last header names."""
+    generations: dict[int, Generation] = {}
+    intent_version: int = 0
+    """Version of the newest intent that an entry was made from."""
+    names: dict[int, tuple[str, ...]] = {}
+    """The pairs of each known generation."""
+    given_up: tuple[int, ...] = ()
+    retired: tuple[str, ...] = ()
+    """Pairs that let go, of given-up or older generations; the last ones."""
+    raised: bool = False
+    """The last header raised a watermark: one empty epoch has to follow."""
+    format: int = 1
+    """Entries of newer formats are not written yet."""
+    lost: dict[str, str] = {}
+    completed: bool = False
+
+    def copy(self) -> Book:
+        """A copy that later entries do not touch.
+
+        Entries may come while it is made, for whoever watches from another thread: each field is
+        whole then, and fields may be an entry apart.
+        """
+        other = copy(self)
+        for name in _DICTS:
+            setattr(other, name, dict(getattr(self, name)))
+        other.seats = {pair: list(seats) for pair, seats in other.seats.items()}
+        return other
+
+    def apply(self, entry: Entry) -> None:
+        """Take the next entry in.
+
+        Raises:
+            IllegalMove: it cannot follow what is here; nothing has changed.
+        """
+        self.check(entry)
+        _APPLY[type(entry)](self, entry)
+
+    def check(self, entry: Entry) -> None:
+        """Make sure that an entry can follow what is here.
+
+        Raises:
+            IllegalMove: it cannot.
+        """
+        check = CHECKS.get(type(entry))
+        if check is not None:
+            check(self, entry)
+
+    def pairs(self, generation: int) -> tuple[str, ...]:
+        """The pairs that answer for epochs of a generation."""
+        return self.names[generation]
+
+    def digest_of(self, epoch: int) -> str | None:
+        """The digest of an epoch's header; None for one that is to come or long trimmed."""
+        if epoch == self.epoch:
+            return self.digest
+        if epoch == self.trim:
+            return self.trimmed_digest
+        header = self.headers.get(epoch)
+        return header.digest if header is not None else None
+
+    def living_pairs(self) -> list[str]:
+        """Pairs that some known generation needs, in the order they came."""
+        names = [name for number in sorted(self.names) for name in self.names[number]]
+        return [name for name in dict.fromkeys(names) if name not in self.retired]
+
+    def know(self, generation: Generation) -> None:
+        """Keep a generation that headers or the intent speak of."""
+        self.generations[generation.number] = generation
+        self.names[generation.number] = generation.names()
+
+    def seat_of(self, volume: str) -> tuple[str, int, Seat] | None:
+        """Where a volume sits."""
+        for pair, seats in self.seats.items():
+            for number, seat in enumerate(seats):
+                if seat is not None and seat.volume == volume:
+                    return pair, number, seat
+        return None
+
+    def lane_buddies(self, split: str) -> list[LaneId]:
+        """Lanes whose recorded second copy is at a split."""
+        return [lane for lane, state in self.lanes.items() if state.buddy == split]
+
+    def open_slots(self) -> list[int]:
+        """Slots that deliver epochs to come, the lowest first."""
+        return sorted(number for number, slot in self.slots.items() if slot.is_open)
+
+    def newest_dealing(self) -> Dealing | None:
+        """The dealing that was recorded last."""
+        return self.dealings[max(self.dealings)] if self.dealings else None
+
+    # --- one method for each kind of entry ----------------------------------------------------
+
+    def _header(self, header: Header) -> None:
+        self.epoch = header.epoch
+        self.headers[header.epoch] = header
+        self.digest = header.digest
+        self.marks = dict(header.marks)
+        self.raised = any(
+            mark > self.watermarks.get(stream, BEGINNING_OF_TIME)
+            for stream, mark in header.watermarks
+        )
+        self.watermarks = dict(header.watermarks)
+        self.delivered = max(self.delivered, header.delivered)
+        self.final = header.final
+        self.dealing = header.dealing
+        if header.generation != self.generation:
+            self.generation = header.generation
+            self.first_of_generation = header.epoch
+            self.retiring = 0
+            self.given_up = tuple(n for n in self.given_up if n > header.generation)
+        for span in header.spans:
+            self.lanes[span.lane] = self.lanes[span.lane].replace(reach=span.last)
+
+    def _lane_opened(self, record: LaneOpened) -> None:
+        self.lanes[record.lane] = Lane(record.buddy)
+        self.lane_numbers.pop(record.lane.split, None)
+        self.lane_numbers[record.lane.split] = record.lane.number
+        if len(self.lane_numbers) > REMEMBERED:
+            del self.lane_numbers[next(iter(self.lane_numbers))]
+
+    def _buddy_changed(self, record: BuddyChanged) -> None:
+        lane = self.lanes[record.lane]
+        self.lanes[record.lane] = lane.replace(view=record.view, buddy=record.buddy)
+
+    def _lane_closing(self, record: LaneClosing) -> None:
+        self.lanes[record.lane] = self.lanes[record.lane].replace(state=LaneState.CLOSING)
+
+    def _lane_resumed(self, record: LaneResumed) -> None:
+        self.lanes[record.lane] = self.lanes[record.lane].replace(state=LaneState.OPEN)
+
+    def _lane_closed(self, record: LaneClosed) -> None:
+        lane = self.lanes[record.lane]
+        buddy = None if record.alone else lane.buddy
+        self.lanes[record.lane] = lane.replace(
+            buddy=buddy, state=LaneState.CLOSED, last=record.last, notes=record.notes
+        )
+        self._forget_closed()
+
+    def _partition_owned(self, record: PartitionOwned) -> None:
+        self.owners[record.partition] = record.lane
+        self.tenures[record.partition] = self.tenures.get(record.partition, 0) + 1
+        mark = self.marks.get(record.partition)
+        if mark is not None and mark.state is PartitionState.RELEASED:
+            self.marks[record.partition] = mark.replace(state=PartitionState.ACTIVE)
+        self._forget_closed()
+
+    def _seated(self, record: Seated) -> None:
+        seats = self.seats.setdefault(record.pair, [None, None])
+        seats[record.seat] = Seat(record.volume, self.trim)
+
+    def _verified(self, record: Verified) -> None:
+        seats = self.seats[record.pair]
+        seats[record.seat] = Seat(record.volume, record.epoch, SeatState.VERIFIED)
+
+    def _vacated(self, record: Vacated) -> None:
+        seats = self.seats[record.pair]
+        seats[record.seat] = None
+        twin = seats[1 - record.seat]
+        if twin is not None and twin.called:
+            state = SEAT.after("LapseDropped", twin.state, twin.volume)
+            seats[1 - record.seat] = twin.replace(state=state, call=0)
+
+    def _lapse_called(self, record: LapseCalled) -> None:
+        self.calls += 1
+        self._change(record, self.calls)
+
+    def _change(self, record: LapseCalled | LapseDropped | Lapsed, call: int = 0) -> None:
+        state = seat_after(self, record)
+        seat = self.seats[record.pair][record.seat]
+        if seat is not None:
+            self.seats[record.pair][record.seat] = seat.replace(state=state, call=call)
+
+    def _trimmed(self, record: Trimmed) -> None:
+        self.trimmed_digest = self.digest_of(record.epoch) or BEGINNING
+        for epoch in range(self.trim + 1, record.epoch + 1):
+            header = self.headers.pop(epoch, None)
+            for span in header.spans if header else ():
+                self.lanes[span.lane] = self.lanes[span.lane].replace(trimmed=span.last)
+        self.trim = record.epoch
+        self._forget_closed()
+        self._forget_dealings()
+        named = {header.generation for header in self.headers.values()}
+        for number in [n for n in self.generations if n < self.generation and n not in named]:
+            if all(pair in self.retired for pair in self._only_of(number)):
+                del self.generations[number]
+                del self.names[number]
+
+    def _only_of(self, number: int) -> list[str]:
+        """Pairs of a generation that the current one does not carry on."""
+        current = self.pairs(self.generation)
+        return [pair for pair in self.pairs(number) if pair not in current]
+
+    def _forget_closed(self) -> None:
+        """Drop closed lanes that are wholly trimmed and that no partition waits for."""
+        owned = set(self.owners.values())
+        for lane, state in list(self.lanes.items()):
+            over = state.state is LaneState.CLOSED and state.trimmed == state.last
+            if over and lane not in owned:
+                del self.lanes[lane]
+
+    def _merge_chosen(self, record: MergeChosen) -> None:
+        self.merges[record.slot] = record.volume
+
+    def _slot_opened(self, record: SlotOpened) -> None:
+        self.slots[record.slot] = Slot(number=record.slot, first=record.first)
+        self.next_slot = max(self.next_slot, record.slot + 1)
+        self.intent_version = max(self.intent_version, record.intent_version)
+
+    def _slot_ended(self, record: SlotEnded) -> None:
+        self.slots[record.slot] = self.slots[record.slot].ended_at(record.last)
+        self.intent_version = max(self.intent_version, record.intent_version)
+
+    def _slot_sealed(self, record: SlotSealed) -> None:
+        del self.slots[record.slot]
+        self.merges.pop(record.slot, None)
+
+    def _pairs_dealt(self, record: PairsDealt) -> None:
+        self.dealings[record.dealing.number] = record.dealing
+        self._forget_dealings()
+
+    def _forget_dealings(self) -> None:
+        """Drop dealings that no kept header names, but never the newest."""
+        if len(self.dealings) > 1:
+            named = {header.dealing for header in self.headers.values()} | {max(self.dealings)}
+            self.dealings = {n: dealing for n, dealing in self.dealings.items() if n in named}
+
+    def _generation_known(self, record: GenerationKnown) -> None:
+        self.know(record.generation)
+        self.intent_version = max(self.intent_version, record.intent_version)
+        for pair in record.generation.names():
+            self.seats.setdefault(pair, [None, None])
+
+    def _generation_given_up(self, record: GenerationGivenUp) -> None:
+        del self.generations[record.number]
+        dead = self.names.pop(record.number)
+        self.intent_version = max(self.intent_version, record.intent_version)
+        self.given_up += (record.number,)
+        alive = {name for names in self.names.values() for name in names}
+        self._let_go(tuple(name for name in dead if name not in alive))
+
+    def _retirement_called(self, _: RetirementCalled) -> None:
+        self.calls += 1
+        self.retiring = self.calls
+
+    def _pairs_retired(self, record: PairsRetired) -> None:
+        self.retiring = 0
+        self._let_go(record.pairs)
+
+    def _let_go(self, pairs: tuple[str, ...]) -> None:
+        self.retired = (*self.retired, *pairs)[-REMEMBERED:]
+        for pair in pairs:
+            self.seats.pop(pair, None)
+
+    def _format_raised(self, record: FormatRaised) -> None:
+        self.format = record.format
+
+    def _data_lost(self, record: DataLost) -> None:
+        self.lost[record.subject] = record.why
+
+    def _completed(self, _: Completed) -> None:
+        self.completed = True
+
+
+_DICTS = tuple(name for name in Book.__struct_fields__ if isinstance(getattr(Book(), name), dict))
+"""The fields that entries change in place."""
+
+_APPLY: dict[type, Callable[..., None]] = {
+    Header: Book._header,
+    LaneOpened: Book._lane_opened,
+    BuddyChanged: Book._buddy_changed,
+    LaneClosing: Book._lane_closing,
+    LaneResumed: Book._lane_resumed,
+    LaneClosed: Book._lane_closed,
+    PartitionOwned: Book._partition_owned,
+    Seated: Book._seated,
+    Verified: Book._verified,
+    Vacated: Book._vacated,
+    LapseCalled: Book._lapse_called,
+    LapseDropped: Book._change,
+    Lapsed: Book._change,
+    Trimmed: Book._trimmed,
+    MergeChosen: Book._merge_chosen,
+    SlotOpened: Book._slot_opened,
+    SlotEnded: Book._slot_ended,
+    SlotSealed: Book._slot_sealed,
+    PairsDealt: Book._pairs_dealt,
+    GenerationKnown: Book._generation_known,
+    GenerationGivenUp: Book._generation_given_up,
+    RetirementCalled: Book._retirement_called,
+    PairsRetired: Book._pairs_retired,
+    FormatRaised: Book._format_raised,
+    DataLost: Book._data_lost,
+    Completed: Book._completed,
+}

@@ -1,0 +1,1 @@
+"""A merge: slots, positions of sinks, delivery."""

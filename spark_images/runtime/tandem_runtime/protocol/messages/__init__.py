@@ -1,0 +1,1 @@
+"""Messages between processes, and from a shell to its machine."""

@@ -1,0 +1,1 @@
+"""A replica: joining its pair, fetching epochs, its outbox."""

@@ -1,0 +1,401 @@
+"""A replica: joins its pair, runs every epoch as one micro-batch, keeps results until delivered.
+
+What happens to an epoch, in this order: its header stands on the volume, its rows are fetched,
+Spark runs it, its result is in the outbox, Spark commits it, it is acknowledged and offered. A
+process that dies anywhere in between starts at its last commit and does the same again [4].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tandem_core.contract.intent import Share
+from tandem_core.model.states import MemberKind
+from tandem_runtime.protocol.effects import (
+    Effect,
+    Erase,
+    Exit,
+    Finish,
+    Happened,
+    Install,
+    Run,
+    Send,
+    Write,
+)
+from tandem_runtime.protocol.election.lead_discovery import (
+    Contact,
+    splits_discovered,
+    told_who_leads,
+)
+from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.log.entries import NEWEST_FORMAT
+from tandem_runtime.protocol.log.formats import heed_outdated
+from tandem_runtime.protocol.messages.peers import (
+    BatchCommitted,
+    BatchResult,
+    CopyRefused,
+    CopyState,
+    FetchAnswer,
+    Fetched,
+    Installed,
+    NotLead,
+    Offers,
+    Outdated,
+    ReplicaReport,
+    ReplicaView,
+    SparkUp,
+    Splits,
+    Standing,
+    StateCopied,
+    Terminate,
+    Want,
+)
+from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.replica.fetching import Fetching
+from tandem_runtime.protocol.replica.joining import Joining, Skip, shipped_state
+from tandem_runtime.protocol.replica.outbox import Kept
+from tandem_runtime.protocol.replica.stored_state import HeldState, StoredReplica
+from tandem_runtime.protocol.states import ASKS, MAY_WORK, REPLICA, RESULT_DUE, ReplicaLife
+from tandem_runtime.protocol.types import Header, Peer, Settings
+
+
+class ReplicaMachine(HeldState):
+    """One process of a replica, on one volume."""
+
+    def __init__(
+        self,
+        volume_id: str,
+        incarnation: int,
+        pair: str,
+        share: Share,
+        stored: StoredReplica,
+        settings: Settings,
+        now: int,
+        *,
+        booting: bool = False,
+    ) -> None:
+        """Start on a volume; while `booting` nothing is run, until `SparkUp`."""
+        super().__init__(stored)
+        self.me = volume_id
+        self.incarnation = incarnation
+        self.pair = pair
+        self.share = share
+        self.settings = settings
+        self.contact = Contact(settings.silence, now)
+        self.words = Words(settings)
+        self.spark_up = not booting
+        self.resumed = ("verified",) in stored.keys
+        """It goes on with the state on its volume, and has not said so yet."""
+        with_state = ReplicaLife.BOOTING if booting else ReplicaLife.IDLE
+        self.life = with_state if self.resumed else ReplicaLife.WAITING
+        REPLICA.check(None, self.life, volume_id)
+        self.merges: tuple[str, ...] = ()
+        self.delivered = self.trim = 0
+        self.calls = 0
+        """Calls the lead told of: others may give up what the state here makes dispensable."""
+        self.joining, self.skip = Joining(pair, share, now), Skip()
+        self.fetching = Fetching(share, now)
+
+    def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
+        """Take a message in."""
+        if sender is not None and self.contact.stale(sender):
+            return [Happened("StaleRefused", sender.volume, type(message).__name__)]
+        return _HANDLERS[type(message)](self, now, sender, message)
+
+    def tick(self, now: int) -> list[Effect]:
+        """Time passed: report, ask again for what is missing, offer what is not delivered."""
+        effects: list[Effect] = []
+        if self.resumed:
+            self.resumed = False
+            effects.append(Happened("Resumed", self.me, f"at epoch {self.committed}"))
+        effects += self._report(now)
+        if self.life in ASKS and now - self.joining.asked_at >= self.settings.retry:
+            effects += self.joining.ask(now)
+        if self.verified:
+            effects += self._work(now)
+            effects += self._offer()
+        return effects
+
+    @property
+    def verified(self) -> bool:
+        """Is there a whole state on its volume?"""
+        return self.life.has_state
+
+    @property
+    def joins(self) -> bool:
+        """Is state being copied: the first one, or that of a twin far ahead?"""
+        return self.life.copies
+
+    def _become(self, life: ReplicaLife) -> None:
+        REPLICA.check(self.life, life, self.me)
+        self.life = life
+
+    def _on(self, cause: str) -> None:
+        self.life = REPLICA.after(cause, self.life, self.me) or self.life
+
+    def _exit(self, reason: str, *, wipe: bool = False) -> Effect:
+        self._become(ReplicaLife.ENDED)
+        return Exit(reason, wipe=wipe)
+
+    def _displaced(self, why: str) -> list[Effect]:
+        """Start again, on an empty volume."""
+        return [Happened("Displaced", self.me, why), self._exit("displaced", wipe=True)]
+
+    def _report(self, now: int) -> list[Effect]:
+        lead = self.contact.target(now)
+        if not lead:
+            return []
+        verified, have = self.verified, self.headers.last(self.committed)
+        report = ReplicaReport(
+            sequence=0,
+            pair=self.pair,
+            committed=self.committed,
+            verified=verified,
+            fresh=not verified,
+            have=have,
+            calls=self.calls,
+            format=NEWEST_FORMAT,
+            committed_digest=self.headers.digest_of(self.committed),
+            have_digest=self.headers.digest_of(have),
+        )
+        if not self.words.worth((lead, report), now):
+            return []
+        return [Send(lead, report.replace(sequence=self.contact.next_sequence()))]
+
+    # --- the lead's view ----------------------------------------------------------------------
+
+    def _view(self, now: int, sender: Peer, view: ReplicaView) -> list[Effect]:
+        if not self.contact.takes(sender, view, now):
+            return []
+        if view.standing in (Standing.COMPLETED, Standing.RETIRED):
+            return [self._exit(view.standing)]
+        if view.standing is Standing.DISPLACED:
+            return self._displaced(self.pair)
+        self.delivered = max(self.delivered, view.delivered)
+        self.trim = max(self.trim, view.trim)
+        self.merges = view.merges
+        verified = self.verified
+        if verified:
+            self.calls = view.calls
+        self.fetching.lanes.update(view.lanes)
+        effects = self._take_headers(view) if verified else []
+        effects += self._forget(self.delivered, self.trim)
+        self.fetching.forget_lanes(self.headers.values())
+        if view.standing is not Standing.SEATED:
+            return effects
+        if not verified:
+            return effects + self._told_source(view, now)
+        # A view from before it was verified names the parents instead, and the epoch to copy at.
+        self.skip.twin = view.source if view.source_epoch is None else ()
+        return effects + self._work(now)
+
+    def _take_headers(self, view: ReplicaView) -> list[Effect]:
+        """The next headers, without a gap, and the generations they name."""
+        effects = self._take_generations(view.generations)
+        for header in view.headers:
+            self._take_header(header)
+        return effects
+
+    def _take_header(self, header: Header) -> None:
+        """Keep a header that continues those known here, in place of what came after them."""
+        if not self.headers.lacks(header, self.committed):
+            return
+        is_next = header.epoch == self.committed + 1
+        if is_next and self.life.has_batch:
+            if self.life in RESULT_DUE:
+                self._become(ReplicaLife.SUPERSEDED)
+            return
+        self.headers.take(header)
+        if is_next and self.life is ReplicaLife.FETCHING:
+            # What has come is of chunks that the new header need not name.
+            self._become(ReplicaLife.IDLE)
+            self.fetching.clear()
+
+    # --- joining ------------------------------------------------------------------------------
+
+    def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
+        """The lead says where state comes from."""
+        if self.life is ReplicaLife.INSTALLING:
+            return []
+        effects = self.joining.told(view.source, view.source_epoch, now)
+        if effects and isinstance(effects[0], Install):
+            self._become(ReplicaLife.INSTALLING)
+        elif effects and self.life is ReplicaLife.WAITING:
+            self._become(ReplicaLife.COPYING)
+        return effects
+
+    def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
+        """State came; with the last missing part everything is there to be installed."""
+        skips = self.life is ReplicaLife.SKIPPING
+        if self.life not in ASKS or (skips and message.epoch <= self.committed):
+            return []
+        install = self.joining.came(sender.volume, message)
+        if not install:
+            return []
+        self._become(ReplicaLife.REPLACING if skips else ReplicaLife.INSTALLING)
+        effects = self._keep_outbox(message) if self.joining.from_twin else []
+        return [*effects, *self._keep_header(message), *install]
+
+    def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
+        """The copy is verified: a full, late member from now on.
+
+        It has taken the place of whatever state was here before.
+        """
+        effects: list[Effect] = []
+        copied = sorted({message.epoch, *self.joining.older()})
+        if self.life is ReplicaLife.REPLACING:
+            came = f"from epoch {self.committed} to {message.epoch}"
+            effects.append(Happened("SkippedAhead", self.me, came))
+        self._on("Installed" if self.spark_up else "Installed before SparkUp")
+        self.committed, self.checkpoints = message.epoch, copied
+        self.fetching.clear()
+        self.skip.over()
+        self.joining = Joining(self.pair, self.share, now)
+        return [*effects, Write(("verified",), True), *self._report(now), *self._work(now)]
+
+    def _spark_up(self, now: int, _: None, __: SparkUp) -> list[Effect]:
+        self.spark_up = True
+        if self.life is ReplicaLife.BOOTING:
+            self._on("SparkUp")
+        return self._work(now)
+
+    def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
+        """A joiner wants state."""
+        return [shipped_state(self, sender.volume, message)]
+
+    # --- epochs -------------------------------------------------------------------------------
+
+    def _work(self, now: int) -> list[Effect]:
+        """Go on, by a copy of the twin's state if that is far ahead."""
+        if self.life not in MAY_WORK or self.contact.mustered:
+            # A rebuilt log may go on with another header than the next one known here.
+            return []
+        if self.life is ReplicaLife.SKIPPING:
+            if self.skip.waits(now, self.settings):
+                return []
+            self._become(ReplicaLife.IDLE)
+        elif self.skip.begins(now):
+            self._become(ReplicaLife.SKIPPING)
+            return self.joining.told(self.skip.twin, None, now)
+        return self._next_epoch(now)
+
+    def _next_epoch(self, now: int) -> list[Effect]:
+        """Start it, or ask for those of its rows that have not come."""
+        header = self.headers.next(self.committed)
+        if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
+            return []
+        missing = self.fetching.missing(header)
+        if not missing:
+            return self._run(header)
+        if self.life is ReplicaLife.IDLE:
+            self._become(ReplicaLife.FETCHING)
+        elif now - self.fetching.asked_at < self.settings.retry:
+            return []
+        return self.fetching.ask(missing, now)
+
+    def _fetched(self, now: int, _: Peer, message: Fetched) -> list[Effect]:
+        header = self.headers.get(self.committed + 1)
+        fetches = self.life is ReplicaLife.FETCHING
+        if not fetches or header is None or message.span not in header.spans:
+            return []
+        if message.answer is FetchAnswer.GONE:
+            return self._displaced("rows gone")
+        self.fetching.came(message)
+        return [] if self.fetching.missing(header) else self._work(now)
+
+    def _run(self, header: Header) -> list[Effect]:
+        """All rows are here. The shell reads them by position, wherever they lay [4]."""
+        self._become(ReplicaLife.RUNNING)
+        self.skip.over()
+        rows = self.fetching.hand_over(header)
+        return [Write(("header", header.epoch), header), Run(header, rows)]
+
+    def _result(self, _: int, __: None, message: BatchResult) -> list[Effect]:
+        """Spark has a result: on the volume before the batch function returns."""
+        if not self.life.has_batch or message.epoch != self.committed + 1:
+            return []
+        if self.life is ReplicaLife.SUPERSEDED:
+            return [Erase(("header", message.epoch)), self._exit("superseded")]
+        self._on("BatchResult")
+        header = self.headers[message.epoch]
+        effects: list[Effect] = []
+        listed = self.pair in self.generations[header.generation].names()
+        if listed and message.epoch > self.delivered:
+            # Only a pair that the header's generation lists answers; others run muted.
+            kept = Kept(size=message.size, digest=message.digest, header=header.digest)
+            effects += self.outbox.keep(message.epoch, kept, message.payload)
+        return [*effects, Finish(message.epoch)]
+
+    def _batch_committed(self, now: int, _: None, message: BatchCommitted) -> list[Effect]:
+        """Spark has committed: acknowledge, offer, go on."""
+        stops = self.life is ReplicaLife.FINISHING
+        if not stops:
+            self._on("BatchCommitted")
+        self.committed = message.epoch
+        self.checkpoints.append(message.epoch)
+        if stops:
+            return [*self._report(now), *self._offer(), self._exit("stopped")]
+        # Its twin may have brought delivery far beyond it, and no lead may speak for long.
+        forgotten = self._forget(self.delivered, self.trim)
+        return [*self._report(now), *self._offer(), *forgotten, *self._work(now)]
+
+    # --- results ------------------------------------------------------------------------------
+
+    def _offer(self) -> list[Effect]:
+        """Offer the lowest results that are not delivered."""
+        if not self.outbox:
+            return []
+        offers = self.outbox.offers(self.delivered, self.committed, self.settings.window)
+        return [Send(merge, Offers(self.pair, offers)) for merge in self.merges if offers]
+
+    def _want(self, _: int, sender: Peer, message: Want) -> list[Effect]:
+        """A merge says what it wants."""
+        return self.outbox.answers(sender.volume, self.pair, message.epochs, self.committed)
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
+        """The header log is rebuilt (i): say what is here, refuse lower terms from now on."""
+        if not self.contact.muster(sender, message.term, now):
+            return []
+        reply = Present(
+            term=message.term,
+            format=self.contact.format,
+            kind=MemberKind.REPLICA,
+            pair=self.pair,
+            committed=self.committed,
+            verified=self.verified,
+            slot=-1,
+            delivered=0,
+            digest=self.headers.digest_of(self.committed),
+            headers=tuple(self.headers[e] for e in sorted(self.headers)),
+            generations=tuple(self.generations.values()),
+        )
+        return [Send(sender.volume, reply)]
+
+    def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
+        """Stop after the batch that runs."""
+        if not self.life.has_batch:
+            return [self._exit("stopped")]
+        if self.life in (ReplicaLife.RUNNING, ReplicaLife.COMMITTING):
+            self._on("Terminate")
+        return []
+
+
+_HANDLERS: dict[type, Callable[..., list[Effect]]] = {
+    ReplicaView: ReplicaMachine._view,
+    Outdated: heed_outdated,
+    NotLead: told_who_leads,
+    Splits: splits_discovered,
+    Fetched: ReplicaMachine._fetched,
+    BatchResult: ReplicaMachine._result,
+    BatchCommitted: ReplicaMachine._batch_committed,
+    SparkUp: ReplicaMachine._spark_up,
+    Installed: ReplicaMachine._installed,
+    CopyState: ReplicaMachine._copy_request,
+    StateCopied: ReplicaMachine._state_copied,
+    CopyRefused: lambda *_: [],
+    Want: ReplicaMachine._want,
+    Muster: ReplicaMachine._muster,
+    Terminate: ReplicaMachine._terminate,
+}

@@ -1,0 +1,1 @@
+"""A split: its own lane, copies of other lanes, its buddy."""

@@ -1,0 +1,388 @@
+"""A lane as its owner keeps it: rows in, chunks sealed on two volumes, then acknowledged.
+
+A lane takes no row before its opening is recorded. A chunk counts, is told to the lead and its
+rows are acknowledged to their sources, once it is on every volume now required [1] [8].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
+from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.log.replicated_log import Fence, OwnedLog
+from tandem_runtime.protocol.messages.peers import CopyChunk, LaneReport, Owned, SourceRows, Version
+from tandem_runtime.protocol.states import PARTITION, PartitionState
+from tandem_runtime.protocol.types import Chunk, LaneId, Mark, Note, Position, Segment, Settings
+
+COPIES_AT_ONCE = 4
+"""Chunks sent again to a buddy in one go."""
+
+SEALED_WITHIN = 5000
+"""Milliseconds that rows wait at most until they are in a chunk."""
+
+NOTES_AT_ONCE = 16
+"""Notes of chunks told to the lead in one report."""
+
+
+class Reading(NamedTuple):
+    """Where an owned source partition stands at its owner, ahead of what is sealed."""
+
+    position: Position
+    event_time: int
+    state: PartitionState
+    pulled_at: int | None
+    """When the answer that is waited for was asked for."""
+    waiting_since: int | None
+    """Since when the source has been asked for rows and has given none."""
+    tenure: int
+    """For the how-manieth time this partition was given to a lane."""
+    rows: int
+    """Rows taken in since the beginning, by all owners."""
+    rejected: int
+    """Rows and files put aside since the beginning, by all owners."""
+    readable: bool = True
+    """The last answer was one; while the source cannot be read its silence says nothing."""
+    empty_at: int | None = None
+    """When the source last said that it has no rows; only that word shows that none came."""
+
+    def asked(self, now: int) -> Reading:
+        """With a question under way."""
+        since = now if self.waiting_since is None and self.readable else self.waiting_since
+        return self._replace(pulled_at=now, waiting_since=since)
+
+    def become(self, partition: str, state: PartitionState) -> Reading:
+        """With another word of its owner, or the same."""
+        if state is self.state:
+            return self
+        PARTITION.check(self.state, state, partition)
+        return self._replace(state=state)
+
+
+class OnItsWay:
+    """What the follower was sent and has not acknowledged: chunks are large."""
+
+    __slots__ = ("acked", "fence", "moved_at", "through")
+
+    def __init__(self, now: int) -> None:
+        self.fence: Fence = (0, 0)
+        self.acked = 0
+        self.through = 0
+        """The last chunk that was sent."""
+        self.moved_at = now
+        """When an acknowledgement last brought something, or everything was sent anew."""
+
+    def note(self, number: int) -> None:
+        """A chunk was sent. One that is ahead of its turn is not taken, so it does not count."""
+        if number == self.through + 1:
+            self.through = number
+
+    def first_to_send(self, log: OwnedLog, patience: int, now: int) -> int:
+        """The lowest chunk worth sending now: of those before it an answer may still come."""
+        if log.fence != self.fence or log.acked != self.acked or log.acked >= self.through:
+            if log.fence != self.fence:
+                self.through = log.acked
+            self.fence, self.acked, self.moved_at = log.fence, log.acked, now
+        elif now - self.moved_at >= patience:
+            # All of it may be lost: it goes again, a few at a time, as acknowledgements come.
+            self.through, self.moved_at = log.acked, now
+        return max(log.acked, self.through) + 1
+
+
+class OwnLane:
+    """The lane of this process."""
+
+    def __init__(self, lane: LaneId, buddy: str | None, settings: Settings, now: int) -> None:
+        self.lane = lane
+        self.settings = settings
+        self.log = OwnedLog(0, 0, 0, now)
+        self.log.begin_with(buddy, now)
+        self.notes: dict[int, Note] = {}
+        """Of chunks that are kept."""
+        self.size = 0
+        """Bytes of chunks that are kept."""
+        self.acknowledged = 0
+        """Chunks through this one are acknowledged to their sources."""
+        self.readings: dict[str, Reading] = {}
+        self.rows: list[Segment] = []
+        self.rows_size = 0
+        self.changed: set[str] = set()
+        """Partitions whose mark the next chunk has to carry."""
+        self.rows_since = now
+        self.full_since: int | None = None
+        self.sent = OnItsWay(now)
+        self.words = Words(settings)
+        self.looked_at = now
+        """When partitions were last looked at for being idle."""
+        self.lost: set[str] = set()
+        """Partitions whose source has forgotten rows that are needed."""
+        self.ending = False
+        self.suspended = False
+        """Sources are not asked; what they have given already goes its way."""
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def own(self, owned: Owned) -> None:
+        """Read a partition from where the last header says; also one that was let go before."""
+        reading = self.readings.get(owned.partition)
+        if reading is None or owned.tenure > reading.tenure:
+            before = reading.state if reading is not None else None
+            PARTITION.check(before, PartitionState.ACTIVE, owned.partition)
+            mark = owned.mark
+            self.readings[owned.partition] = Reading(
+                position=mark.position,
+                event_time=mark.event_time,
+                state=PartitionState.ACTIVE,
+                pulled_at=None,
+                waiting_since=None,
+                tenure=owned.tenure,
+                rows=mark.rows,
+                rejected=mark.rejected,
+            )
+
+    def release(self, partition: str) -> None:
+        """Let a partition go: the next chunk says so, and no later one has rows of it."""
+        reading = self.readings.get(partition)
+        if reading is not None and reading.state.is_read:
+            self.readings[partition] = reading.become(partition, PartitionState.RELEASED)
+            self.changed.add(partition)
+
+    def disown(self, kept: set[str]) -> None:
+        """Forget partitions that are others' by now."""
+        for partition in [p for p in self.readings if p not in kept]:
+            if (
+                self.readings[partition].state is PartitionState.RELEASED
+                and partition not in self.changed
+            ):
+                del self.readings[partition]
+
+    def reads(self, partition: str) -> bool:
+        """Whether more rows of a partition are wanted here."""
+        reading = self.readings.get(partition)
+        return reading is not None and reading.state.is_read
+
+    def pulls(self, now: int) -> list[Effect]:
+        """Ask sources for rows, as long as there is room; one question to each at a time."""
+        if self.ending or self.suspended or not self._has_room():
+            return []
+        effects: list[Effect] = []
+        for partition, reading in self.readings.items():
+            overdue = reading.pulled_at is None or (
+                now - reading.pulled_at >= self.settings.silence
+            )
+            if reading.state.is_read and overdue:
+                self.readings[partition] = reading.asked(now)
+                effects.append(Pull(partition, reading.position))
+        return effects
+
+    def _has_room(self) -> bool:
+        """Every bound admits one item when empty [12]."""
+        kept = self.size + self.rows_size
+        return kept == 0 or kept < self.settings.max_lane_bytes
+
+    def rows_came(self, message: SourceRows, now: int) -> None:
+        """A source answered; an answer to a question of the past counts for nothing."""
+        reading = self.readings.get(message.partition)
+        if (
+            reading is None
+            or reading.pulled_at is None
+            or reading.position != message.position
+            or not reading.state.is_read
+            or self.ending
+        ):
+            return
+        if message.forgotten:
+            self.lost.add(message.partition)
+            return
+        if message.unreadable:
+            self._cannot_know(message.partition, reading, now)
+            return
+        reading = reading._replace(
+            pulled_at=None, readable=True, rejected=reading.rejected + message.rejected
+        )
+        self.readings[message.partition] = reading
+        if message.end != message.position or message.ended:
+            state = PartitionState.ENDED if message.ended else PartitionState.ACTIVE
+            self.readings[message.partition] = reading.become(message.partition, state)._replace(
+                position=message.end,
+                event_time=max(reading.event_time, message.event_time),
+                waiting_since=None,
+                empty_at=None,
+                rows=reading.rows + message.rows,
+            )
+        elif not message.rejected:
+            self.readings[message.partition] = reading._replace(empty_at=now)
+            return
+        self._note_change(message.partition, now)
+        if message.end != message.position:
+            self.rows.append(
+                Segment(
+                    partition=message.partition,
+                    position=message.position,
+                    ordinal=reading.rows,
+                    rows=message.rows,
+                    payload=message.payload,
+                )
+            )
+            self.rows_size += message.size
+
+    def _cannot_know(self, partition: str, reading: Reading, now: int) -> None:
+        """Silence counts anew once the source can be read: rows may come that nobody sees."""
+        self.readings[partition] = reading.become(partition, PartitionState.ACTIVE)._replace(
+            waiting_since=None, empty_at=None, readable=False
+        )
+        if reading.state is PartitionState.IDLE:
+            self._note_change(partition, now)
+
+    def _note_change(self, partition: str, now: int) -> None:
+        """Let the next chunk carry this partition's mark; its time counts from the first."""
+        if not self.rows and not self.changed:
+            self.rows_since = now
+        self.changed.add(partition)
+
+    def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
+        """Say of partitions that they are idle, where the stream has a timeout for that.
+
+        Only the source's word that it has nothing counts: not the time in which a full, ending or
+        suspended lane did not ask, the source could not be read or took long to answer, and not the
+        time in which this process did not run and rows may have come.
+        """
+        unasked = self.ending or self.suspended
+        away = unasked or now - self.looked_at >= self.settings.silence
+        self.looked_at = now
+        for partition, reading in self.readings.items():
+            timeout = timeouts.get(partition)
+            if (
+                reading.waiting_since is None
+                or timeout is None
+                or reading.state is not PartitionState.ACTIVE
+            ):
+                continue
+            if partition in self.lost:
+                continue
+            if away:
+                self.readings[partition] = reading._replace(waiting_since=now)
+            elif reading.empty_at is not None and (
+                reading.empty_at - reading.waiting_since >= timeout
+            ):
+                self.readings[partition] = reading.become(partition, PartitionState.IDLE)
+                self.changed.add(partition)
+
+    # --- chunks ---------------------------------------------------------------------------------
+
+    def seal(self, version: Version, now: int) -> list[Effect]:
+        """Make a chunk of what came, if it is time."""
+        if not self.changed or not self._due(now):
+            return []
+        marks = tuple(
+            (
+                partition,
+                Mark(
+                    reading.position,
+                    reading.event_time,
+                    reading.state,
+                    reading.rows,
+                    reading.rejected,
+                ),
+            )
+            for partition in sorted(self.changed)
+            for reading in (self.readings[partition],)
+        )
+        note = Note(self.rows_size, marks)
+        number = self.log.append()
+        self.notes[number] = note
+        self.size += note.size
+        chunk = Chunk(note, tuple(self.rows))
+        self.rows, self.rows_size, self.changed = [], 0, set()
+        effects: list[Effect] = [Write(("chunk", self.lane, number), chunk)]
+        if self.log.follower is not None:
+            effects.append(self._copy(number, version))
+            self.sent.note(number)
+        return effects + self.acknowledge()
+
+    def _due(self, now: int) -> bool:
+        """Half an interval is long enough: a cut then finds what came before it sealed.
+
+        However long epochs are, rows are safe soon, and sources can forget them.
+        """
+        return (
+            self.ending
+            or now - self.rows_since >= min(self.settings.interval // 2, SEALED_WITHIN)
+            or self.rows_size >= self.settings.max_chunk_bytes
+            or any(not self.readings[p].state.is_read for p in self.changed)
+        )
+
+    def _copy(self, number: int, version: Version) -> Effect:
+        follower = self.log.follower or ""
+        message = CopyChunk(self.lane, self.log.fence, version, self.log.base, number)
+        return Ship(follower, message, (("chunk", self.lane, number),))
+
+    def copy_again(self, version: Version, now: int) -> list[Effect]:
+        """Send the follower what it lacks, or a sign of life; what is on its way not too soon."""
+        if self.log.follower is None:
+            return []
+        lacking = self.log.next_to_copy(COPIES_AT_ONCE)
+        first = self.sent.first_to_send(self.log, self.settings.copy_silence // 2, now)
+        missing = [self._copy(n, version) for n in lacking if n >= first]
+        for number in lacking:
+            self.sent.note(number)
+        alive = Send(
+            self.log.follower, CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
+        )
+        return missing or ([alive] if self.words.worth(alive, now) else [])
+
+    def acknowledge(self) -> list[Effect]:
+        """Tell the sources what is safe now: on every volume required."""
+        effects: list[Effect] = []
+        for number in range(self.acknowledged + 1, self.log.published + 1):
+            if number in self.notes:
+                effects.extend(
+                    Acknowledge(partition, mark.position)
+                    for partition, mark in self.notes[number].marks
+                )
+        self.acknowledged = max(self.acknowledged, self.log.published)
+        return effects
+
+    def trim(self, through: int) -> list[Effect]:
+        """Forget chunks that a recorded trim point covers [5]."""
+        effects: list[Effect] = []
+        for number in range(self.log.base + 1, min(through, self.log.end) + 1):
+            self.size -= self.notes.pop(number).size
+            effects.append(Erase(("chunk", self.lane, number)))
+        if effects:
+            self.full_since = None
+            self.log.base = through
+            self.log.acked = max(self.log.acked, through)
+            effects.insert(0, Write(("lane", self.lane), through))
+        return effects
+
+    # --- telling --------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """The owner leaves and everything it took in is sealed."""
+        return self.ending and not self.changed and self.log.published == self.log.end
+
+    def report(self, reach: int, now: int) -> LaneReport:
+        """This lane, for the lead."""
+        first = reach + 1
+        last = min(self.log.published, first + NOTES_AT_ONCE - 1)
+        notes = tuple((n, self.notes[n]) for n in range(first, last + 1) if n in self.notes)
+        return LaneReport(
+            lane=self.lane,
+            through=self.log.published,
+            notes=notes,
+            live=not self.ended,
+            ask=self.log.asking,
+            over_bound=self._full_for(2 * self.settings.interval, now),
+            stuck=self._full_for(self.settings.max_full, now),
+        )
+
+    def _full_for(self, time: int, now: int) -> bool:
+        """Full for so long without having been trimmed: somebody does not keep up."""
+        if self._has_room():
+            self.full_since = None
+            return False
+        if self.full_since is None:
+            self.full_since = now
+        return now - self.full_since >= time

@@ -1,0 +1,359 @@
+"""One process: a machine, its inbox, and the hands that carry its effects out.
+
+The loop takes one message or one tick at a time, asks the machine, and carries the effects out in
+their order, each done before the next. What may take long (a source, Spark, a sink, a peer, the
+register) runs in threads of its own and comes back as a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, cast
+
+from tandem_core.contract import exit_codes
+from tandem_core.contract.records import UnknownRecord
+from tandem_core.contract.reports import MemberEvent, MemberRefusal
+from tandem_runtime.environment.interface import Outcast, Surroundings
+from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.protocol.effects import (
+    Effect,
+    Erase,
+    Exit,
+    Happened,
+    Key,
+    Select,
+    Send,
+    Ship,
+    Write,
+)
+from tandem_runtime.protocol.log.formats import UnreadableFormat
+from tandem_runtime.protocol.messages.peers import (
+    CopiedState,
+    CopyChunk,
+    NewIntent,
+    Splits,
+    Standing,
+    StateCopied,
+    Terminate,
+    VolumeGone,
+)
+from tandem_runtime.protocol.types import Chunk, Peer, Settings
+from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
+from tandem_runtime.volume.chunks import read_note
+from tandem_runtime.volume.share_cache import Shares
+from tandem_runtime.volume.volume import Volume
+from tandem_runtime.wire.flight import Parcel, Post
+from tandem_runtime.wire.frames import Part
+
+INBOX_MESSAGES = 1024
+INBOX_BYTES = 64 * 2**20
+"""Bounds of what peers may leave here before it is read; beyond them it is dropped [12]."""
+
+LOOK_AROUND_MS = 500
+"""How often the surroundings are asked for what is new."""
+
+EVENTS_KEPT = 50
+"""The last events, which each report repeats."""
+
+ROUTINE = frozenset({"DuplicateDropped", "HeaderPublished", "StaleRefused", "Trimmed"})
+"""What happens all the time is counted; telling each would hide the rest."""
+
+_log = logging.getLogger(__name__)
+
+
+class Machine(Protocol):
+    """A state machine of the protocol."""
+
+    def handle(self, now: int, sender: Peer | None, message: Any) -> list[Effect]:
+        """Take a message in."""
+
+    def tick(self, now: int) -> list[Effect]:
+        """Notice that time has passed."""
+
+
+class Ended(Exception):
+    """The machine is done; the process exits with this code."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Failure(NamedTuple):
+    """Why a pipeline cannot go on as it is, and what its user can do."""
+
+    reason: str
+    message: str
+    hint: str
+    final: bool = True
+    """Only the user can mend it; else the process is worth starting again."""
+
+
+def ended_by(failure: Failure, volume: Volume) -> Ended:
+    """How a process ends that cannot go on. Why, is left on its volume for whoever started it."""
+    volume.refuse(MemberRefusal(reason=failure.reason, message=failure.message, hint=failure.hint))
+    code = exit_codes.REFUSED if failure.final else exit_codes.FAILED
+    return Ended(f"{failure.reason}: {failure.message}", code)
+
+
+def later_version(reason: str, problem: str) -> Failure:
+    """Why a process ends that meets the form of a later version: with it another one would do."""
+    return Failure(reason, problem, "run the image that the rest of the pipeline runs", final=False)
+
+
+def stopped_by_later_version(problem: UnreadableFormat | UnknownRecord, volume: Volume) -> int:
+    """End a process that cannot read the header log; its exit code."""
+    ended = ended_by(later_version(type(problem).__name__, str(problem)), volume)
+    _log.error("ends: %s", ended)
+    return ended.code
+
+
+_STOP = object()
+
+
+def milliseconds() -> int:
+    """The clock of machines: only differences count."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Node:
+    """Runs one machine until it exits.
+
+    `listens_to` is what the machine is told of the surroundings, `concerns` are the volumes whose
+    end it is told of.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        volume: Volume,
+        surroundings: Surroundings,
+        post: Post,
+        settings: Settings,
+        listens_to: frozenset[type] = frozenset({Splits}),
+        concerns: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        self.machine = machine
+        self.volume = volume
+        self.surroundings = surroundings
+        self.post = post
+        self.events: deque[MemberEvent] = deque(maxlen=EVENTS_KEPT)
+        self.turned_at = milliseconds()
+        """When the loop last turned: what the health answer goes by."""
+        self._tick_every = settings.beat
+        self._inbox: queue.SimpleQueue[tuple[Peer | None, Any, int]] = queue.SimpleQueue()
+        self._waiting_bytes = 0
+        self._bytes_lock = threading.Lock()
+        self._looked_at = 0
+        self._leaving = False
+        self._listens_to = listens_to
+        self._concerns = concerns
+        self._told: dict[type, object] = {}
+        """What the machine was last told of the surroundings, by kind."""
+        self._told_gone: Recent[bool] = Recent()
+        self._shares = Shares(volume.buffer)
+        self._hands: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Ship: self._ship,
+            Write: self._write,
+            Erase: self._erase,
+            Happened: self.happened,
+            Exit: self._exit,
+        }
+
+    def lend(self, hands: Mapping[type, Callable[[Any], None]]) -> None:
+        """Carry out further kinds of effects; what a node does itself cannot be replaced."""
+        taken = hands.keys() & self._hands.keys()
+        if taken:
+            raise ValueError(f"{sorted(kind.__name__ for kind in taken)} are carried out already")
+        self._hands.update(hands)
+
+    # --- the inbox ----------------------------------------------------------------------------
+
+    def receive(self, sender: Peer, message: Any) -> None:
+        """Take a peer's message; called from the server's threads."""
+        size = _payload_bytes(message)
+        with self._bytes_lock:
+            waiting = self._waiting_bytes
+            full = size and waiting and waiting + size > INBOX_BYTES
+            if full or self._inbox.qsize() >= INBOX_MESSAGES:
+                REFUSED_FULL.inc()
+                return
+            self._waiting_bytes += size
+        self._inbox.put((sender, _prepared(message), size))
+
+    def tell(self, message: Any) -> None:
+        """Take a message of this process's own threads; never refused."""
+        self._inbox.put((None, message, 0))
+
+    def cast_out(self, outcast: Outcast) -> None:
+        """End the process: others count its volume as gone."""
+        self._inbox.put((None, outcast, 0))
+
+    def stop(self) -> None:
+        """End the process where it stands; started again on its volume it goes on from there."""
+        self._inbox.put((None, _STOP, 0))
+
+    def leave(self) -> None:
+        """Let the machine hand over what others need, then end the process."""
+        self._leaving = True
+        self.tell(Terminate())
+
+    def tell_event(self, event: str, subject: str, detail: str) -> None:
+        """Let one of the own threads say that something happened."""
+        self.happened(Happened(event, subject, detail))
+
+    def fail(self, failure: Failure) -> None:
+        """End the process: what was asked of it cannot be done, here or anywhere."""
+        self._inbox.put((None, failure, 0))
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Turn until the machine exits; the process's exit code."""
+        try:
+            self._look_around(milliseconds())
+            next_tick = milliseconds()
+            while True:
+                now = milliseconds()
+                self.turned_at = now
+                if now >= next_tick:
+                    self._look_around(now)
+                    self.carry_out(self.machine.tick(now))
+                    # After a pause, as of a frozen process, ticks are not made up for.
+                    next_tick = max(next_tick + self._tick_every, now)
+                self._take_one(max(next_tick - milliseconds(), 0) / 1000)
+        except Ended as end:
+            _log.info("ends: %s", end)
+            return end.code
+        except UnreadableFormat as problem:
+            return stopped_by_later_version(problem, self.volume)
+        except Outcast as outcast:
+            _log.warning("ends: %s", outcast)
+            return exit_codes.WIPED
+
+    def _take_one(self, seconds: float) -> None:
+        try:
+            sender, message, size = (
+                self._inbox.get(timeout=seconds) if seconds else (self._inbox.get_nowait())
+            )
+        except queue.Empty:
+            return
+        if size:
+            with self._bytes_lock:
+                self._waiting_bytes -= size
+        if message is _STOP:
+            raise Ended("stopped", 0)
+        if isinstance(message, Outcast):
+            raise message
+        if isinstance(message, Failure):
+            raise ended_by(message, self.volume)
+        MESSAGES.labels(type(message).__name__).inc()
+        self.carry_out(self.machine.handle(milliseconds(), sender, message))
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Do what the machine asks for, in its order."""
+        for effect in effects:
+            self._hands[type(effect)](effect)
+
+    def _look_around(self, now: int) -> None:
+        """Ask the surroundings for what is new; gone volumes first of all."""
+        if self._looked_at and now - self._looked_at < LOOK_AROUND_MS:
+            return
+        self._looked_at = now
+        if self._leaving and self.surroundings.abandoned():
+            raise Ended("the pipeline was deleted", 0)
+        self._look_for_gone(now)
+        intent = self.surroundings.intent()
+        if intent is not None:
+            self._tell_machine(now, NewIntent(intent, self.surroundings.functions()))
+        self._tell_machine(now, Splits(self.surroundings.splits()))
+
+    def _look_for_gone(self, now: int) -> None:
+        asked = self._concerns().difference(self._told_gone)
+        gone = self.surroundings.gone(asked | {self.volume.id})
+        if self.volume.id in gone:
+            raise Outcast(f"volume {self.volume.id} counts as gone")
+        for volume in sorted(gone):
+            self._told_gone[volume] = True
+            self.carry_out(self.machine.handle(now, None, VolumeGone(volume)))
+
+    def _tell_machine(self, now: int, message: Any) -> None:
+        """Pass on what is new in the surroundings, if this kind of machine listens to it."""
+        kind = type(message)
+        if kind in self._listens_to and self._told.get(kind) != message:
+            self._told[kind] = message
+            self.carry_out(self.machine.handle(now, None, message))
+
+    # --- hands --------------------------------------------------------------------------------
+
+    def _send(self, effect: Send) -> None:
+        self.post.send(effect.to, Parcel(effect.message))
+
+    def _ship(self, effect: Ship) -> None:
+        """The bytes are read when their turn comes: the queue holds only their names [12]."""
+
+        def parts() -> Iterator[Part]:
+            for index, key in enumerate(effect.keys):
+                yield Part(index, None, self._bytes(key, effect.select))
+
+        self.post.send(effect.to, Parcel(effect.message, parts))
+
+    def _bytes(self, key: Key, select: Select | None) -> Any:
+        if select is None:
+            return self.volume.buffer(key)
+        if key[0] != "chunk":
+            raise ValueError(f"{key} has no share to be cut: only chunks have")
+        return self._shares.get(key, select)
+
+    def _write(self, effect: Write) -> None:
+        self.volume.write(effect.key, effect.value)
+
+    def _erase(self, effect: Erase) -> None:
+        self.volume.erase(effect.key)
+
+    def happened(self, effect: Happened) -> None:
+        """Count it, log it, keep it for whoever asks."""
+        EVENTS.labels(effect.event).inc()
+        if effect.event in ROUTINE:
+            return
+        _log.info("%s %s %s", effect.event, effect.subject, effect.detail)
+        self.events.append(
+            MemberEvent(
+                at_ms=_wall_clock(),
+                event=effect.event,
+                subject=effect.subject,
+                detail=effect.detail,
+            )
+        )
+
+    def _exit(self, effect: Exit) -> None:
+        if effect.reason == Standing.COMPLETED:
+            raise Ended(effect.reason, exit_codes.COMPLETED)
+        raise Ended(effect.reason, exit_codes.WIPED if effect.wipe else exit_codes.STOPPED)
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _payload_bytes(message: Any) -> int:
+    payload = getattr(message, "payload", None)
+    values = payload if isinstance(payload, tuple) else ()
+    return sum(len(value) for value in values if hasattr(value, "__len__"))
+
+
+def _prepared(message: Any) -> Any:
+    """A copied chunk with its note, copied state with its results; the bytes are untouched."""
+    if type(message) is CopyChunk and message.payload is not None:
+        (form,) = cast("tuple[Any]", message.payload)
+        return message.replace(payload=(Chunk(read_note(form), form),))
+    if type(message) is StateCopied and message.payload is not None:
+        state, *results = cast("tuple[Any, ...]", message.payload)
+        return message.replace(payload=CopiedState(state, tuple(results)))
+    return message

@@ -1,0 +1,61 @@
+"""Asks the register, in a thread of its own: a register that is silent must not stop a split."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+
+from tandem_runtime.environment.interface import Outcast, Register, RegisterSilent
+from tandem_runtime.protocol.effects import ReadRegister, Swap
+from tandem_runtime.protocol.messages.peers import RegisterAnswer
+from tandem_runtime.services.event_loop import Failure, Node
+
+WAITING = 8
+"""Requests that wait for an answer to an earlier one; beyond that the oldest are lost [12]."""
+
+_log = logging.getLogger(__name__)
+
+
+class Registrar:
+    """Passes a machine's requests on, one after the other, and the answers back.
+
+    A request may be lost, as the machine expects: it asks again, and after a swap it reads first.
+    """
+
+    def __init__(self, register: Register, node: Node) -> None:
+        self._register = register
+        self._node = node
+        self._asked: deque[Swap | ReadRegister] = deque(maxlen=WAITING)
+        self._ready = threading.Condition()
+        threading.Thread(target=self._run, name="register", daemon=True).start()
+
+    def ask(self, effect: Swap | ReadRegister) -> None:
+        """Do this after what was asked before."""
+        with self._ready:
+            self._asked.append(effect)
+            self._ready.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                self._ready.wait_for(lambda: self._asked)
+                effect = self._asked.popleft()
+            try:
+                self._node.tell(self._answer(effect))
+            except Outcast as outcast:
+                self._node.cast_out(outcast)
+            except (RegisterSilent, OSError) as silence:
+                _log.warning("the register gives no answer: %s", silence)
+            except Exception as problem:
+                _log.exception("the register cannot be asked")
+                failure = Failure(type(problem).__name__, str(problem), "", final=False)
+                self._node.fail(failure)
+                return
+
+    def _answer(self, effect: Swap | ReadRegister) -> RegisterAnswer:
+        if isinstance(effect, ReadRegister):
+            place = self._register.read_register()
+            return RegisterAnswer(effect.op, swapped=False, place=place)
+        swapped, place = self._register.swap_register(effect.expected, effect.place)
+        return RegisterAnswer(effect.op, swapped, place)

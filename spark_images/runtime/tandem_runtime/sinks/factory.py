@@ -1,0 +1,53 @@
+"""The way into sinks."""
+
+from pathlib import Path
+
+from tandem_core.model.spec import ConsoleSink, HttpSink, KafkaSink, ResultFormat
+from tandem_core.model.spec import FilesSink as FilesTarget
+from tandem_core.model.spec import Sink as SinkSpec
+from tandem_runtime.sinks.base import Sink, SinkUnsupported
+from tandem_runtime.sinks.files import FilesSink
+
+MOST_UNSHOWN = 1000
+"""Epochs that lie in the directory of a console until somebody shows them; the next one waits."""
+
+
+def count_rows(sink: SinkSpec, uid: str, directory: Path) -> int:
+    """Rows that a sink has of all slots, once nobody delivers any more; see `open_sink`."""
+    found = open_sink(sink, uid, directory)
+    found.position()
+    return found.rows_of_all_slots() if isinstance(found, FilesSink) else found.rows_out
+
+
+def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
+    """The last epoch that a sink has of whichever slot; see `open_sink`.
+
+    Slot 0, which is always there, is opened for it: no slot begins by being looked at.
+    """
+    found = open_sink(sink, uid, directory)
+    return found.furthest() if isinstance(found, FilesSink) else found.position()
+
+
+def open_sink(sink: SinkSpec, uid: str, directory: Path, slot: int = 0, first: int = 1) -> Sink:
+    """Open a sink for the pipeline with this id, for a slot that begins with epoch `first`.
+
+    Results for the console are JSON files in `console/<name>` of the pipeline's directory, for
+    whoever shows them; there are never more than `MOST_UNSHOWN` of them [12].
+
+    Raises:
+        ForeignSink: it belongs to another pipeline.
+        SinkFailed: it cannot be reached now.
+        SinkUnsupported: this kind of sink cannot be delivered to yet.
+    """
+    match sink.target:
+        case FilesTarget(path=path, format=result_format):
+            return FilesSink(Path(path), uid, result_format, slot=slot, first=first)
+        case ConsoleSink():
+            shown = directory / "console" / sink.name
+            return FilesSink(shown, uid, ResultFormat.JSON, MOST_UNSHOWN, slot=slot, first=first)
+        case HttpSink() | KafkaSink():
+            kind = "http" if isinstance(sink.target, HttpSink) else "kafka"
+            raise SinkUnsupported(
+                f"sink {sink.name} is of kind {kind}, which cannot be delivered to yet; "
+                "use files or console"
+            )

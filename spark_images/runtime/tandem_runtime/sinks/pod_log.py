@@ -1,0 +1,74 @@
+"""Rows printed by the merge itself, where nobody else shows them: the log of a pod.
+
+An output keeps no position. The sink goes by what it has printed and by what the header log says is
+delivered, so a merge that takes over goes on where its predecessor was heard of last. Each slot
+prints what it is dealt to the log of its own pod. There is nothing to seal.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+from tandem_core.model.states import SinkClass
+from tandem_runtime.sinks.base import Answer, SinkFailed, Standing
+from tandem_runtime.sinks.json_text import json_lines
+
+
+class PrintedSink:
+    """Rows as JSON lines with their `_epoch` and `_pair`, sorted by pair."""
+
+    def __init__(
+        self,
+        output: BinaryIO,
+        recorded: Callable[[], int],
+        everywhere: Callable[[], int] | None = None,
+    ) -> None:
+        """`recorded` tells how far the lead knows this slot, `everywhere` how far all slots are."""
+        self._output = output
+        self._recorded = recorded
+        self._everywhere = everywhere or recorded
+        self._printed = 0
+        self._rows_out = 0
+
+    @property
+    def delivery(self) -> SinkClass:
+        """What was printed and not heard of before the merge died is printed again."""
+        return SinkClass.AT_LEAST_ONCE
+
+    @property
+    def rows_out(self) -> int:
+        """Rows printed by this process: those of others cannot be known."""
+        return self._rows_out
+
+    @property
+    def sealed(self) -> bool:
+        """Never: another process cannot be kept from printing."""
+        return False
+
+    def position(self) -> int:
+        """The last epoch printed or recorded as delivered."""
+        return max(self._printed, self._recorded())
+
+    def seal(self, slot: int, first: int, last: int) -> Standing:
+        """A slot is over once everything through its last epoch was heard of as printed."""
+        del slot, first
+        reached = self._everywhere()
+        return Standing(position=min(reached, last), sealed=reached >= last)
+
+    def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
+        """Print an epoch if it is the next one; see `Sink.deliver`."""
+        del shared
+        if self.position() != epoch - 1:
+            return self.position()
+        lines = [
+            bytes(text)
+            for pair, table in sorted(answers, key=lambda answer: answer[0])
+            for text in json_lines(table, {"_epoch": epoch, "_pair": pair})
+        ]
+        try:
+            self._output.write(b"".join(lines))
+            self._output.flush()
+        except OSError as error:
+            raise SinkFailed(f"the output cannot be written: {error}") from error
+        self._printed = epoch
+        self._rows_out += sum(table.num_rows for _, table in answers)
+        return self.position()

@@ -1,0 +1,164 @@
+"""The positions of a directory of results: files whose names are swapped, one for each slot.
+
+Beside the results, `_tandem` holds `uid`, the pipeline's id, and exactly one file
+`position-<epoch>-<rows>-<draft>`: the last epoch that slot 0 has delivered, the rows of all its
+epochs so far, and the draft with the rows of that epoch (0 if it has none). Moving the position is
+a rename of that file. It succeeds only if the name is still the old one, so it is a compare-and-set
+without a lock: of two merges one wins, and whoever slept through a move finds the old name gone,
+for ever. The position of another slot is in `_tandem/slot-<slot>`.
+
+Each of these directories appears with its position in it by a rename, which fails if it is there
+already, and never goes. So a slot never gets a second position. When a slot has ended, its file is
+renamed to `sealed-…`: no position is left that could be moved.
+"""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from tandem_runtime.sinks.base import ForeignSink, SinkFailed
+
+_POSITION = re.compile(r"(position|sealed)-([0-9]{12})-([0-9]+)-([0-9a-f]{32}(?:-[0-9]+)?|0)")
+_RESULT = re.compile(r"[0-9]{12}(-[0-9]+)?\..+")
+_SLOT = re.compile(r"slot-([0-9]+)")
+_LOOKS = 100
+
+
+class Position(NamedTuple):
+    """An epoch, the rows delivered up to it, and the draft with its own rows.
+
+    The draft of an epoch that several slots share ends with the slot's number.
+    """
+
+    epoch: int
+    rows: int
+    draft: str | None = None
+    sealed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the file that says so."""
+        word = "sealed" if self.sealed else "position"
+        return f"{word}-{self.epoch:012}-{self.rows}-{self.draft or 0}"
+
+
+def establish(directory: Path, uid: str) -> Path:
+    """Make the directory and what belongs beside the results if it is not there.
+
+    Returns:
+        The directory beside the results.
+
+    Raises:
+        ForeignSink: it belongs to another pipeline, or has results of unknown origin.
+        OSError: it cannot be made or read.
+    """
+    beside = directory / "_tandem"
+    if not beside.is_dir():
+        directory.mkdir(parents=True, exist_ok=True)
+        has_results = any(_RESULT.fullmatch(name) for name in _names(directory))
+        # Another merge may have begun meanwhile; what was there before it is nobody's.
+        if has_results and not beside.is_dir():
+            raise ForeignSink(
+                f"{directory} holds results, but not whose: name another directory in the "
+                "manifest, or remove this one"
+            )
+        _appear(beside, {"uid": uid, Position(0, 0).name: ""})
+    owner = (beside / "uid").read_text("utf-8")
+    if owner != uid:
+        raise ForeignSink(
+            f"{directory} belongs to another pipeline (uid {owner}, this one has {uid}): name "
+            "another directory in the manifest, or remove this one to start afresh"
+        )
+    return beside
+
+
+def open_slot(beside: Path, slot: int, position: Position) -> Path:
+    """The directory with a slot's position; it begins with this one if there is none.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if slot == 0:
+        return beside
+    place = beside / f"slot-{slot}"
+    if not place.is_dir():
+        _appear(place, {position.name: ""})
+    return place
+
+
+def other_slots(beside: Path) -> list[Path]:
+    """The directories of all slots but the first."""
+    return sorted(path for path in beside.iterdir() if _SLOT.fullmatch(path.name))
+
+
+def read_position(beside: Path) -> Position:
+    """The position now, or a moment ago.
+
+    Raises:
+        SinkFailed: there is none.
+        OSError: it cannot be read.
+    """
+    for _ in range(_LOOKS):
+        found = [_POSITION.fullmatch(name) for name in _names(beside)]
+        positions = [
+            Position(
+                epoch=int(match[2]),
+                rows=int(match[3]),
+                draft=None if match[4] == "0" else match[4],
+                sealed=match[1] == "sealed",
+            )
+            for match in found
+            if match
+        ]
+        # A listing that meets a rename may show both names, or neither: then look again.
+        if positions:
+            return max(positions, key=lambda position: (position.epoch, position.sealed))
+    raise SinkFailed(f"{beside} has lost its position; restore it, or remove the directory")
+
+
+def move_position(beside: Path, old: Position, new: Position) -> None:
+    """Move the position in one step, or not at all if it is not the old one any more.
+
+    Whether it moved tells the position: where the directory lies on a network, a move that was
+    made may look as if it was not, because it was asked for again after its answer was lost.
+
+    Raises:
+        OSError: it could not be done; it may have been done nevertheless.
+    """
+    try:
+        (beside / old.name).rename(beside / new.name)
+    except FileNotFoundError:
+        return
+    sync(beside)
+
+
+def sync(directory: Path) -> None:
+    """See that the names in a directory outlive the machine."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+def _appear(place: Path, files: Mapping[str, str]) -> None:
+    """Let a directory appear with its files, unless it is there already."""
+    prepared = place.with_name(f".tandem-{uuid4().hex}")
+    try:
+        prepared.mkdir()
+        for name, text in files.items():
+            (prepared / name).write_text(text, "utf-8")
+        prepared.rename(place)
+    except OSError as error:
+        shutil.rmtree(prepared, ignore_errors=True)
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise

@@ -1,0 +1,108 @@
+"""What every source partition is to its reader: batches of rows from a position on."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tandem_core.model.spec import Stream
+from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Position
+
+# pyarrow has no type information, so its values are Any to the checker.
+Rows = Any
+"""A `pyarrow.RecordBatch`."""
+
+BEGINNING = 0
+"""The position before the first row of every source partition."""
+
+SHORTENED = 1024
+"""Most characters that are kept of a rejected row."""
+
+LONGEST_WAIT = 0.2
+"""Seconds that `read` may wait for rows before it answers that there are none."""
+
+_MICROSECONDS_IN_A_MILLISECOND = 1000
+
+
+class SourceError(Exception):
+    """A source partition cannot be read on."""
+
+
+class SourceFailed(SourceError):
+    """A row or a file has to be left out and the stream says `onError: fail`.
+
+    Trying again is no use.
+    """
+
+
+class SourceUnavailable(SourceError):
+    """The source cannot be reached or is not set up right. Later it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Something of the source that was left out: a row, or with no offset a file or its rest."""
+
+    file: str
+    offset: int | None
+    reason: str
+    row: str | None = None
+    """The row as it stands in the source, shortened."""
+
+    def __str__(self) -> str:
+        where = self.file if self.offset is None else f"{self.file} at {self.offset}"
+        what = "" if self.row is None else f": {self.row}"
+        return f"{where}: {self.reason}{what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a source partition from `position` up to `end`, in their order.
+
+    When nothing was there `end` equals `position`. A batch may move the position without rows:
+    what it passed was rejected, or files were empty.
+    """
+
+    position: Position
+    end: Position
+    rows: Rows
+    event_time: int
+    """Highest event time in milliseconds, rounded down; BEGINNING_OF_TIME without any."""
+    ended: bool = False
+    """Nothing will ever come after `end`."""
+    forgotten: bool = False
+    """The source no longer has `position`. Files and generators never say so: a file that is gone
+    is rejected, and reading goes on with the next one."""
+    rejected: tuple[Rejected, ...] = ()
+
+
+class SourcePartition(Protocol):
+    """One source partition. It belongs to one reader; a second object may read the same rows."""
+
+    def read(self, position: Position) -> Batch:
+        """Give rows from a position on, at the stream's pace.
+
+        Blocks for at most about 200 ms when nothing is there. Reading on from the last `end` is
+        quick; any other position may need a search.
+
+        Raises:
+            SourceFailed: something has to be left out and the stream says `onError: fail`.
+            SourceUnavailable: the source cannot be reached now.
+        """
+
+    def close(self) -> None:
+        """Let go of open files. The partition cannot be read any more."""
+
+
+def event_time_of(stream: Stream, rows: Rows) -> int:
+    """The highest event time of some rows in milliseconds, rounded down."""
+    if stream.watermark is None or rows.num_rows == 0:
+        return BEGINNING_OF_TIME
+    newest = pc.max(rows.column(stream.watermark.column).cast(pa.int64())).as_py()
+    return BEGINNING_OF_TIME if newest is None else newest // _MICROSECONDS_IN_A_MILLISECOND
+
+
+def shortened(row: bytes) -> str:
+    """The beginning of a row as text that can be printed and stored."""
+    return row[:SHORTENED].decode("utf-8", errors="replace")

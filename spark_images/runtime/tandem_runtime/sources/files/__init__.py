@@ -1,0 +1,1 @@
+"""A directory as a source: listing, order, position, new files."""

@@ -1,0 +1,139 @@
+"""A directory that is looked at again and again: what comes next, and what came too late."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+from tandem_runtime.sources.base import Rejected
+from tandem_runtime.sources.files.listing import NOTHING, Listing, is_unchanged
+from tandem_runtime.sources.files.position import NOT_READ
+from tandem_runtime.sources.pacing import Clock
+
+Look = Callable[[Mapping[str, int]], Listing]
+"""Lists a directory; files whose last change is given count as not changed since."""
+
+_LASTS = 0.5
+"""Seconds after which the directory is looked at again although more files are known."""
+
+_TRUSTED = 2.0
+"""Seconds for which it is believed that files that are known have not changed. Those that were
+passed may grow, which does not change their directory."""
+
+_SHARE = 20
+"""Looking into a large directory takes at most one part in so many of the time."""
+
+_REMEMBERED = 3
+"""Looks by which it is judged how long one takes."""
+
+_LATE = "it came or changed after its place in the order was passed, and is not read"
+_UNUSABLE = "its name is not UTF-8, so it is not read"
+
+
+class Watch:
+    """What is known of a directory, and what was passed of it.
+
+    `newest` is the latest change among the files passed. Time is the file system's, so it can be
+    compared with that of files that come later, by whatever process.
+    """
+
+    def __init__(
+        self, look: Look, clock: Clock, newest: int, *, bounded: bool, told: Iterable[str] = ()
+    ) -> None:
+        """`told` are files that are known to be left out."""
+        self.newest = newest
+        self._bounded = bounded
+        self._since_before = newest
+        self._look = look
+        self._clock = clock
+        self._listing = NOTHING
+        self._looked_at: float | None = None
+        self._names_effort = Effort()
+        self._files_effort = Effort()
+        self._files_due = 0.0
+        """When it is time to ask for the changes of all files again."""
+        self._settled = False
+        self._passed: dict[str, tuple[int, int]] = {}
+        """When the files passed by this process were changed last, and how far each was read."""
+        self._told = set(told)
+
+    def after(self, name: str | None) -> tuple[str | None, list[Rejected]]:
+        """The next file after a name if there is one, and files that turned out to be left out."""
+        following = self._listing.after(name)
+        if not self._due(following is not None):
+            return following, []
+        started = self._clock.now()
+        if following is None and self._still_holds(started):
+            self._looked_at = started
+            return None, []
+        before, self._listing = self._listing, self._looked(started)
+        # Twice the same: nothing changed in the moment of the first listing.
+        self._settled = before.directories == self._listing.directories
+        return self._listing.after(name), self._left_out(name)
+
+    def passes(self, name: str, changed: int, end: int = 0) -> None:
+        """A file was read to its end, as of a change of it."""
+        changed = max(changed, self._listing.changed.get(name, 0))
+        self._passed[name] = (changed, end)
+        self.newest = max(self.newest, changed)
+
+    def end_of(self, name: str) -> int:
+        """How far a file was read that is left out now.
+
+        Of one that an earlier process passed that is not known here.
+        """
+        return self._passed.get(name, (0, NOT_READ))[1]
+
+    def _looked(self, started: float) -> Listing:
+        """List the directory; what is bounded is looked at as if for the first time."""
+        all_files = self._bounded or started >= self._files_due
+        listing = self._look({} if all_files else self._listing.changed)
+        self._looked_at = self._clock.now()
+        effort = self._files_effort if all_files else self._names_effort
+        effort.took(self._looked_at - started)
+        if all_files:
+            self._files_due = self._looked_at + max(_TRUSTED, effort.pause)
+        return listing
+
+    def _still_holds(self, now: float) -> bool:
+        """Whether looking would show what is known. Never of what is bounded: that must be sure."""
+        young = self._settled and now < self._files_due
+        return young and not self._bounded and is_unchanged(self._listing)
+
+    def _due(self, more_is_known: bool) -> bool:
+        # That nothing is left in a bounded directory is true only if it was looked at just now.
+        if self._looked_at is None or (self._bounded and not more_is_known):
+            return True
+        effort = self._files_effort if self._bounded else self._names_effort
+        wait = max(_LASTS if more_is_known else 0.0, effort.pause)
+        return self._clock.now() - self._looked_at >= wait
+
+    def _left_out(self, name: str | None) -> list[Rejected]:
+        late = [
+            before
+            for before in (self._listing.before(name) if name is not None else ())
+            if self._listing.changed[before] > self._passed.get(before, (self._since_before, 0))[0]
+        ]
+        found = [(late_name, _LATE) for late_name in late]
+        found += [(unusable, _UNUSABLE) for unusable in self._listing.unusable]
+        fresh = [(file, reason) for file, reason in found if file not in self._told]
+        self._told.update(file for file, _ in fresh)
+        return [Rejected(file, None, reason) for file, reason in fresh]
+
+
+class Effort:
+    """How long a look takes, and so how long to pause before the next one.
+
+    The quickest of the last few tells: others were held up by something else, such as processes
+    that had the processor meanwhile, and a pause of many times that would hold rows up.
+    """
+
+    def __init__(self) -> None:
+        self._took: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def took(self, seconds: float) -> None:
+        """A look is over."""
+        self._took.append(seconds)
+
+    @property
+    def pause(self) -> float:
+        """Seconds."""
+        return _SHARE * min(self._took, default=0.0)

@@ -1,0 +1,112 @@
+"""Rows made up from a seed. A row is what its number says, however and by whomever it is read.
+
+Keys are drawn by rank from a Zipf distribution; all key columns of a row have the same rank. The
+event time is that of the watermark, else the first TIMESTAMP: 2024 begins with row 0, then time
+goes at `rowsPerSecond`, and each row is up to `jitter` earlier than that. The rest is uniform, see
+`draws`. A generator is one source partition; its positions are row numbers.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from tandem_core.model.ddl.types import Column, Simple
+from tandem_core.model.spec import GeneratorSource, Stream
+from tandem_runtime.arrow.schema import arrow_schema, no_rows
+from tandem_runtime.protocol.types import Position
+from tandem_runtime.sources.base import LONGEST_WAIT, Batch, Rows, event_time_of
+from tandem_runtime.sources.generator.random_values import BASE, Draws, I64Array, drawn, keys
+from tandem_runtime.sources.generator.zipf import Zipf
+from tandem_runtime.sources.pacing import Clock, Pace
+
+_MOST_ROWS = 32_768
+_MICROSECONDS_IN_A_SECOND = 1_000_000
+_MICROSECONDS_IN_A_MILLISECOND = 1_000
+
+
+class RowMaker:
+    """Makes rows by their numbers."""
+
+    def __init__(self, stream: Stream, source: GeneratorSource) -> None:
+        self._stream = stream
+        self._source = source
+        self._schema = arrow_schema(stream.schema)
+        self._zipf = Zipf(source.keys, source.skew)
+        self._event_time = _event_time_column(stream)
+
+    def rows(self, first: int, last: int) -> Rows:
+        """The rows from `first` up to, but without, `last`, as a record batch."""
+        if first >= last:
+            return no_rows(self._schema)
+        draws = Draws(self._source.seed, np.arange(first, last, dtype=np.int64))
+        ranks = self._zipf.ranks(draws.uniform("key"))
+        columns = [self._column(column, draws, ranks) for column in self._stream.schema.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _column(self, column: Column, draws: Draws, ranks: I64Array) -> Any:
+        if column.name == self._event_time:
+            return pa.array(self._event_times(draws)).cast(pa.timestamp("us", "UTC"))
+        if column.name in self._stream.key:
+            return keys(column.type, ranks)
+        return drawn(column.type, f"column {column.name}", draws)
+
+    def _event_times(self, draws: Draws) -> I64Array:
+        source = self._source
+        in_order = draws.rows * _MICROSECONDS_IN_A_SECOND // source.rows_per_second
+        jitter = source.jitter.milliseconds * _MICROSECONDS_IN_A_MILLISECOND
+        return BASE + in_order - draws.below("jitter", jitter + 1)
+
+
+class GeneratorPartition:
+    """The one source partition of a generator."""
+
+    def __init__(self, stream: Stream, source: GeneratorSource, clock: Clock) -> None:
+        self._stream = stream
+        self._last = source.rows
+        self._clock = clock
+        self._pace = Pace(source.rows_per_second)
+        self._make = RowMaker(stream, source)
+
+    def read(self, position: Position) -> Batch:
+        """Rows from a number on; see `SourcePartition.read`."""
+        first = cast(int, position)
+        left = _MOST_ROWS if self._last is None else min(self._last - first, _MOST_ROWS)
+        count = self._due(left) if left > 0 else 0
+        self._pace.took(count)
+        rows = self._make.rows(first, first + count)
+        return Batch(
+            position,
+            first + count,
+            rows,
+            event_time_of(self._stream, rows),
+            ended=self._last is not None and first + count >= self._last,
+        )
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _due(self, most: int) -> int:
+        due = self._pace.due(self._clock.now(), most)
+        if due == 0:
+            self._clock.wait(min(self._pace.wait(), LONGEST_WAIT))
+            due = self._pace.due(self._clock.now(), most)
+        return due
+
+
+def generated(stream: Stream, first: int, last: int) -> Any:
+    """The rows of a generator from `first` up to, but without, `last`, as a table.
+
+    Knows nothing of positions and pace, so that what a pipeline did can be counted again.
+    """
+    maker = RowMaker(stream, cast(GeneratorSource, stream.source))
+    starts = range(first, last, _MOST_ROWS)
+    batches = [maker.rows(start, min(start + _MOST_ROWS, last)) for start in starts]
+    return pa.Table.from_batches(batches, schema=arrow_schema(stream.schema))
+
+
+def _event_time_column(stream: Stream) -> str | None:
+    if stream.watermark is not None:
+        return stream.watermark.column
+    times = (c.name for c in stream.schema.columns if c.type is Simple.TIMESTAMP)
+    return next(times, None)

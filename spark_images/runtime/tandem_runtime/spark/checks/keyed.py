@@ -1,0 +1,229 @@
+"""Whether what a query brings together meets in one pair: everything is keyed by the key.
+
+A row goes to the pair that its stream's key says. So whatever brings rows together (grouping,
+deduplication, state, a join of streams) must do so by columns that hold that key, unchanged. Which
+columns these are is followed from the streams upwards, through renamings, joins and unions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from tandem_runtime.spark.checks.plan import Expression, Join, Operator
+from tandem_runtime.spark.checks.refusals import Finding, Reason, list_of
+
+_RENAMING = frozenset({"Alias"})
+_COMPARING = frozenset({"EqualTo", "EqualNullSafe"})
+_HANDING_ON = frozenset({"Filter", "SubqueryAlias", "View"})
+_BY_POSITION = frozenset({"CTERelationRef", "Union"})
+_WITHOUT_GAPS = frozenset({"Cross", "Inner"})
+_LEFT_WHOLE = _WITHOUT_GAPS | {"LeftOuter", "LeftSemi", "LeftAnti"}
+_RIGHT_WHOLE = _WITHOUT_GAPS | {"RightOuter"}
+_IN_SQL = {"Aggregate": "GROUP BY", "Distinct": "DISTINCT over"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a column holds: the key's column at this position.
+
+    After an outer join it may hold NULL instead, where its side has no row. `gap` then names the
+    join and the side.
+    """
+
+    position: int
+    gap: tuple[int, str] | None = None
+
+
+Parts = Mapping[int, Part]
+"""The columns that hold a part of the key, by their ids."""
+
+
+def not_keyed(root: Operator, keys: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+    """Find what brings rows of different pairs together; `keys` has each stream's key columns."""
+    walk = _Walk(keys)
+    walk.parts(root, ())
+    return list(dict.fromkeys(walk.found))
+
+
+class _Walk:
+    """One way through a plan, from the bottom up."""
+
+    def __init__(self, keys: Mapping[str, tuple[str, ...]]) -> None:
+        self.keys = keys
+        self.width = len(next(iter(keys.values())))
+        self.found: list[Finding] = []
+        self._joins = count()
+
+    def parts(self, operator: Operator, known: tuple[Expression, ...]) -> Parts:
+        """The columns of an operator's output that hold the key.
+
+        `known` are conditions that the operators above demand of every row.
+        """
+        if operator.stream is not None:
+            return self._stream_parts(operator)
+        if operator.join is not None:
+            return self._joined(operator, operator.join, known)
+        passed: tuple[Expression, ...] = ()
+        if operator.kind in _HANDING_ON:
+            passed = known + tuple(part for one in operator.expressions for part in _conjuncts(one))
+        below = [self.parts(child, passed) for child in operator.children]
+        self._check_grouping(operator, below)
+        return _handed_on(operator, below)
+
+    def _stream_parts(self, operator: Operator) -> Parts:
+        key = self.keys[operator.stream or ""]
+        return {one.id: Part(key.index(one.name)) for one in operator.output if one.name in key}
+
+    def _check_grouping(self, operator: Operator, below: list[Parts]) -> None:
+        for child, parts, grouping in zip(
+            operator.children, below, operator.grouping, strict=False
+        ):
+            if not child.streams():
+                continue
+            if not grouping:
+                self.found.append(_global_aggregate(operator))
+            elif missing := self._missing(_part(one, parts) for one in grouping):
+                lacking = self._lacking(child, missing)
+                if self._missing(parts.values()):
+                    lacking += ", and no column here is still known to hold it unchanged"
+                self.found.append(_grouping_finding(operator, grouping, lacking))
+
+    def _missing(self, parts: Iterable[Part | None]) -> tuple[int, ...]:
+        there = {part.position for part in parts if part is not None and part.gap is None}
+        return tuple(position for position in range(self.width) if position not in there)
+
+    def _joined(self, operator: Operator, join: Join, known: tuple[Expression, ...]) -> Parts:
+        passed = known if join.type in _WITHOUT_GAPS else ()
+        left, right = (self.parts(child, passed) for child in operator.children)
+        if all(child.streams() for child in operator.children):
+            conditions = passed + (_conjuncts(join.condition) if join.condition else ())
+            if missing := self._missing(_compared(one, left, right) for one in conditions):
+                self.found.append(self._join_finding(operator, join, missing))
+        number = next(self._joins)
+        return {
+            **_with_gaps(left, None if join.type in _LEFT_WHOLE else (number, "left")),
+            **_with_gaps(right, None if join.type in _RIGHT_WHOLE else (number, "right")),
+        }
+
+    def _join_finding(self, operator: Operator, join: Join, missing: tuple[int, ...]) -> Finding:
+        left, right = operator.children
+        on = f" ON {join.condition.text}" if join.condition else ""
+        return Finding(
+            Reason.JOIN_NOT_KEYED,
+            f"the join of {list_of(left.streams())} with {list_of(right.streams())}{on} does not "
+            f"compare the keys: {self._lacking(left, missing)} on the left with "
+            f"{self._lacking(right, missing)} on the right",
+            "compare the streams' key columns with =, in the order of spec.streams[].key, or "
+            "choose keys that the join compares; rows with other keys are in other pairs",
+        )
+
+    def _lacking(self, below: Operator, missing: tuple[int, ...]) -> str:
+        """Name the key's columns at these positions, in the streams below."""
+        return " / ".join(
+            list_of(tuple(f"{name}.{self.keys[name][position]}" for position in missing))
+            for name in below.streams()
+        )
+
+
+def _grouping_finding(
+    operator: Operator, grouping: tuple[Expression, ...], lacking: str
+) -> Finding:
+    called = _IN_SQL.get(operator.kind, f"{operator.called} by")
+    by = ", ".join(one.text for one in grouping)
+    return Finding(
+        Reason.GROUPING_NOT_KEYED,
+        f"{called} {by} does not have the key: {lacking}",
+        "group by the key's columns too, unchanged (an expression over a column is not the "
+        "column), or choose a key that every grouping has: spec.streams[].key",
+    )
+
+
+def _global_aggregate(operator: Operator) -> Finding:
+    results = ", ".join(
+        (one.children[0] if one.kind == "Alias" else one).text
+        for way in operator.results
+        for one in way
+    )
+    return Finding(
+        Reason.GLOBAL_AGGREGATE,
+        f"{results or operator.kind} aggregates all rows of the stream, without GROUP BY",
+        "group by the key and let the reader of the results add up: every pair sees only its own "
+        "keys",
+    )
+
+
+def _handed_on(operator: Operator, below: list[Parts]) -> Parts:
+    """What an operator's output columns hold, from what its children's hold."""
+    if operator.kind in _BY_POSITION:
+        columns = [
+            [parts.get(column.id) for column in child.output]
+            for child, parts in zip(operator.children, below, strict=True)
+        ]
+        return _agreed(operator, columns)
+    if operator.results:
+        ways = [[_part(one, below[0]) for one in way] for way in operator.results]
+        return _agreed(operator, ways)
+    if len(below) != 1:
+        return {}
+    kept = {one.id for one in operator.output}
+    return {column: part for column, part in below[0].items() if column in kept}
+
+
+def _agreed(operator: Operator, ways: list[list[Part | None]]) -> Parts:
+    """What the output columns hold if each of several ways may have made them."""
+    agreed: dict[int, Part] = {}
+    for column, parts in zip(operator.output, zip(*ways, strict=True), strict=True):
+        first = parts[0]
+        if first is not None and all(part == first for part in parts):
+            agreed[column.id] = first
+    return agreed
+
+
+def _part(one: Expression, parts: Parts) -> Part | None:
+    """The part of the key that an expression holds, unchanged."""
+    if one.column is not None:
+        return parts.get(one.column)
+    if one.kind in _RENAMING:
+        return _part(one.children[0], parts)
+    if one.kind == "Coalesce":
+        return _without_gap([_part(child, parts) for child in one.children])
+    return None
+
+
+def _without_gap(choices: list[Part | None]) -> Part | None:
+    """What the first that is not NULL holds: sides of one join fill each other's gaps."""
+    parts = [part for part in choices if part is not None]
+    if len(parts) < len(choices) or len({part.position for part in parts}) != 1:
+        return None
+    gaps = {part.gap for part in parts}
+    joins = {gap[0] for gap in gaps if gap is not None}
+    sides = {gap[1] for gap in gaps if gap is not None}
+    filled = None in gaps or (len(joins) == 1 and sides == {"left", "right"})
+    return Part(parts[0].position) if filled else None
+
+
+def _with_gaps(parts: Parts, gap: tuple[int, str] | None) -> Parts:
+    """What columns hold after a join that may leave their side empty."""
+    if gap is None:
+        return parts
+    return {column: Part(part.position, gap) for column, part in parts.items() if not part.gap}
+
+
+def _compared(condition: Expression, left: Parts, right: Parts) -> Part | None:
+    """The part of the key in which a condition makes both sides agree."""
+    if condition.kind not in _COMPARING:
+        return None
+    one, other = condition.children
+    for first, second in ((one, other), (other, one)):
+        part = _part(first, left)
+        if part is not None and part == _part(second, right):
+            return part
+    return None
+
+
+def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    if condition.kind != "And":
+        return (condition,)
+    return tuple(part for child in condition.children for part in _conjuncts(child))

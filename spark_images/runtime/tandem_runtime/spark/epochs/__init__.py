@@ -1,0 +1,1 @@
+"""One micro-batch for each epoch: inbox, running query, result."""

@@ -1,0 +1,1 @@
+"""The JVM: which Java, its flags and class archive, its launch."""

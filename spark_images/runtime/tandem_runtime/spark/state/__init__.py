@@ -1,0 +1,1 @@
+"""Checkpoints of a query: batches, state store files, copies."""

@@ -1,0 +1,185 @@
+"""Checkpoints: whose they are, and copies of them while the query runs on.
+
+Files of a checkpoint appear complete, by renaming, and never change afterwards, so a copy is made
+of hard links and the query need not pause. What can happen meanwhile is that Spark removes what is
+old; then the copy is begun anew.
+"""
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tandem_runtime.spark.state.offsets import committed_batches
+from tandem_runtime.spark.state.state_files import can_restore, needed, stores, versioned
+
+_ATTEMPTS = 5
+_FINGERPRINT = "fingerprint"
+_SCHEMA_PLACE = re.compile(r'file:/[^"]*/state/(\d+/_stateSchema/)')
+
+
+class FingerprintMismatch(Exception):
+    """The state in a checkpoint was made by another query."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the query has changed since its state was made; Spark would take the old state for "
+            "something else, a sum for a maximum"
+        )
+        self.hint = "run the query that the state was made by, or this one in a new directory"
+
+
+class IncompleteCheckpoint(Exception):
+    """A checkpoint does not hold what is needed to go on after an epoch."""
+
+
+def claim(checkpoint: Path, fingerprint: str) -> None:
+    """Note by which query a checkpoint is made; if it was noted before, it must be the same.
+
+    Raises:
+        FingerprintMismatch: it is another one.
+    """
+    file = checkpoint / _FINGERPRINT
+    if not file.exists():
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_name(f".{_FINGERPRINT}")
+        fresh.write_text(fingerprint, encoding="utf-8")
+        fresh.replace(file)
+    elif file.read_text(encoding="utf-8") != fingerprint:
+        raise FingerprintMismatch
+
+
+def settle(checkpoint: Path) -> None:
+    """Make a checkpoint that was copied from elsewhere refer to its own files.
+
+    For state of arbitrary shape Spark keeps the full paths of schemas.
+    """
+    own = f"file:{checkpoint.resolve()}/state/"
+    for file in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
+        before = file.read_text(encoding="utf-8")
+        after = _SCHEMA_PLACE.sub(lambda found: f"{own}{found[1]}", before)
+        if after != before:
+            # The file may be linked to the other checkpoint's, so it is not written into.
+            fresh = file.with_name(f".{file.name}.fresh")
+            fresh.write_text(after, encoding="utf-8")
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            fresh.replace(file)
+
+
+def committed_epochs(checkpoint: Path) -> list[int]:
+    """List the epochs that are in a checkpoint for good, in order; old ones have been removed."""
+    return sorted(committed_batches(checkpoint))
+
+
+def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
+    """Make a checkpoint that ends at `newest` and from which every epoch since `oldest` can be had.
+
+    It holds nothing newer, and its query has an id of its own. Both epochs must be committed, and
+    `target`, on the same file system, must not exist.
+
+    Raises:
+        IncompleteCheckpoint: something needed has been removed.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            _link(checkpoint, oldest, newest, target)
+            verify(target, newest)
+        except (FileNotFoundError, IncompleteCheckpoint) as error:
+            shutil.rmtree(target, ignore_errors=True)
+            reason = error
+        else:
+            return
+    raise IncompleteCheckpoint(f"epochs {oldest} to {newest}: {reason}") from reason
+
+
+def replace_tree(checkpoint: Path, move: Callable[[Path], None]) -> None:
+    """Let another tree take a checkpoint's place; `move` puts it there.
+
+    Whenever the process ends, one of the two is left whole; `restore` finds it.
+    """
+    former = _former(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+    if checkpoint.exists():
+        checkpoint.replace(former)
+    move(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def restore(checkpoint: Path) -> None:
+    """Undo a replacement that was not completed when a process ended."""
+    former = _former(checkpoint)
+    if former.exists() and not checkpoint.exists():
+        former.replace(checkpoint)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _former(checkpoint: Path) -> Path:
+    return checkpoint.with_name(f"{checkpoint.name}.former")
+
+
+def verify(tree: Path, epoch: int) -> None:
+    """Check that a query can go on in this checkpoint after an epoch, which is its last one.
+
+    Raises:
+        IncompleteCheckpoint: something is missing; the message says what.
+    """
+    batches = committed_batches(tree)
+    if not batches or max(batches) != epoch:
+        raise IncompleteCheckpoint(f"the last committed epoch is {max(batches, default=None)}")
+    batch = batches[epoch]
+    # Spark looks at the batch before the last one too.
+    if batch > 0 and batch - 1 not in batches.values():
+        raise IncompleteCheckpoint(f"batch {batch - 1}, before the last one, is missing")
+    if not (tree / "metadata").exists():
+        raise IncompleteCheckpoint("the id of the query is missing")
+    try:
+        directories = stores(tree)
+    except FileNotFoundError as error:
+        raise IncompleteCheckpoint(f"{error.filename} is missing") from error
+    for directory in directories:
+        names = [file.name for file in directory.iterdir()] if directory.exists() else []
+        if not can_restore(versioned(names), batch + 1):
+            place = directory.relative_to(tree)
+            raise IncompleteCheckpoint(f"{place} cannot be restored at version {batch + 1}")
+
+
+def _link(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
+    batches = committed_batches(checkpoint)
+    if oldest not in batches or newest not in batches:
+        raise IncompleteCheckpoint("not both epochs are committed and still there")
+    first, last = batches[oldest], batches[newest]
+    target.mkdir(parents=True)
+    for file in _state_files(checkpoint, first + 1, last + 1):
+        _link_file(file, target / file.relative_to(checkpoint))
+    for log in ("offsets", "commits"):
+        for batch in range(max(first - 1, 0), last + 1):
+            _link_file(checkpoint / log / str(batch), target / log / str(batch))
+    for file in checkpoint.iterdir():
+        if file.is_file() and not file.name.startswith(".") and file.name != "metadata":
+            _link_file(file, target / file.name)
+    (target / "metadata").write_text(f'{{"id":"{uuid.uuid4()}"}}', encoding="utf-8")
+
+
+def _state_files(checkpoint: Path, oldest: int, newest: int) -> Iterator[Path]:
+    """Find what restores the versions from `oldest` to `newest`; batch n gives version n + 1."""
+    for directory, _, names in os.walk(checkpoint / "state"):
+        files = versioned(names)
+        lasting = {name for name in names if not name.startswith(".")}
+        lasting -= {file.name for file in files}
+        if Path(directory).parts[-2:] == ("_metadata", "v2"):
+            lasting = {name for name in lasting if int(name) < newest}
+        for name in (*lasting, *(file.name for file in needed(files, oldest, newest))):
+            yield Path(directory, name)
+
+
+def _link_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.link(source, target)
+    checksum = source.with_name(f".{source.name}.crc")
+    try:
+        os.link(checksum, target.with_name(checksum.name))
+    except FileNotFoundError:
+        # It follows its file a moment later; Spark reads a file without one too.
+        return

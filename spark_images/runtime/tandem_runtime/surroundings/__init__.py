@@ -1,1 +1,0 @@
-"""What a process needs of the world around it: the register, the intent, peers, what is gone."""

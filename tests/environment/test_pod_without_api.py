@@ -1,0 +1,211 @@
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.environment.fake_api import PODS, FakeApi, pod
+from tests.environment.pods_around import PIPELINE_TOKEN, furnish, mount, put_intent
+from tests.local.harness import wait_for
+
+from tandem_core.contract.intent import Intent
+from tandem_runtime.environment.kubernetes_api import Access
+from tandem_runtime.environment.pod_base import Around
+from tandem_runtime.environment.pod_without_api import ThroughSplits, resolved
+from tandem_runtime.environment.split_pod import ClusterSplit
+from tandem_runtime.protocol.messages.peers import TakeLead
+from tandem_runtime.protocol.types import Member, Peer
+from tandem_runtime.wire.flight import Parcel, Post, Server
+
+Address = tuple[str, int]
+Answer = Callable[[bytes], bytes]
+
+
+class Split:
+    """Something that answers where splits are expected."""
+
+    def __init__(self, directory: Path, answer: Answer, token: str = PIPELINE_TOKEN) -> None:
+        self.asked = 0
+        self.answer = answer
+        self.received: list[object] = []
+        self.server = Server(
+            ("127.0.0.1", 0),
+            token,
+            "b.1",
+            directory,
+            lambda _, message: self.received.append(message),
+            {"around": self._around},
+        )
+
+    def _around(self, body: bytes) -> bytes:
+        self.asked += 1
+        return self.answer(body)
+
+    @property
+    def address(self) -> Address:
+        return "127.0.0.1", self.server.port
+
+
+def saying(around: Around) -> Answer:
+    return lambda _: around.to_bytes()
+
+
+def around(*splits: str, in_touch: bool = True, **pods: int) -> Around:
+    members = tuple(Member(f"split-{volume}", volume, "n") for volume in splits)
+    addresses = {pod: ("127.0.0.1", port) for pod, port in pods.items()}
+    return Around(in_touch, members, addresses, None)
+
+
+class World:
+    """Splits, and a merge that asks them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.found: list[Address] = []
+        self.splits: list[Split] = []
+        self.merges: list[ThroughSplits] = []
+
+    def split(self, answer: Answer, token: str = PIPELINE_TOKEN, known: bool = True) -> Split:
+        made = Split(self.directory, answer, token)
+        self.splits.append(made)
+        if known:
+            self.found.append(made.address)
+        return made
+
+    def merge(self) -> ThroughSplits:
+        made = ThroughSplits(mount(self.directory, "m", "merge"), lambda _: list(self.found))
+        self.merges.append(made)
+        return made
+
+    def end(self) -> None:
+        for merge in self.merges:
+            merge.close()
+        for split in self.splits:
+            split.server.shutdown()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.end()
+
+
+def test_a_merge_knows_what_splits_know(
+    api: FakeApi, access: Access, world: World, tmp_path: Path
+) -> None:
+    furnish(api, "a", "b", intent=Intent(4, (), 1, ()))
+    api.put(PODS, pod("r", "replica", host="127.0.0.9"))
+    split = ClusterSplit(access, mount(tmp_path, "a"), "a.0", 4711)
+    split.await_known()
+    world.split(split.actions()["around"])
+    merge = world.merge()
+    wait_for(lambda: merge.splits() == split.splits())
+    assert merge.address_of("r.0") == ("127.0.0.9", 4711)
+    assert merge.intent() == Intent(4, (), 1, ())
+    api.put(PODS, pod("c"))
+    put_intent(api, Intent(5, (), 1, ()))
+    wait_for(lambda: len(merge.splits()) == 3)
+    wait_for(lambda: (intent := merge.intent()) is not None and intent.version == 5)
+    split.close()
+
+
+def test_nothing_is_known_before_somebody_answers(world: World) -> None:
+    merge = world.merge()
+    merge.await_known()
+    assert (merge.splits(), merge.intent(), merge.address_of("a.0")) == ((), None, None)
+    assert merge.admits("anybody.0")
+    assert merge.gone(frozenset({"m.0"})) == frozenset()
+
+
+def test_every_address_is_tried(world: World) -> None:
+    world.found.append(("127.0.0.1", 1))
+    refusing = world.split(saying(around("x.0")), token="another")  # noqa: S106 - a stranger's
+    broken = world.split(lambda _: b"garbage")
+    good = world.split(saying(around("a.0")))
+    merge = world.merge()
+    wait_for(lambda: [member.volume for member in merge.splits()] == ["a.0"])
+    assert refusing.asked == 0
+    calls = broken.asked
+    wait_for(lambda: good.asked > 3)
+    assert broken.asked == calls, "whoever answers well is asked first the next time"
+
+
+def test_a_split_that_the_server_talks_to_is_believed_before_others(world: World) -> None:
+    world.split(saying(around("stale.0", in_touch=False)))
+    world.split(saying(around("fresh.0")))
+    merge = world.merge()
+    wait_for(merge.splits)
+    assert [member.volume for member in merge.splits()] == ["fresh.0"]
+
+
+def test_a_split_without_the_server_is_better_than_none(world: World) -> None:
+    world.split(saying(around("stale.0", in_touch=False)))
+    merge = world.merge()
+    wait_for(lambda: [member.volume for member in merge.splits()] == ["stale.0"])
+
+
+def test_what_was_known_stays_known_and_known_splits_are_asked_without_the_service(
+    world: World,
+) -> None:
+    merge = world.merge()
+    hidden = world.split(saying(around("b.0")), known=False)
+    first = world.split(saying(around("b.0", b=hidden.server.port)))
+    wait_for(merge.splits)
+    world.found.clear()
+    first.server.shutdown()
+    wait_for(lambda: hidden.asked)
+    assert [member.volume for member in merge.splits()] == ["b.0"]
+    assert merge.address_of("b.0") == hidden.address
+
+
+def test_a_pod_that_is_looked_for_makes_it_ask_at_once(world: World) -> None:
+    split = world.split(saying(around("b.0")))
+    merge = world.merge()
+    wait_for(lambda: split.asked)
+    before = split.asked
+
+    def asked_often() -> bool:
+        assert merge.address_of("unknown.0") is None
+        return split.asked > before + 5
+
+    wait_for(asked_often)
+
+
+def test_a_frozen_split_delays_but_does_not_stop_it(world: World) -> None:
+    thawed = threading.Event()
+    first, *_ = sorted(
+        [world.split(saying(around("a.0"))) for _ in range(2)], key=lambda s: s.address
+    )
+    first.answer = lambda _: str(thawed.wait(30)).encode()
+    merge = world.merge()
+    wait_for(merge.splits)
+    thawed.set()
+
+
+def test_a_refusal_tells_which_volume_a_pod_is_on_now(world: World) -> None:
+    split = world.split(saying(around("b.0")))
+    split.answer = saying(around("b.0", b=split.server.port))
+    merge = world.merge()
+    wait_for(lambda: merge.address_of("b.0") == split.address)
+    post = Post(Peer("m.0", 1), PIPELINE_TOKEN, merge)
+
+    def told() -> bool:
+        (member,) = merge.splits()
+        post.send(member.volume, Parcel(TakeLead(7)))
+        return bool(split.received)
+
+    wait_for(told)
+    assert merge.splits()[0].volume == "b.1"
+    assert merge.address_of("b.0") is None
+    post.drain(5)
+
+
+def test_a_service_is_where_its_name_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolved("localhost", 7) == [("127.0.0.1", 7)]
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert resolved("p-splits") == []

@@ -1,0 +1,255 @@
+from typing import Any
+
+import pytest
+from tests.policy.builders import (
+    BOTH_SEATS,
+    NOW,
+    ended,
+    lead,
+    look,
+    merge,
+    replica,
+    seat,
+    spare,
+    split,
+)
+
+from tandem.policy.controller_state import Crashes, Memory
+from tandem.policy.decide import decide
+from tandem.policy.decisions import (
+    AssignSpare,
+    Complete,
+    Decision,
+    Halt,
+    Kill,
+    Promote,
+    Record,
+    Replace,
+    Restart,
+    Start,
+    Wait,
+)
+from tandem.policy.recovery.processes import count_crashes, next_start
+from tandem.policy.snapshot import Complaint, Life, Snapshot
+from tandem.policy.timeouts import Limits
+from tandem_core.contract.exit_codes import COMPLETED
+from tandem_core.contract.reports import DriverState, LeadReport, ReplicaReport
+from tandem_core.model.states import SeatState
+
+LIMITS = Limits()
+
+
+def actions(snapshot: Snapshot, memory: Memory | None = None) -> list[Decision]:
+    """What is to be done about processes."""
+    decided = decide(snapshot, memory or Memory(), LIMITS).decisions
+    return [each for each in decided if not isinstance(each, Promote | Record | Wait)]
+
+
+def waits(snapshot: Snapshot, memory: Memory | None = None) -> list[str]:
+    """Whose time has not come yet."""
+    decided = decide(snapshot, memory or Memory(), LIMITS).decisions
+    return [each.name for each in decided if isinstance(each, Wait)]
+
+
+def test_a_pipeline_that_runs_is_left_alone() -> None:
+    everybody = (split(), merge(), replica(), replica("pair-0-b"), spare())
+    assert actions(look(*everybody)) == []
+    assert waits(look(*everybody)) == []
+
+
+def test_one_that_ended_while_others_were_looked_at_is_no_reason_to_wait() -> None:
+    just_now = look(split(**ended(-9, at=NOW + 0.01)), lead=None)
+    assert actions(just_now) == []
+    assert waits(just_now) == []
+
+
+def test_places_without_a_process_are_started_spares_last() -> None:
+    absent: dict[str, Any] = {"life": Life.ABSENT, "volume": None, "says": None}
+    everybody = (
+        split(life=Life.ABSENT, volume=None),
+        replica(**absent),
+        replica("pair-0-b", **(absent | {"volume": "kept"})),
+        spare(**absent),
+    )
+    started = actions(look(*everybody, lead=None))
+    assert [(each.name, each.volume) for each in started if isinstance(each, Start)] == [
+        ("split-0", None),
+        ("pair-0-a", None),
+        ("pair-0-b", "kept"),
+    ]
+    running = (split(), replica(), replica("pair-0-b"), spare(**absent))
+    (decision,) = actions(look(*running))
+    assert isinstance(decision, Start)
+    assert decision.name == "spare-0"
+
+
+@pytest.mark.parametrize("code", [1, -9, -11, 0])
+def test_whoever_crashes_is_started_again_on_its_volume(code: int) -> None:
+    gone = ended(code, at=NOW - LIMITS.leaving)
+    twins = (replica(**gone), replica("pair-0-b"))
+    snapshot = look(split(**gone), merge(**gone), merge("merge-1"), *twins)
+    restarted = actions(snapshot)
+    assert all(isinstance(each, Restart) for each in restarted)
+    assert [(r.name, r.volume) for r in restarted if isinstance(r, Restart)] == [
+        ("split-0", "v-split-0"),
+        ("merge-0", "v-merge-0"),
+        ("pair-0-a", "v-pair-0-a"),
+    ]
+
+
+def test_one_that_ended_in_good_order_may_be_the_first_of_all_to_end() -> None:
+    just_ended = ended(0, at=NOW - LIMITS.leaving / 2)
+    snapshot = look(split(**just_ended), merge(), replica(), replica("pair-0-b"))
+    assert actions(snapshot) == []
+    assert waits(snapshot) == ["split-0"]
+
+
+def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> None:
+    everybody = (split(), merge(), replica(), replica("pair-0-b", **ended(1)))
+    (decision,) = actions(look(*everybody, lead=BOTH_SEATS.replace(completed=True)))
+    assert isinstance(decision, Complete)
+    one_knew = (split(**ended(COMPLETED)), merge(), replica(**ended(-15)))
+    outcome = decide(look(*one_knew, lead=None), Memory(), LIMITS)
+    assert any(isinstance(each, Complete) for each in outcome.decisions)
+    assert outcome.memory.completed
+    stopped = (split(**ended(0)), merge(**ended(0)))
+    assert not decide(look(*stopped, lead=None), Memory(), LIMITS).memory.completed
+
+
+def test_hung_members_are_ended_and_slow_ones_are_not() -> None:
+    hung = split(silent_since=NOW - LIMITS.hung)
+    slow = merge(silent_since=NOW - LIMITS.hung + 1)
+    booting = replica(life=Life.STARTING, started=NOW - LIMITS.boot + 1, says=None)
+    stuck = replica("pair-0-b", life=Life.STARTING, started=NOW - LIMITS.boot, says=None)
+    killed = actions(look(hung, slow, booting, stuck, lead=None))
+    assert [each.name for each in killed if isinstance(each, Kill)] == ["split-0", "pair-0-b"]
+    assert len(killed) == 2
+
+
+def test_a_vanished_volume_is_given_up_whoever_had_it() -> None:
+    vanished = ended(1) | {"volume_there": False}
+    replaced = actions(look(split(**vanished), replica(**vanished), lead=None))
+    assert [each.name for each in replaced if isinstance(each, Replace)] == ["split-0", "pair-0-a"]
+    (decision,) = actions(look(split(volume_there=False), lead=None))
+    assert isinstance(decision, Kill)
+
+
+def test_a_useless_volume_is_replaced() -> None:
+    useless = ended(10)
+    for snapshot in (
+        look(replica(**useless), replica("pair-0-b")),
+        look(replica(**useless), replica("pair-0-b", **ended(1)), lead=lead(seat("pair-0-b"))),
+        look(split(**useless), lead=None),
+        look(merge(**useless), lead=None),
+    ):
+        assert isinstance(actions(snapshot)[0], Replace)
+
+
+def test_the_last_volume_that_the_lead_counts_on_is_not_given_up() -> None:
+    useless = replica(**ended(10))
+    for twin in (
+        replica("pair-0-b", **ended(1)),
+        replica("pair-0-b", silent_since=NOW - 5),
+        replica("pair-0-b", says=ReplicaReport(state=DriverState.JOINING)),
+        replica("pair-0-b", life=Life.STARTING, says=None),
+    ):
+        assert isinstance(actions(look(useless, twin))[0], Restart)
+    assert isinstance(actions(look(useless, replica("pair-0-b"), lead=None))[0], Restart)
+
+
+def test_a_warm_spare_takes_the_place_of_a_dead_replica() -> None:
+    snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare())
+    (decision,) = actions(snapshot)
+    assert isinstance(decision, AssignSpare)
+    assert (decision.spare, decision.name, decision.volume) == ("spare-0", "pair-0-a", "v-pair-0-a")
+
+
+@pytest.mark.parametrize(
+    "seats",
+    [
+        lead(seat("pair-0-a"), seat("pair-0-b", state=SeatState.JOINING)),
+        lead(seat("pair-0-a"), seat("pair-0-b", state=SeatState.LAPSED)),
+        lead(seat("pair-0-a"), seat("pair-0-b", silent=True)),
+        lead(seat("pair-0-a")),
+        lead(seat("pair-0-a"), seat("pair-0-b"), vulnerable=("pair-0",)),
+        None,
+    ],
+)
+def test_no_spare_takes_the_place_of_what_may_be_the_last_copy(seats: LeadReport | None) -> None:
+    snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare(), lead=seats)
+    assert isinstance(actions(snapshot)[0], Restart)
+
+
+def test_a_spare_goes_to_one_place_only() -> None:
+    seats = BOTH_SEATS.pairs + lead(seat("pair-1-a"), seat("pair-1-b"), pair="pair-1").pairs
+    snapshot = look(
+        replica(**ended(-9)),
+        replica("pair-0-b"),
+        replica("pair-1-a", "pair-1", **ended(-9)),
+        replica("pair-1-b", "pair-1"),
+        spare(),
+        lead=BOTH_SEATS.replace(pairs=seats),
+    )
+    first, second = actions(snapshot)
+    assert isinstance(first, AssignSpare)
+    assert isinstance(second, Restart)
+    assert second.name == "pair-1-a"
+
+
+@pytest.mark.parametrize(
+    "cold",
+    [
+        {"says": ReplicaReport(state=DriverState.BOOTING)},
+        {"silent_since": NOW - 0.5},
+        {"life": Life.STARTING, "says": None},
+    ],
+)
+def test_a_spare_that_is_not_warm_is_not_used(cold: dict[str, Any]) -> None:
+    snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare(**cold))
+    assert isinstance(actions(snapshot)[0], Restart)
+
+
+def test_what_only_the_user_can_mend_halts_the_pipeline() -> None:
+    why = Complaint("QueryFailed", "division by zero", "mend the query")
+    refused = ended(3) | {"complaint": why}
+    (decision,) = actions(look(split(**refused)))
+    assert decision == Halt("split-0", why)
+    (decision,) = actions(look(replica(**refused), replica("pair-0-b", **refused)))[:1]
+    assert decision == Halt("pair-0-a", why)
+
+
+def test_a_replica_that_refuses_while_its_twin_goes_on_is_only_started_again() -> None:
+    (decision,) = actions(look(replica(**ended(3)), replica("pair-0-b")))
+    assert isinstance(decision, Restart)
+
+
+def test_crashes_in_a_row_are_answered_more_and_more_slowly_but_always() -> None:
+    delays = [LIMITS.delay_after(count) for count in range(1, 5000)]
+    assert delays[:4] == [0, 1, 2, 4]
+    assert delays == sorted(delays)
+    assert max(delays) == LIMITS.most_delay
+
+
+def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
+    first = look(split(**ended(1), run=1), lead=None)
+    counted = count_crashes(first, {}, LIMITS)
+    assert counted == count_crashes(first, counted, LIMITS) == {"split-0": Crashes(1, 1)}
+    again = count_crashes(look(split(**ended(1), run=2), lead=None), counted, LIMITS)
+    assert again == {"split-0": Crashes(2, 2)}
+    at_once, later = split(**ended(1, started=NOW), run=2), split(**ended(1, started=0), run=2)
+    assert next_start(at_once, again, LIMITS) == NOW + LIMITS.first_delay
+    assert next_start(later, again, LIMITS) == NOW
+    healthy = look(split(run=3, started=NOW - LIMITS.healthy), lead=None)
+    assert count_crashes(healthy, again, LIMITS) == {}
+    long_run = ended(1, started=NOW - LIMITS.healthy)
+    late = count_crashes(look(split(**long_run, run=3), lead=None), again, LIMITS)
+    assert late == {"split-0": Crashes(3, 1)}
+
+
+def test_while_the_delay_lasts_nothing_is_started() -> None:
+    memory = Memory(crashes={"split-0": Crashes(run=1, count=4)})
+    crashed = split(**ended(1, started=NOW), run=1)
+    assert actions(look(crashed, lead=None), memory) == []
+    assert waits(look(crashed, lead=None), memory) == ["split-0"]
+    later = look(crashed, lead=None, now=NOW + LIMITS.delay_after(4))
+    assert isinstance(actions(later, memory)[0], Restart)

@@ -1,0 +1,87 @@
+"""Which volumes a split wants to be told of when they are gone."""
+
+from tests.protocol.builders import (
+    A1,
+    B1,
+    C1,
+    Volume,
+    intent,
+    joiner_report,
+    lane_report,
+    merge_report,
+    of,
+    running_book,
+    seated,
+    split_report,
+)
+from tests.protocol.split.test_split_machine import Split, leading, opened
+
+from tandem_core.model.states import MemberKind
+from tandem_runtime.protocol.effects import Swap
+from tandem_runtime.protocol.election.watched_volumes import in_book
+from tandem_runtime.protocol.log.entries import BuddyChanged, LaneOpened, MergeChosen
+from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.messages.peers import NewIntent, RegisterAnswer, Splits, VolumeGone
+from tandem_runtime.protocol.messages.rebuild import Present
+from tandem_runtime.protocol.types import Place
+
+
+def test_a_split_that_knows_nothing_is_concerned_with_nobody() -> None:
+    split = Split(place=None)
+    split.tell(Splits(()))
+    assert split.machine.concerns() == frozenset()
+
+
+def test_neighbours_and_whom_the_register_names_concern_it_but_not_itself() -> None:
+    assert Split().machine.concerns() == {"b", "c", "z", "y"}
+    assert Split(place=Place(4, 1, "z", None)).machine.concerns() == {"b", "c", "z"}
+
+
+def test_the_second_copy_of_its_lane_concerns_it() -> None:
+    assert opened(buddy="q").machine.concerns() >= {"q"}
+
+
+def test_a_book_names_owners_and_buddies_of_lanes_holders_of_seats_and_merges() -> None:
+    book = running_book(
+        LaneOpened(C1, None),
+        LaneOpened(B1, "f"),
+        BuddyChanged(B1, 2, "e"),
+        *seated("y", "y0"),
+        MergeChosen(0, "m"),
+    )
+    assert set(in_book(book)) - {None} == {"a", "b", "c", "e", "x0", "x1", "y0", "m"}
+
+
+def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
+    split = leading()
+    split.tell(Splits(()))
+    split.tell(NewIntent(intent()))
+    lane = lane_report(B1, ask=(2, "e"))
+    split.tell(split_report(lane, opening=(A1, "d")), "s")
+    split.tell(joiner_report(), "r")
+    split.tell(merge_report(), "m")
+    assert split.machine.concerns() == {"s", "d", "e", "r", "m"}
+    lead = split.machine.succession.lead
+    assert lead is not None
+    lead.book = running_book()
+    lead.log.follower = "f"
+    assert split.machine.concerns() >= {"b", "x0", "x1", "f"}
+
+
+def test_a_log_that_is_kept_here_concerns_a_split_from_its_start_on() -> None:
+    entry = StoredEntry((1, 0), MergeChosen(0, "m"))
+    volume: Volume = {("book",): StoredBook((1, 0), 7, running_book()), ("entry", 8): entry}
+    split = Split(volume, place=None)
+    split.tell(Splits(()))
+    assert split.machine.concerns() == {"b", "x0", "x1", "m"}
+
+
+def test_whoever_answers_a_muster_concerns_its_caller() -> None:
+    split = Split()
+    for volume in ("z", "y"):
+        split.tell(VolumeGone(volume))
+    (swap,) = of(Swap, split.machine.tick(0))
+    split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=5)))
+    split.tell(split_report(copies=((B1, 4),)), "s")
+    split.tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0")
+    assert split.machine.concerns() == {"b", "c", "s", "x0"}

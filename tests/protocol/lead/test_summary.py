@@ -1,0 +1,140 @@
+"""The pipeline in one value."""
+
+from tests.protocol.builders import A1, G1, S, header, intent, record, replica_report, running_book
+
+from tandem_core.contract.intent import Pair
+from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.lead.lead import Lead
+from tandem_runtime.protocol.lead.peer_reports import Heard
+from tandem_runtime.protocol.lead.summary import SeatSummary, Summary, summarise
+from tandem_runtime.protocol.log.entries import (
+    BuddyChanged,
+    DataLost,
+    GenerationKnown,
+    LaneClosed,
+    LaneClosing,
+    LaneOpened,
+    Lapsed,
+    PairsRetired,
+    Seated,
+    Trimmed,
+    Vacated,
+)
+from tandem_runtime.protocol.log.header_log import HeaderLog
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.states import Bond
+from tandem_runtime.protocol.types import LaneId, Mark, Settings
+
+
+def lead_of(book: Book, settings: Settings = S) -> Lead:
+    stored = HeaderLog({}, 24)
+    stored.reset((4, 0), 0, book)
+    lead = Lead("a", 4, stored, settings, set(), now=0)
+    lead.log.bond = Bond.PAIRED
+    return lead
+
+
+def heard(lead: Lead, volume: str, committed: int, at: int = 0) -> None:
+    lead.hear.replicas[volume] = Heard(1, at, replica_report(committed))
+
+
+def test_it_tells_where_everything_stands() -> None:
+    book = running_book(header(1), header(2), header(3, delivered=1), Trimmed(1))
+    lead = lead_of(book)
+    heard(lead, "x0", 3)
+    heard(lead, "x1", 2)
+    lead.hear.intent = intent()
+    lead.hear.delivered = {0: 2}
+    found = summarise(lead, 0)
+    assert (found.term, found.epoch, found.delivered, found.trim, found.generation) == (
+        4,
+        3,
+        2,
+        1,
+        1,
+    )
+    (pair,) = found.pairs
+    assert (pair.name, pair.generation_known) == ("x", True)
+    assert pair.seats == (
+        SeatSummary("x0", SeatState.VERIFIED, committed=3, synced=True, silent=False),
+        SeatSummary("x1", SeatState.VERIFIED, committed=2, synced=True, silent=False),
+    )
+    assert (found.lost, found.vulnerable, found.completed) == ((), (), False)
+
+
+def test_rows_and_what_was_put_aside_are_those_of_all_partitions() -> None:
+    marks = {"p": Mark(9, 1, rows=5, rejected=2), "q": Mark(9, 1, rows=7, rejected=1)}
+    found = summarise(lead_of(running_book(header(1, marks=marks))), 0)
+    assert (found.rows_in, found.rejected) == (12, 3)
+
+
+def synced(lead: Lead, now: int = 0) -> list[bool]:
+    return [seat.synced for pair in summarise(lead, now).pairs for seat in pair.seats]
+
+
+def test_synced_is_close_to_the_last_header_speaking_and_verified() -> None:
+    lead = lead_of(running_book(header(1), header(2)))
+    heard(lead, "x0", 1)
+    heard(lead, "x1", 0)
+    assert synced(lead) == [True, False]
+    assert synced(lead, S.silence) == [False, False]
+    record(lead.book, Seated("x", 0, "n"))
+    heard(lead, "n", 2)
+    assert synced(lead) == [False, False]
+
+
+def vulnerable(lead: Lead) -> tuple[str, ...]:
+    return summarise(lead, 0).vulnerable
+
+
+def test_what_has_only_one_copy_is_said() -> None:  # [8] Vulnerable
+    lead = lead_of(running_book())
+    assert vulnerable(lead) == ()
+    lead.log.bond = Bond.JOINING
+    assert vulnerable(lead) == ("header log",)
+
+
+def test_a_lane_without_a_second_copy_is_said() -> None:  # [8]
+    lead = lead_of(running_book(BuddyChanged(A1, 2, None)))
+    assert vulnerable(lead) == ("lane a/1",)
+    for gone in ("a", "b"):
+        lead = lead_of(running_book())
+        lead.hear.gone = {gone}
+        assert vulnerable(lead) == ("lane a/1",)
+
+
+def test_a_pair_with_one_full_member_is_said() -> None:  # [8]
+    for change in (Vacated("x", 1, "x1", ""), Seated("x", 1, "n"), Lapsed("x", 1, "x1")):
+        assert vulnerable(lead_of(running_book(change))) == ("x",)
+
+
+def test_retired_pairs_are_not_told_of_and_losses_are() -> None:
+    second = G1.replace(number=2, pairs=(Pair("v", "v"),))
+    book = running_book(GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",)))
+    book.apply(DataLost("p", "why"))
+    book.apply(LaneClosing(A1))
+    book.apply(LaneClosed(A1, 0, ()))
+    found: Summary = summarise(lead_of(book), 0)
+    assert [pair.name for pair in found.pairs] == ["v"]
+    assert found.lost == ("p",)
+
+
+class _BusyLead:
+    """Volumes that are gone; whoever looks among them finds that a lane was opened meanwhile."""
+
+    def __init__(self) -> None:
+        self.book = Book()
+
+    def __contains__(self, volume: object) -> bool:
+        self.book.apply(LaneOpened(LaneId("late", len(self.book.lanes)), None))
+        return False
+
+
+def test_a_lead_that_goes_on_meanwhile_is_summed_up_as_it_was() -> None:
+    book, busy = running_book(header(1)), _BusyLead()
+    lead = lead_of(book)
+    lead.hear.gone = busy
+    busy.book = lead.book
+    before = len(lead.book.lanes)
+    assert summarise(lead, 0).epoch == 1
+    assert len(lead.book.lanes) > before

@@ -1,0 +1,197 @@
+"""The format of the header log: raised once all members read it, never passed over."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.protocol.builders import (
+    MEMBERS,
+    S,
+    Volume,
+    carry_out,
+    header,
+    hearsay,
+    intent,
+    merge_report,
+    peer,
+    replica_report,
+    running_book,
+    split_report,
+)
+
+from tandem_core.contract.intent import Share
+from tandem_runtime.protocol.effects import Send
+from tandem_runtime.protocol.lead.lead import Lead
+from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_runtime.protocol.log import formats
+from tandem_runtime.protocol.log.entries import (
+    NEWEST_FORMAT,
+    Entry,
+    FormatRaised,
+    MergeChosen,
+    Vacated,
+)
+from tandem_runtime.protocol.log.formats import UnreadableFormat, format_raises
+from tandem_runtime.protocol.log.header_log import SNAPSHOT, HeaderLog, StoredBook
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.merge.merge_machine import MergeMachine
+from tandem_runtime.protocol.messages.peers import Outdated
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
+from tandem_runtime.protocol.split.split_machine import SplitMachine
+
+
+@pytest.fixture(autouse=True)
+def newer_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "NEWEST_FORMAT", 2)
+
+
+def heard(*missing: str, gone: tuple[str, ...] = (), **reads: int) -> Hearsay:
+    """Members that read format 2, except where said otherwise."""
+
+    def only(reports: Mapping[str, object]) -> Mapping[str, object]:
+        return {volume: report for volume, report in reports.items() if volume not in missing}
+
+    splits = {v: split_report().replace(format=reads.get(v, 2)) for v in ("a", "b")}
+    replicas = {v: replica_report().replace(format=reads.get(v, 2)) for v in ("x0", "x1")}
+    merges = {v: merge_report().replace(format=reads.get(v, 2)) for v in ("m", "n")}
+    return hearsay(
+        splits=only(splits),  # type: ignore[arg-type]
+        replicas=only(replicas),  # type: ignore[arg-type]
+        merges=only(merges),  # type: ignore[arg-type]
+        gone=gone,
+        known=intent(),
+    )
+
+
+WHOLE: tuple[Entry, ...] = (header(1), MergeChosen(0, "m"))
+"""What a running pipeline's book lacks to have every place filled."""
+
+
+def raised(hear: Hearsay, book: Book | None = None) -> list[object]:
+    return list(format_raises(book or running_book(*WHOLE), hear, hear.since + hear.silence))
+
+
+def test_the_format_is_raised_once_every_member_reads_it() -> None:
+    assert raised(heard()) == [FormatRaised(2)]
+
+
+@pytest.mark.parametrize("older", ["a", "b", "x0", "x1", "m", "n"])
+def test_one_older_member_keeps_the_format(older: str) -> None:
+    reads: Any = {older: 1}
+    assert raised(heard(**reads)) == []
+
+
+@pytest.mark.parametrize("silent", ["a", "b", "x0", "x1", "m"])
+def test_a_member_of_the_log_that_has_not_reported_keeps_the_format(silent: str) -> None:
+    assert raised(heard(silent)) == []
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (MergeChosen(0, "m"),),
+        (header(1),),
+        (*WHOLE, Vacated("x", 1, "x1", "gone")),
+        (*WHOLE, Vacated("x", 0, "x0", "gone")),
+    ],
+)
+def test_a_place_that_nobody_has_taken_yet_keeps_the_format(entries: tuple[Entry, ...]) -> None:
+    assert raised(heard(), running_book(*entries)) == []
+
+
+def test_a_lead_that_knows_nothing_of_the_pipeline_yet_keeps_the_format() -> None:
+    hear = heard()
+    hear.intent = None
+    assert raised(hear) == []
+    assert raised(hearsay(known=intent()), Book()) == []
+
+
+def test_a_new_lead_listens_before_it_raises_the_format() -> None:
+    hear = heard()
+    for waited, expected in ((hear.silence - 1, []), (hear.silence, [FormatRaised(2)])):
+        found = list(format_raises(running_book(*WHOLE), hear, hear.since + waited))
+        assert found == expected
+
+
+def test_a_second_seat_that_is_not_asked_for_may_be_empty() -> None:
+    hear = heard("x1")
+    hear.intent = intent(replicas=1)
+    assert raised(hear, running_book(*WHOLE, Vacated("x", 1, "x1", "gone"))) == [FormatRaised(2)]
+
+
+def test_members_that_are_gone_do_not_count() -> None:
+    assert raised(heard("x1", gone=("x1",))) == [FormatRaised(2)]
+    assert raised(heard(gone=("b",), b=1)) == [FormatRaised(2)]
+
+
+def test_a_raised_format_is_not_raised_again() -> None:
+    book = running_book(*WHOLE, FormatRaised(2))
+    assert raised(heard(), book) == []
+
+
+def test_a_member_that_reads_an_older_format_stops_at_a_newer_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(formats, "NEWEST_FORMAT", NEWEST_FORMAT)
+    newer = Book(format=NEWEST_FORMAT + 1)
+    with pytest.raises(UnreadableFormat):
+        HeaderLog({SNAPSHOT: StoredBook((1, 0), 0, newer)}, 24)
+    log = HeaderLog({}, 24)
+    with pytest.raises(UnreadableFormat):
+        log.reset((1, 0), 0, newer)
+    log.reset((1, 0), 0, Book())
+    with pytest.raises(UnreadableFormat):
+        log.add(1, FormatRaised(NEWEST_FORMAT + 1))
+
+
+def test_a_log_whose_last_entries_raise_the_format_is_not_restarted_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = HeaderLog({}, 24)
+    volume: Volume = {}
+    carry_out(volume, log.reset((1, 0), 0, Book()))
+    carry_out(volume, log.add(1, FormatRaised(2)))
+    assert HeaderLog(volume, 24).fold().format == 2
+    monkeypatch.setattr(formats, "NEWEST_FORMAT", NEWEST_FORMAT)
+    with pytest.raises(UnreadableFormat):
+        HeaderLog(volume, 24)
+
+
+def leading(*entries: Entry) -> Lead:
+    log = HeaderLog({}, 24)
+    log.reset((1, 0), 0, running_book(*entries))
+    return Lead("a", 1, log, S, {}, 0)
+
+
+REPORTS: dict[str, tuple[str, Any, Any]] = {
+    "split": ("c", split_report(), Lead.hear_split),
+    "replica": ("x2", replica_report(), Lead.hear_replica),
+    "merge": ("o", merge_report(), Lead.hear_merge),
+}
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_the_lead_takes_nobody_in_who_does_not_read_the_format(kind: str) -> None:
+    volume, report, hear = REPORTS[kind]
+    lead = leading(FormatRaised(2))
+    assert hear(lead, peer(volume), report, 0) == [Send(volume, Outdated(2))]
+    known = (lead.hear.splits, lead.hear.replicas, lead.hear.merges)
+    assert all(volume not in each for each in known)
+    assert hear(lead, peer(volume), report.replace(format=2), 0) != [Send(volume, Outdated(2))]
+    assert any(volume in each for each in known)
+
+
+MACHINES: dict[str, Any] = {
+    "split": lambda: SplitMachine(MEMBERS[0], 1, {}, S, 0),
+    "replica": lambda: ReplicaMachine("x0", 1, "x", Share("f", "x"), StoredReplica({}), S, 0),
+    "merge": lambda: MergeMachine("m", 1, 0, ("s",), S, 0),
+}
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+def test_a_member_that_is_told_to_be_outdated_stops_if_it_is(kind: str) -> None:
+    machine = MACHINES[kind]()
+    assert machine.handle(0, peer("a"), Outdated(2)) == []
+    with pytest.raises(UnreadableFormat):
+        machine.handle(0, peer("a"), Outdated(3))

@@ -1,0 +1,625 @@
+"""A merge: the first answer of each (pair, epoch), delivered in order, once."""
+
+from typing import Any
+
+import pytest
+from tests.protocol.builders import G1, G2, MEMBERS, S, generation, header, of, only, peer, sent
+
+from tandem_core.contract.intent import Generation
+from tandem_core.model.states import MemberKind
+from tandem_runtime.protocol.effects import (
+    Deliver,
+    Effect,
+    Exit,
+    Happened,
+    ReadPosition,
+    SurveySink,
+)
+from tandem_runtime.protocol.merge.merge_machine import MergeMachine
+from tandem_runtime.protocol.messages.peers import (
+    Answer,
+    MergeReport,
+    MergeView,
+    NotLead,
+    Offer,
+    Offers,
+    SinkPosition,
+    SinkSurveyed,
+    Splits,
+    Terminate,
+    Want,
+)
+from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.types import Header, Place, Settings, Slot
+
+TWO = generation(1, "x", "v")
+
+
+class Merge:
+    def __init__(
+        self, settings: Settings = S, sinks: tuple[str, ...] = ("s",), slot: int = 0
+    ) -> None:
+        self.machine = MergeMachine("m", 1, slot, sinks, settings, now=0)
+        self.machine.handle(0, None, Splits(MEMBERS))
+
+    def tell(self, message: object, sender: str | None = None, now: int = 0) -> list[Effect]:
+        return self.machine.handle(now, None if sender is None else peer(sender), message)
+
+    def view(
+        self,
+        *headers: Header,
+        version: tuple[int, int] = (1, 1),
+        active: bool = True,
+        delivered: int = 0,
+        generations: tuple[Generation, ...] = (G1,),
+        holders: tuple[tuple[str, tuple[str, ...]], ...] = (("x", ("x0", "x1")),),
+        primaries: tuple[tuple[str, str], ...] = (),
+        completed: bool = False,
+        now: int = 0,
+        **more: Any,
+    ) -> list[Effect]:
+        found = MergeView(
+            version=version,
+            active=active,
+            delivered=delivered,
+            headers=headers,
+            generations=generations,
+            holders=holders,
+            primaries=primaries,
+            completed=completed,
+            recorded=delivered,
+            slots=(Slot(number=self.machine.slot, first=1),),
+            next_slot=5,
+        )
+        return self.tell(found.replace(**more), "a", now)
+
+    def at(self, position: int, sink: str = "s", now: int = 0) -> list[Effect]:
+        """The sink answers the last question."""
+        op = self.machine.sinks[sink].op
+        slot = self.machine.slot
+        answer = SinkPosition(sink=sink, position=position, op=op, slot=slot)
+        return self.tell(answer, now=now)
+
+    def offer(
+        self,
+        volume: str,
+        *epochs: int,
+        pair: str = "x",
+        digest: int = 7,
+        now: int = 0,
+        history: str = "h",
+    ) -> list[Effect]:
+        offers = tuple(
+            Offer(epoch=epoch, size=5, digest=digest, header=header(epoch, history=history).digest)
+            for epoch in epochs
+        )
+        return self.tell(Offers(pair, offers), volume, now)
+
+    def answer(
+        self,
+        volume: str,
+        epoch: int,
+        pair: str = "x",
+        digest: int = 7,
+        now: int = 0,
+        history: str = "h",
+    ) -> list[Effect]:
+        of_header = header(epoch, history=history).digest
+        answer = Answer(pair, epoch, digest, (f"{pair}{epoch}",), header=of_header)
+        return self.tell(answer, volume, now)
+
+
+def active(*headers: Header, settings: Settings = S, position: int = 0, **more: object) -> Merge:
+    """An active merge that knows its sink's position."""
+    merge = Merge(settings)
+    merge.view(*headers, **more)  # type: ignore[arg-type]
+    merge.at(position)
+    return merge
+
+
+def wants(effects: list[Effect]) -> dict[str, tuple[int, ...]]:
+    return {to: want.epochs for to, want in sent(Want, effects)}
+
+
+def delivers(effects: list[Effect]) -> list[tuple[str, int]]:
+    return [(effect.sink, effect.epoch) for effect in of(Deliver, effects)]
+
+
+def events(effects: list[Effect]) -> list[str]:
+    return [effect.event for effect in of(Happened, effects)]
+
+
+# --- pulling --------------------------------------------------------------------------------
+
+
+def test_an_offer_of_a_cut_epoch_is_asked_for() -> None:
+    merge = active(header(1))
+    assert wants(merge.offer("x0", 1)) == {"x0": (1,)}
+
+
+def test_the_lowest_of_the_window_are_asked_for_in_order() -> None:  # [12]
+    merge = active(header(1), header(2), header(3), settings=S._replace(window=2))
+    assert wants(merge.offer("x0", 1, 2, 3)) == {"x0": (1, 2)}
+    assert set(merge.machine.offers) == {("x", 1), ("x", 2)}
+
+
+def test_nothing_is_asked_for_that_no_header_cut() -> None:  # [2]
+    merge = active(header(1))
+    assert wants(merge.offer("x0", 1, 2)) == {"x0": (1,)}
+
+
+def test_delivered_epochs_are_not_asked_for() -> None:  # [2]
+    merge = active(header(1), position=1)
+    assert sent(Want, merge.offer("x0", 1)) == []
+
+
+def test_the_first_to_offer_is_asked_the_twin_when_it_is_slow() -> None:
+    merge = active(header(1))
+    merge.offer("x0", 1)
+    assert wants(merge.offer("x1", 1)) == {}
+    late = S.interval // 2
+    assert wants(merge.machine.tick(late - 1)) == {}
+    assert wants(merge.machine.tick(late)) == {"x1": (1,)}
+    assert wants(merge.machine.tick(2 * late)) == {"x0": (1,)}
+
+
+def test_alone_it_is_asked_again() -> None:  # [11]
+    merge = active(header(1))
+    merge.offer("x0", 1)
+    assert wants(merge.machine.tick(S.interval // 2)) == {"x0": (1,)}
+
+
+def test_an_offer_before_its_header_is_asked_for_once_that_is_there() -> None:
+    merge = active()
+    assert wants(merge.offer("x0", 1)) == {}
+    assert wants(merge.view(header(1))) == {"x0": (1,)}
+
+
+def test_strangers_and_a_standby_hear_only_what_is_delivered() -> None:
+    merge = active(header(1))
+    assert sent(Want, merge.offer("stranger", 1)) == []
+    assert sent(Want, merge.offer("x0", 1, pair="no such pair")) == []
+    standby = Merge()
+    standby.view(active=False)
+    assert sent(Want, standby.offer("x0", 1)) == []
+
+
+def test_offers_of_those_who_lost_their_seat_are_forgotten() -> None:
+    merge = active(header(1))
+    merge.offer("x1", 1)
+    merge.view(holders=(("x", ("x0", "n")),))
+    assert wants(merge.machine.tick(9000)) == {}
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+def test_the_first_answer_is_kept_the_second_dropped() -> None:  # [2]
+    merge = active(header(1))
+    merge.offer("x0", 1)
+    assert delivers(merge.answer("x0", 1)) == [("s", 1)]
+    assert events(merge.answer("x1", 1)) == ["DuplicateDropped"]
+    assert merge.machine.answers["x", 1].volume == "x0"
+
+
+def test_answers_of_no_use_are_dropped() -> None:  # [2]
+    merge = active(header(1), position=1)
+    assert events(merge.answer("x0", 1)) == ["DuplicateDropped"]
+    assert events(merge.answer("x0", 2)) == ["DuplicateDropped"]
+    standby = Merge()
+    assert events(standby.answer("x0", 1)) == ["DuplicateDropped"]
+
+
+def test_pairs_that_the_generation_does_not_list_are_refused() -> None:  # [2]
+    both = (("x", ("x0",)), ("y", ("y0",)))
+    merge = active(header(1), holders=both)
+    assert events(merge.answer("y0", 1, pair="y")) == ["StaleRefused"]
+    assert merge.machine.answers == {}
+
+
+def test_who_has_no_seat_is_refused() -> None:  # [2] shared-name
+    merge = active(header(1))
+    assert events(merge.answer("zombie", 1)) == ["StaleRefused"]
+    assert merge.machine.answers == {}
+
+
+def test_older_processes_are_refused() -> None:  # [11]
+    merge = active(header(1))
+    merge.machine.handle(0, peer("x0", 3), Offers("x", ()))
+    late = Answer("x", 1, 7, ("rows",))
+    assert events(merge.machine.handle(0, peer("x0", 2), late)) == ["StaleRefused"]
+    assert merge.machine.answers == {}
+
+
+# --- delivery -------------------------------------------------------------------------------
+
+
+def test_an_epoch_is_delivered_when_every_pair_of_its_generation_answered() -> None:  # [2]
+    holders = (("x", ("x0",)), ("v", ("v0",)))
+    merge = active(header(1), generations=(TWO,), holders=holders)
+    assert delivers(merge.answer("x0", 1)) == []
+    (effect,) = of(Deliver, merge.answer("v0", 1, pair="v"))
+    assert effect.answers == (("v", "v1"), ("x", "x1"))
+    assert effect.epoch == 1
+
+
+def test_epochs_are_delivered_in_order() -> None:  # [2]
+    merge = active(header(1), header(2))
+    assert delivers(merge.answer("x0", 2)) == []
+    assert delivers(merge.answer("x0", 1)) == [("s", 1)]
+    assert delivers(merge.at(1)) == [("s", 2)]
+    merge.at(2)
+    assert merge.machine.delivered == 2
+
+
+def test_what_is_delivered_is_reported_and_forgotten() -> None:  # [12]
+    merge = active(header(1), header(2))
+    merge.offer("x0", 1, 2)
+    merge.answer("x0", 1)
+    effects = merge.at(1)
+    report = only(MergeReport, effects)
+    assert (report.delivered, report.have, report.slot) == (1, 2, 0)
+    machine = merge.machine
+    assert set(machine.headers) == {2}
+    assert set(machine.offers) == set(machine.asked) == {("x", 2)}
+    assert machine.answers == {}
+
+
+def test_every_sink_has_to_have_it() -> None:  # [2]
+    merge = Merge(sinks=("s", "t"))
+    merge.view(header(1))
+    merge.at(0, "s")
+    assert merge.machine.delivered == 0
+    merge.at(0, "t")
+    assert delivers(merge.answer("x0", 1)) == [("s", 1), ("t", 1)]
+    assert of(MergeReport, merge.at(1, "s")) == []
+    assert merge.machine.delivered == 0
+    merge.at(1, "t")
+    assert merge.machine.delivered == 1
+
+
+def test_a_sink_that_is_ahead_gets_nothing_twice() -> None:  # [2] blind-sink
+    merge = Merge(sinks=("s", "t"))
+    merge.view(header(1))
+    merge.at(1, "s")
+    merge.at(0, "t")
+    assert delivers(merge.answer("x0", 1)) == [("t", 1)]
+
+
+def test_a_sink_does_not_wait_for_another_that_has_not_told_its_position() -> None:
+    merge = Merge(sinks=("s", "t"))
+    merge.view(header(1))
+    merge.answer("x0", 1)
+    merge.at(0, "s")
+    assert delivers(merge.machine.tick(1)) == [("s", 1)]
+
+
+def test_after_an_unknown_outcome_the_position_is_read_first() -> None:  # [2] [11]
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    late = S.silence
+    effects = merge.machine.tick(late - 1)
+    assert (of(ReadPosition, effects), delivers(effects)) == ([], [])
+    effects = merge.machine.tick(late)
+    assert (len(of(ReadPosition, effects)), delivers(effects)) == (1, [])
+    assert delivers(merge.at(0)) == [("s", 1)]
+    again = merge.at(1)
+    assert only(MergeReport, again).delivered == 1
+
+
+def test_an_answer_is_overdue_only_after_long() -> None:  # [11]
+    merge = active(header(1))
+    merge.answer("x0", 1, now=1000)
+    assert of(ReadPosition, merge.machine.tick(999 + S.silence)) == []
+    assert len(of(ReadPosition, merge.machine.tick(1000 + S.silence))) == 1
+
+
+def test_a_sink_that_fell_back_is_said_and_gets_nothing() -> None:  # SinkRewound
+    merge = active(header(4), delivered=3, position=3)
+    merge.tell(SinkPosition("s", 3, 1))
+    merge.machine.sinks["s"].read(3, 0)
+    assert events(merge.at(2)) == ["SinkRewound"]
+    merge.view(header(4))
+    assert delivers(merge.answer("x0", 4)) == []
+
+
+def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12]
+    three = generation(3, "w")
+    merge = active(
+        header(1),
+        header(2, generation=2),
+        generations=(G1, G2, three),
+        holders=(("x", ("x0",)), ("y", ("y0",)), ("z", ("z0",))),
+    )
+    merge.answer("x0", 1)
+    merge.at(1)
+    assert set(merge.machine.generations) == {2, 3}
+    merge.answer("y0", 2, pair="y")
+    merge.answer("z0", 2, pair="z")
+    merge.at(2)
+    assert set(merge.machine.generations) == {3}
+
+
+# --- views ----------------------------------------------------------------------------------
+
+
+def test_headers_are_taken_without_a_gap() -> None:  # [1]
+    merge = active(header(1), header(3))
+    assert set(merge.machine.headers) == {1}
+    merge.view(header(2), header(3))
+    assert set(merge.machine.headers) == {1, 2, 3}
+
+
+def test_a_merge_made_active_reads_its_sinks_first() -> None:  # [2] blind-sink
+    merge = Merge()
+    assert len(of(ReadPosition, merge.view(header(1)))) == 1
+    assert of(ReadPosition, merge.view(header(1))) == []
+    assert delivers(merge.answer("x0", 1)) == []
+
+
+def test_when_more_is_delivered_than_it_knows_it_reads_again() -> None:  # [2]
+    merge = active(header(1), header(2))
+    assert len(of(ReadPosition, merge.view(delivered=1))) == 1
+    assert of(ReadPosition, merge.view(delivered=1)) == []
+    merge.at(1)
+    assert merge.machine.delivered == 1
+    assert of(ReadPosition, merge.view(delivered=1)) == []
+
+
+def test_a_merge_made_standby_forgets_what_it_had() -> None:  # [2]
+    merge = active(header(1))
+    merge.offer("x0", 1)
+    merge.answer("x0", 1)
+    assert merge.view(active=False) == []
+    machine = merge.machine
+    assert not (machine.headers or machine.offers or machine.asked or machine.answers)
+    assert of(ReadPosition, merge.machine.tick(5)) == []
+
+
+def test_a_merge_active_again_reads_even_a_sink_that_was_asked() -> None:  # [2]
+    merge = Merge()
+    merge.view(header(1))
+    merge.view(active=False)
+    assert len(of(ReadPosition, merge.view(header(1)))) == 1
+
+
+def test_a_new_term_starts_from_the_new_lead_s_headers() -> None:  # (i) [6]
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    merge.view(header(1, delivered=0), version=(2, 0))
+    assert merge.machine.answers == {}
+    assert set(merge.machine.headers) == {1}
+
+
+def test_an_older_view_says_nothing() -> None:  # [11]
+    merge = active(header(1), version=(2, 3))
+    assert merge.view(completed=True, version=(2, 2)) == []
+    assert merge.view(completed=True, version=(1, 9)) == []
+
+
+def test_completed_it_stops() -> None:
+    assert active().view(completed=True) == [Exit("completed")]
+
+
+def test_asked_to_leave_it_delivers_until_another_one_does() -> None:
+    merge = active(header(1))
+    assert only(MergeReport, merge.tell(Terminate())).leaving
+    merge.offer("x0", 1)
+    assert delivers(merge.answer("x0", 1)) == [("s", 1)]
+    assert merge.view(version=(1, 2), active=False) == [Exit("stopped")]
+
+
+def test_asked_to_leave_it_does_not_wait_for_long() -> None:
+    merge = active()
+    merge.tell(Terminate(), now=10)
+    merge.tell(Terminate(), now=20)
+    assert only(MergeReport, merge.machine.tick(9 + S.silence)).leaving
+    assert merge.machine.tick(10 + S.silence) == [Exit("stopped")]
+
+
+def test_a_standby_leaves_at_once() -> None:
+    assert Merge().tell(Terminate()) == [Exit("stopped")]
+
+
+# --- twins that disagree --------------------------------------------------------------------
+
+
+def test_another_answer_than_the_one_taken_marks_its_giver() -> None:  # [4] TwinsDiffer
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    assert events(merge.offer("x1", 1, digest=8)) == ["TwinsDiffer"]
+    assert merge.machine.differing == {"x1": ("x", 1)}
+    report = only(MergeReport, merge.machine.tick(1))
+    assert report.differing == (("x", 1, "x1"),)
+    assert events(merge.offer("x1", 1, digest=8)) == []
+
+
+def test_equal_answers_mark_nobody() -> None:  # [4]
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    assert events(merge.offer("x1", 1)) == []
+    assert merge.machine.differing == {}
+
+
+def test_who_differs_is_neither_asked_nor_heard_until_rebuilt() -> None:  # [4]
+    merge = active(header(1), header(2))
+    merge.answer("x0", 1)
+    merge.offer("x1", 1, digest=8)
+    assert wants(merge.offer("x1", 2)) == {}
+    assert events(merge.answer("x1", 2)) == ["StaleRefused"]
+    merge.view(holders=(("x", ("x0", "n")),))
+    assert merge.machine.differing == {}
+
+
+def undelivered(primary: str) -> Merge:
+    """The answer of x0 for epoch 2 is here; epoch 1 has still to come."""
+    merge = active(header(1), header(2), primaries=(("x", primary),))
+    merge.offer("x0", 2)
+    merge.answer("x0", 2)
+    return merge
+
+
+def test_the_primary_wins_while_neither_was_delivered() -> None:  # [4]
+    merge = undelivered("x1")
+    assert events(merge.offer("x1", 2, digest=8)) == ["TwinsDiffer"]
+    assert merge.machine.differing == {"x0": ("x", 2)}
+    assert ("x", 2) not in merge.machine.answers
+
+
+def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> None:  # [4]
+    holders = (("x", ("x0", "x1")), ("v", ("v0",)))
+    primaries = (("x", "x1"),)
+    merge = active(header(1), generations=(TWO,), holders=holders, primaries=primaries)
+    merge.answer("x0", 1)
+    merge.offer("x1", 1, digest=8)
+    assert merge.machine.differing == {"x0": ("x", 1)}
+
+
+def test_the_secondary_does_not() -> None:  # [4]
+    merge = undelivered("x0")
+    merge.offer("x1", 2, digest=8)
+    assert merge.machine.differing == {"x1": ("x", 2)}
+    assert ("x", 2) in merge.machine.answers
+
+
+def test_what_may_be_delivered_stands() -> None:  # [2] [4]
+    merge = active(header(1), primaries=(("x", "x1"),))
+    merge.answer("x0", 1)
+    merge.offer("x1", 1, digest=8)
+    assert merge.machine.differing == {"x1": ("x", 1)}
+    unknown = Merge()
+    unknown.view(header(1), primaries=(("x", "x1"),))
+    unknown.answer("x0", 1)
+    unknown.offer("x1", 1, digest=8)
+    assert unknown.machine.differing == {"x1": ("x", 1)}
+
+
+def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
+    merge = Merge(sinks=("s", "t"))
+    merge.view(header(1), primaries=(("x", "x1"),))
+    merge.at(1, "s")
+    merge.at(0, "t")
+    merge.machine.sinks["t"].asked_at = None
+    merge.machine.answers.clear()
+    merge.machine.sinks["t"].rewound = True
+    merge.answer("x0", 1)
+    merge.offer("x1", 1, digest=8)
+    assert merge.machine.differing == {"x1": ("x", 1)}
+
+
+# --- the rest -------------------------------------------------------------------------------
+
+
+def test_it_reports_also_as_a_standby() -> None:
+    merge = Merge(slot=1)
+    first = only(MergeReport, merge.machine.tick(0))
+    assert first == MergeReport(1, 1, 0, 0, (), leaving=False)
+    assert only(MergeReport, merge.machine.tick(1)).sequence == 2
+
+
+def test_without_a_lead_nothing_is_reported() -> None:
+    assert MergeMachine("m", 1, 0, ("s",), S, 0).tick(0) == []
+
+
+def test_another_split_says_who_leads() -> None:
+    merge = Merge()
+    merge.tell(NotLead(Place(3, 1, "c", None)), "b")
+    assert [to for to, _ in sent(MergeReport, merge.machine.tick(1))] == ["c"]
+
+
+@pytest.mark.parametrize("headers", [(), (header(4), header(5))])
+def test_have_is_the_last_header_known_or_delivered(headers: tuple[Header, ...]) -> None:
+    merge = active(position=3)
+    merge.view(*headers, delivered=3)
+    expected = 5 if headers else 3
+    assert only(MergeReport, merge.machine.tick(1)).have == expected
+
+
+def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
+    merge = active(header(2), header(3), position=1)
+    merge.view(header(2), header(3))
+    assert merge.tell(Muster(5), "c") == [SurveySink("s", 5)]
+    merge.tell(SinkSurveyed("s", 5, 1))
+    ((to, answer),) = sent(Present, merge.tell(Muster(5), "c"))
+    assert to == "c"
+    assert answer == Present(
+        term=5,
+        kind=MemberKind.MERGE,
+        pair="",
+        committed=0,
+        verified=False,
+        slot=0,
+        delivered=1,
+        furthest=1,
+        digest="",
+        headers=(header(2), header(3)),
+        generations=(G1,),
+        version=(1, 1),
+        slots=(Slot(number=0, first=1),),
+        next_slot=5,
+    )
+    assert merge.tell(Muster(4), "b") == []
+    assert merge.view(completed=True, version=(4, 99)) == []
+
+
+def test_a_merge_surveys_the_sinks_before_it_answers_a_muster() -> None:  # (i)
+    merge = Merge(sinks=("s", "t"))
+    assert merge.tell(Muster(5), "c") == [SurveySink("s", 5), SurveySink("t", 5)]
+    assert merge.tell(Muster(5), "c") == []
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert sent(Present, merge.tell(Muster(5), "c")) == []
+    assert merge.tell(Muster(5), "c", now=S.silence) == [SurveySink("t", 5)]
+    merge.tell(SinkSurveyed("t", 5, 4))
+    ((_, answer),) = sent(Present, merge.tell(Muster(5), "c"))
+    assert (answer.delivered, answer.furthest) == (0, 4)
+
+
+def test_a_survey_of_an_earlier_muster_counts_for_nothing() -> None:  # (i)
+    merge = Merge()
+    merge.tell(Muster(5), "c")
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert merge.tell(Muster(6), "c") == [SurveySink("s", 6)]
+    merge.tell(SinkSurveyed("s", 5, 3))
+    assert sent(Present, merge.tell(Muster(6), "c")) == []
+
+
+# --- histories: the log was rebuilt -----------------------------------------------------------
+
+
+def test_only_answers_to_the_very_header_are_asked_for_and_taken() -> None:  # (i)
+    merge = active(header(1))
+    assert wants(merge.offer("x0", 1, history="other")) == {}
+    assert events(merge.answer("x0", 1, history="other")) == ["StaleRefused"]
+    assert merge.machine.answers == {}
+    assert wants(merge.offer("x1", 1)) == {"x1": (1,)}
+    assert delivers(merge.answer("x1", 1)) == [("s", 1)]
+
+
+def test_answers_to_different_headers_are_not_compared() -> None:  # (i) [4]
+    merge = active(header(1))
+    merge.answer("x0", 1)
+    assert events(merge.offer("x1", 1, digest=8, history="other")) == []
+    assert merge.machine.differing == {}
+
+
+def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  # (i)
+    merge = active(header(1), header(2))
+    merge.answer("x0", 1)
+    merge.at(1)
+    assert only(MergeReport, merge.machine.tick(1)).delivered_digest == header(1).digest
+    merge.tell(Muster(5), "c")
+    merge.tell(SinkSurveyed("s", 5, 1))
+    ((_, told),) = sent(Present, merge.tell(Muster(5), "c"))
+    assert (told.digest, told.headers) == (header(1).digest, (header(1), header(2)))
+    merge.view(header(2, history="other", term=5), version=(5, 1))
+    assert merge.machine.headers == {}
+    anew = header(2, history="other", term=5).replace(previous=header(1).digest)
+    merge.view(anew, version=(5, 1))
+    assert merge.machine.headers == {2: anew}
+
+
+def test_what_another_merge_delivered_is_of_no_known_history() -> None:  # (i)
+    merge = active(header(1), position=0)
+    merge.answer("x0", 1)
+    merge.at(3)
+    assert only(MergeReport, merge.machine.tick(1)).delivered_digest == ""

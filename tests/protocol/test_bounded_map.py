@@ -1,0 +1,14 @@
+"""A mapping that remembers only so much."""
+
+from tandem_runtime.protocol.bounded_map import REMEMBERED, Recent
+
+
+def test_only_the_newest_are_remembered() -> None:  # [12]
+    recent: Recent[int] = Recent()
+    for number in range(REMEMBERED):
+        recent[str(number)] = number
+    assert len(recent) == REMEMBERED
+    recent["0"] = -1
+    recent["more"] = 7
+    assert len(recent) == REMEMBERED
+    assert (recent["0"], recent["more"], "1" in recent, "2" in recent) == (-1, 7, False, True)

@@ -1,0 +1,179 @@
+"""The status of a pipeline on a cluster, as somebody outside sees it."""
+
+from typing import Any
+
+import pytest
+from tests.control.world import KEY, resource
+from tests.kube.cluster import Cluster
+from tests.remote.stage import BEGAN, LATER, Stage
+
+from tandem.control.keys import Key
+from tandem.kube.kinds import REPLICA_SET
+from tandem.kube.objects import name_of, uid_of
+from tandem.kube.port import NotFound, Refused, Unreachable
+from tandem.remote.members import state_of
+from tandem.remote.observe import Look, look_at
+from tandem.remote.pipelines import find_pipeline
+from tandem.targets import Missing
+from tandem_core.model.states import MemberKind, MemberState, PairState, Role
+from tandem_core.model.status import Member
+
+
+def look(stage: Stage) -> Look:
+    return look_at(stage.cluster, stage.shell, stage.world.resource())
+
+
+def members(stage: Stage) -> dict[str, Member]:
+    return {member.name: member for member in look(stage).status.members}
+
+
+def test_the_status_is_the_resources_with_its_pods_as_members() -> None:
+    stage = Stage()
+    seen = look(stage)
+    written = stage.world.status()
+    assert seen.status.pairs == written.pairs
+    assert seen.status.epoch == written.epoch
+    assert len(seen.status.members) == 8
+    for pair in written.pairs:
+        twins = [member for member in seen.status.members if member.pair == pair.name]
+        assert {member.role: member.name for member in twins} == {
+            Role.PRIMARY: pair.primary,
+            Role.SECONDARY: pair.secondary,
+        }
+        assert {member.node for member in twins} == {"node-0", "node-1"}
+        assert {member.state for member in twins} == {MemberState.RUNNING}
+    assert all(member.pid is None for member in seen.status.members)
+
+
+def test_the_lead_tells_which_merge_delivers_and_how_far_everybody_is() -> None:
+    stage = Stage()
+    active, standby = stage.uids("merge")
+    replicas = stage.uids("replica")
+    seats = [{"volume": f"{uid}.0", "committed": 40 + n} for n, uid in enumerate(replicas)]
+    stage.let_lead(stage.cast().pods[0])
+    stage.let_lead_say(
+        delivered=39,
+        merges=[{"slot": 0, "volume": f"{active}.0"}],
+        pairs=[{"name": "pair-0", "seats": seats[:2]}, {"name": "pair-1", "seats": seats[2:]}],
+    )
+    seen = look(stage)
+    states = {uid_of(stage.cluster.pod(m.name)): m.state for m in seen.status.members}
+    assert states[active] is MemberState.RUNNING
+    assert states[standby] is MemberState.STANDBY
+    names = {uid_of(pod): name_of(pod) for pod in stage.world.pods()}
+    assert seen.epochs() == {
+        names[active]: 39,
+        **{names[uid]: 40 + n for n, uid in enumerate(replicas)},
+    }
+    assert seen.titles() == {names[active]: "active", seen.cast.pods[0].name: "lead"}
+
+
+@pytest.mark.parametrize("trouble", [Refused("403"), Unreachable("timed out"), NotFound("404")])
+def test_who_may_not_ask_the_lead_still_sees_the_rest(trouble: Any) -> None:
+    stage = Stage()
+    stage.let_lead(stage.cast().pods[0])
+    stage.shell.fails = trouble
+    seen = look(stage)
+    merges = [m for m in seen.status.members if m.kind is MemberKind.MERGE]
+    assert {merge.state for merge in merges} == {MemberState.RUNNING}
+    assert "active" not in seen.titles().values()
+    assert seen.epochs() == {}
+
+
+def test_a_split_that_does_not_lead_any_more_says_nothing() -> None:
+    stage = Stage()
+    stage.let_lead(stage.cast().pods[0])
+    stage.shell.state = {"volume": "v", "incarnation": 1, "part": {"kind": "split"}}
+    assert look(stage).word is None
+
+
+def test_who_was_ready_and_is_not_any_more_is_silent() -> None:
+    stage = Stage()
+    split, merge = (name_of(stage.of_kind(kind)[0]) for kind in ("split", "merge"))
+    replica = name_of(stage.world.replicas("pair-0")["secondary"])
+    for name in (split, merge, replica):
+        stage.make_ready(name, ready=False)
+    seen = members(stage)
+    assert {seen[name].state for name in (split, merge, replica)} == {MemberState.SILENT}
+
+
+def test_who_has_not_been_ready_yet_starts() -> None:
+    stage = Stage()
+    split = name_of(stage.of_kind("split")[0])
+    stage.make_ready(split, ready=False, since=BEGAN)
+    assert members(stage)[split].state is MemberState.STARTING
+
+
+@pytest.mark.parametrize(
+    ("pair", "ready", "state"),
+    [
+        (PairState.CATCHING_UP, False, MemberState.CATCHING_UP),
+        (PairState.CATCHING_UP, True, MemberState.CATCHING_UP),
+        (PairState.STARTING, False, MemberState.STARTING),
+        (None, False, MemberState.STARTING),
+        (PairState.ALONE, False, MemberState.SILENT),
+        (PairState.PAIRED, True, MemberState.RUNNING),
+    ],
+)
+def test_a_secondary_is_what_its_pair_says_it_waits_for(
+    pair: PairState | None, ready: bool, state: MemberState
+) -> None:
+    stage = Stage()
+    secondary = name_of(stage.world.replicas("pair-0")["secondary"])
+    stage.make_ready(secondary, ready=ready, since=LATER)
+    pod = next(pod for pod in stage.cast().pods if pod.name == secondary)
+    assert state_of(pod, pair, None) is state
+
+
+def test_the_primary_of_a_pair_that_catches_up_runs() -> None:
+    stage = Stage()
+    primary = name_of(stage.world.replicas("pair-0")["primary"])
+    pod = next(pod for pod in stage.cast().pods if pod.name == primary)
+    assert state_of(pod, PairState.CATCHING_UP, None) is MemberState.RUNNING
+
+
+def test_a_container_that_has_ended_is_gone_until_it_runs_again() -> None:
+    stage = Stage()
+    name = name_of(stage.of_kind("split")[0])
+    stage.cluster.crash(name, 1)
+    assert members(stage)[name].state is MemberState.GONE
+    stage.cluster.touch(stage.cluster.pod(name), phase="Failed")
+    assert members(stage)[name].state is MemberState.GONE
+
+
+def test_a_pod_that_has_no_node_yet_starts() -> None:
+    stage = Stage()
+    replica_set = stage.cluster.list(REPLICA_SET, KEY.namespace)[0]
+    pod = stage.of_kind("replica")[0]
+    waiting = {**pod, "metadata": {**pod["metadata"], "name": "new"}, "status": {}}
+    waiting["spec"] = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
+    waiting["metadata"]["ownerReferences"] = replica_set["metadata"]["ownerReferences"]
+    stage.cluster.create(waiting)
+    seen = members(stage)["new"]
+    assert (seen.state, seen.node) == (MemberState.STARTING, None)
+
+
+def test_the_only_pipeline_needs_no_name() -> None:
+    stage = Stage()
+    assert name_of(find_pipeline(stage.cluster, KEY.namespace, None)) == KEY.name
+    stage.cluster.create(resource(Key(KEY.namespace, "second")))
+    with pytest.raises(Missing, match="second, spending"):
+        find_pipeline(stage.cluster, KEY.namespace, None)
+    assert name_of(find_pipeline(stage.cluster, KEY.namespace, "second")) == "second"
+
+
+def test_a_pipeline_that_is_not_there_is_told_with_the_nearest_one() -> None:
+    stage = Stage()
+    with pytest.raises(Missing, match='did you mean "spending"'):
+        find_pipeline(stage.cluster, KEY.namespace, "spendings")
+    with pytest.raises(Missing, match="namespace elsewhere"):
+        find_pipeline(stage.cluster, "elsewhere", "spending")
+
+
+def test_a_cluster_without_the_definition_has_no_tandem() -> None:
+    class Bare(Cluster):
+        def list(self, *_: Any) -> Any:
+            raise NotFound("404 page not found")
+
+    with pytest.raises(Missing, match="not installed"):
+        find_pipeline(Bare(), "default", "spending")

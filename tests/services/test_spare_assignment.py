@@ -1,0 +1,41 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tandem_runtime.services.spare_assignment import Assignment
+from tandem_runtime.volume.pod_volumes import succeed
+from tandem_runtime.volume.volume import Volume
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Volume]:
+    claimed = Volume(tmp_path / "spare.0")
+    claimed.claim()
+    yield claimed
+    claimed.release()
+
+
+def test_a_spare_has_no_pair_until_one_is_named(volume: Volume) -> None:
+    assignment = Assignment(volume)
+    assert not assignment.given.is_set()
+    assert assignment.assign(b"pair-1") == b""
+    assert assignment.given.is_set()
+    assert assignment.pair == "pair-1"
+
+
+def test_it_is_kept_for_the_next_process_and_on_the_next_volume(volume: Volume) -> None:
+    Assignment(volume).assign(b"pair-1")
+    assert Assignment(volume).pair == "pair-1"
+    after = Assignment(Volume(succeed(volume.directory)))
+    assert after.given.is_set()
+    assert after.pair == "pair-1"
+
+
+def test_the_same_may_be_said_again_but_nothing_else(volume: Volume) -> None:
+    assignment = Assignment(volume)
+    for _ in range(2):
+        assignment.assign(b"pair-1")
+    with pytest.raises(ValueError, match="pair-1"):
+        assignment.assign(b"pair-2")
+    assert assignment.pair == Assignment(volume).pair == "pair-1"

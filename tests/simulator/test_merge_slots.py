@@ -1,0 +1,120 @@
+"""The ledger's account of merge slots: each kind of violation, and two planted bugs apart."""
+
+import pytest
+from tests.simulator.test_ledger import FIRST, KEYS, breaks, header, ledger, write_chunks
+
+from tandem_runtime.protocol.merge import merge_machine as merge
+from tandem_runtime.protocol.messages.peers import MergeView
+from tandem_runtime.protocol.types import Dealing, Slot
+from tandem_simulator.engine.schedule import run_schedule
+from tandem_simulator.externals import sinks
+from tandem_simulator.externals.shares import generation_of
+from tandem_simulator.oracle.ledger import Ledger
+from tandem_simulator.plants import PLANTS
+
+BY_TWO = header(1).replace(dealing=1)
+DEALING = Dealing(number=1, slots=((0, ("pair-0",)), (1, ("pair-1",))))
+NOTHING: tuple[tuple[str, tuple[tuple[object, ...], ...]], ...] = ()
+
+
+@pytest.fixture
+def book() -> Ledger:
+    """Two pairs, of which the first has all keys, and two slots."""
+    fresh = ledger()
+    fresh.generation_made(generation_of(1, (("pair-0", KEYS), ("pair-1", frozenset()))))
+    write_chunks(fresh)
+    fresh.dealt.dealing_seen(DEALING, "merge-0a.1")
+    for number in (0, 1):
+        fresh.dealt.slot_seen(Slot(number=number, first=1), "merge-0a.1")
+    fresh.header_seen(BY_TWO, "merge-0a.1")
+    return fresh
+
+
+def test_an_epoch_is_there_when_every_slot_has_delivered_it(book: Ledger) -> None:
+    for sink in ("sink-0", "sink-1"):
+        book.opened(sink, 0, 1)
+        book.opened(sink, 1, 1)
+    book.delivered("sink-0", 1, (("pair-0", FIRST),), 0)
+    assert book.dealt.whole == {"sink-0": 0, "sink-1": 0}
+    book.delivered("sink-0", 1, (("pair-1", ()),), 1)
+    assert book.dealt.whole == {"sink-0": 1, "sink-1": 0}
+    book.upserted("sink-1", 1, "pair-0", FIRST[0], 0)
+    book.advanced("sink-1", 1, (("pair-0", FIRST),), 0)
+    book.advanced("sink-1", 1, (("pair-1", ()),), 1)
+    assert book.everywhere() == 1
+
+
+def test_a_pair_of_another_slot(book: Ledger) -> None:
+    with breaks(2, "foreign-pair"):
+        book.delivered("sink-0", 1, (("pair-0", FIRST), ("pair-1", ())), 0)
+    with breaks(2, "foreign-pair"):
+        book.upserted("sink-1", 1, "pair-0", FIRST[0], 1)
+
+
+def test_a_slot_without_its_pair(book: Ledger) -> None:
+    with breaks(2, "wrong-pairs"):
+        book.delivered("sink-0", 1, NOTHING, 1)
+
+
+def test_anything_of_a_sealed_slot(book: Ledger) -> None:
+    book.dealt.over.add(1)
+    with breaks(2, "sealed-slot"):
+        book.delivered("sink-0", 1, (("pair-1", ()),), 1)
+
+
+def test_a_second_position(book: Ledger) -> None:
+    book.opened("sink-0", 1, 4)
+    assert book.positions["sink-0", 1] == 3
+    with breaks(2, "opened-twice"):
+        book.opened("sink-0", 1, 4)
+
+
+def test_dealings_that_are_wrong(book: Ledger) -> None:
+    with breaks(6, "two-dealings"):
+        book.dealt.dealing_seen(DEALING.replace(slots=((0, ("pair-0", "pair-1")),)), "m")
+    with breaks(2, "dealt-twice"):
+        book.dealt.dealing_seen(Dealing(number=2, slots=((0, ("pair-0",)), (1, ("pair-0",)))), "m")
+
+
+def test_headers_that_deal_to_nobody_who_delivers(book: Ledger) -> None:
+    book.dealt.header_shown(BY_TWO, ("pair-0", "pair-1"), "m")
+    with breaks(1, "not-dealt"):
+        book.dealt.header_shown(BY_TWO, ("pair-2",), "m")
+    book.dealt.slot_seen(Slot(number=1, first=1).ended_at(0), "m")
+    with breaks(1, "not-dealt"):
+        book.dealt.header_shown(BY_TWO, ("pair-1",), "m")
+
+
+def test_a_slot_whose_end_moves(book: Ledger) -> None:
+    book.dealt.slot_seen(Slot(number=1, first=1).ended_at(4), "m")
+    with breaks(6, "slot-changed"):
+        book.dealt.slot_seen(Slot(number=1, first=1).ended_at(5), "m")
+
+
+def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the two halves of the planted bug the first does nothing wrong without the second."""
+    seal = sinks.Sink.seal
+    fenced = found = 0
+    with PLANTS["unsealed-slot"].apply():
+        deaf = vars(merge)["_HANDLERS"][MergeView]
+    handlers = {**vars(merge)["_HANDLERS"], MergeView: deaf}
+    monkeypatch.setattr(merge, "_HANDLERS", handlers)
+    for number in range(60):
+        if fenced and found:
+            break
+        outcome = run_schedule(1, number)
+        assert outcome.violation is None
+        fenced += outcome.coverage["deliveries of sealed slots"]
+        found += run_schedule(1, number, plant="unsealed-slot").violation is not None
+    assert sinks.Sink.seal is seal
+    assert fenced > 0
+    assert found > 0
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_a_slot_that_delivers_what_is_not_dealt_to_it_is_found(seed: int) -> None:
+    found = (run_schedule(seed, number, plant="foreign-slot").violation for number in range(10))
+    violation = next(filter(None, found))
+    assert violation.kind == "foreign-pair"

@@ -1,0 +1,1 @@
+"""Many schedules: coverage, seeded bugs, and reports of failures."""

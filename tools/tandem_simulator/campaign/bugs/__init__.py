@@ -1,0 +1,1 @@
+"""Bugs that are planted into the protocol, by the part they break."""

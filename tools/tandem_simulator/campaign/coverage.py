@@ -1,0 +1,63 @@
+"""The coverage table: which cases schedules have reached, so that one sees that they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tandem_simulator.faults.destruction import KINDS as DESTRUCTION
+from tandem_simulator.faults.disturbance import KINDS as DISTURBANCE
+
+CASES: dict[str, str] = {
+    "take-overs": "take-overs",
+    "successions": "successions",
+    "hand-overs": "HandedOver",
+    "header log alone for a while": "WentAlone",
+    "header log rebuilt": "Rebuilt",
+    "header log rebuilt again": "header log rebuilt again",
+    "late member of an older history": "late member of an older history",
+    "lanes closed": "LaneClosed",
+    "closings cancelled": "LaneResumed",
+    "lapses": "Lapsed",
+    "generation cuts": "GenerationCut",
+    "abandoned generations": "GenerationGivenUp",
+    "pairs retired": "PairsRetired",
+    "merges changed": "merges changed",
+    "merge slots opened": "SlotOpened",
+    "merge slots ended": "SlotEnded",
+    "merge slots sealed": "SlotSealed",
+    "pairs dealt anew": "PairsDealt",
+    "deliveries of sealed slots": "deliveries of sealed slots",
+    "deliveries fenced off": "deliveries fenced off",
+    "second answers dropped": "DuplicateDropped",
+    "zombie messages refused": "StaleRefused",
+    "replicas displaced": "Displaced",
+    "catch-ups": "catch-ups",
+    "resumed from own volume": "Resumed",
+    "skipped ahead": "SkippedAhead",
+    "twins differing found": "TwinsDiffer",
+    "DataLost said, beyond": "DataLost said, beyond",
+    "splits that left": "exit: left",
+}
+"""Rows of the table, and the counter behind each."""
+
+NETWORK = (
+    "message lost",
+    "message repeated",
+    "message late, out of order",
+    "message cut off",
+    "message lost, buffers full",
+    "register reply lost",
+    "swap request lost",
+    "swap landed late",
+    "swap sent twice",
+    "sink answer lost",
+)
+"""What the network, the register and the sinks do by themselves."""
+
+
+def table(counted: Counter[str]) -> dict[str, int]:
+    """Every row of the table, also those that were not reached."""
+    rows = {row: counted[counter] for row, counter in CASES.items()}
+    rows |= {f"fault: {kind}": counted[f"fault: {kind}"] for kind in (*DESTRUCTION, *DISTURBANCE)}
+    rows |= {row: counted[row] for row in NETWORK}
+    return rows

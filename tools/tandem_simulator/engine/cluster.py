@@ -1,0 +1,356 @@
+"""Kubernetes' part, which is there with or without an operator.
+
+Processes that end are started again on their volume, pods that are lost are replaced by new ones
+with new volumes, and everybody is told which splits exist and which volumes are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from tandem_runtime.protocol.merge.merge_machine import MergeMachine
+from tandem_runtime.protocol.messages.peers import SparkUp, Splits, VolumeGone
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
+from tandem_runtime.protocol.replica.stored_state import StoredReplica
+from tandem_runtime.protocol.split.split_machine import SplitMachine
+from tandem_runtime.protocol.types import Member
+from tandem_simulator.engine.process import MERGE, REPLICA, SPLIT, Disk, Pod, Process
+from tandem_simulator.engine.trace import DETAIL, FAULT, TURN
+from tandem_simulator.externals.shares import share_of
+
+if TYPE_CHECKING:
+    from tandem_simulator.engine.operator import Operator
+    from tandem_simulator.engine.world import World
+
+ENDS_FOR_GOOD = frozenset({"retired", "completed", "left"})
+"""Reasons to exit after which a process is not started again."""
+
+
+def _checkpoints(disk: Disk) -> list[int]:
+    """The epochs whose state the toy Spark has on a volume."""
+    return [cast("int", key[1]) for key in disk if key[0] == "checkpoint"]
+
+
+class Cluster:
+    """All pods, and what becomes of them."""
+
+    def __init__(self, world: World, operator: Operator) -> None:
+        self.world = world
+        self.operator = operator
+        self.pods: dict[str, Pod] = {}
+        self.zombies: list[Process] = []
+        self.kept: dict[str, Disk] = {}
+        """Volumes of zombies: their pods are gone, but somebody still writes to them."""
+        self.gone: list[str] = []
+        """Volumes that no longer exist, in the order they went."""
+        self.nodes_down: set[str] = set()
+        self.starts = 0
+        self.next_split = 0
+        self._taken_over: set[tuple[str, int]] = set()
+        configuration = world.configuration
+        for _ in range(configuration.splits):
+            self.add_split()
+        for pair, keys in configuration.pairs:
+            self.add_pair(pair, keys)
+        for slot in range(configuration.slots):
+            self.add_slot(slot)
+
+    # --- pods ---------------------------------------------------------------------------------
+
+    def _add(self, name: str, kind: str, place: int) -> Pod:
+        nodes = self.world.configuration.nodes
+        pod = Pod(name, kind, nodes[place % len(nodes)])
+        pod.fresh_volume()
+        self.pods[name] = pod
+        return pod
+
+    def add_split(self) -> None:
+        """One more split, of a name that no split had before."""
+        pod = self._add(f"split-{self.next_split}", SPLIT, self.next_split)
+        self.next_split += 1
+        if self.world.now:
+            self.start(pod)
+            self.announce()
+
+    def add_pair(self, pair: str, keys: frozenset[int]) -> None:
+        """The two replicas of a pair, on different nodes where there are several."""
+        first = len(self.pods)
+        for number, letter in enumerate("ab"):
+            pod = self._add(f"{pair}{letter}", REPLICA, first + number)
+            pod.group = pair
+            pod.keys = keys
+            if self.world.now:
+                self.world.after(self.world.rng.randint(20, 250), self.start, pod)
+
+    def add_slot(self, slot: int) -> None:
+        """The two merges of a slot."""
+        for number, letter in enumerate("ab"):
+            pod = self._add(f"merge-{slot}{letter}", MERGE, number)
+            pod.slot = slot
+            if self.world.now:
+                self.world.after(self.world.rng.randint(20, 250), self.start, pod)
+
+    def merges(self, slot: int) -> list[Pod]:
+        """The pods of a merge slot that are there."""
+        return [p for p in self.pods.values() if p.kind == MERGE and p.slot == slot]
+
+    def slots(self) -> set[int]:
+        """Slots that have merges."""
+        return {pod.slot for pod in self.pods.values() if pod.kind == MERGE}
+
+    def replicas(self, pair: str) -> list[Pod]:
+        """The pods of a pair that are there."""
+        return [p for p in self.pods.values() if p.kind == REPLICA and p.group == pair]
+
+    def running(self, kind: str = "") -> list[Process]:
+        """Processes that are alive, zombies apart."""
+        return [
+            pod.process
+            for pod in self.pods.values()
+            if pod.process is not None and (not kind or pod.kind == kind)
+        ]
+
+    def disks(self) -> Iterable[Disk]:
+        """All volumes that exist, with those that zombies still write to."""
+        for pod in self.pods.values():
+            if not pod.removed:
+                yield pod.disk
+        yield from self.kept.values()
+
+    # --- starting -----------------------------------------------------------------------------
+
+    def start_all(self) -> None:
+        """Bring everything up, not quite at once."""
+        for pod in list(self.pods.values()):
+            self.world.after(self.world.rng.randint(0, 300), self.start, pod)
+
+    def start(self, pod: Pod, _b: object = None, _c: object = None) -> None:
+        """Start a process on a pod's volume."""
+        if pod.removed or pod.process is not None or pod.node in self.nodes_down:
+            if pod.node in self.nodes_down and not pod.removed:
+                self.world.after(300, self.start, pod)
+            return
+        world = self.world
+        pod.incarnation += 1
+        self.starts += 1
+        skews = world.configuration.skews
+        offset, rate = skews[self.starts % len(skews)]
+        process = Process(pod, offset, rate)
+        self._build(process, process.local(world.now))
+        pod.process = process
+        world.by_volume[pod.volume] = process
+        if world.trace is not None:
+            text = f"starts, incarnation {pod.incarnation}, on {pod.node}"
+            world.trace.note(world.now, pod.volume, text, TURN)
+        world.tick(process)
+        self._welcome(process)
+
+    def _build(self, process: Process, now: int) -> None:
+        pod = process.pod
+        settings = self.world.settings
+        number = pod.incarnation
+        if pod.kind == SPLIT:
+            me = Member(pod.name, pod.volume, pod.node)
+            process.machine = SplitMachine(me, number, pod.disk, settings, now)
+        elif pod.kind == REPLICA:
+            process.machine = ReplicaMachine(
+                pod.volume,
+                number,
+                pod.group,
+                share_of(pod.keys),
+                StoredReplica(pod.disk, _checkpoints(pod.disk)),
+                settings,
+                now,
+                booting=True,
+            )
+        else:
+            sinks = tuple(name for name, _ in self.world.configuration.sinks)
+            process.machine = MergeMachine(pod.volume, number, pod.slot, sinks, settings, now)
+
+    def _welcome(self, process: Process) -> None:
+        """Tell a new process what everybody is told; first of all which volumes are gone."""
+        world = self.world
+        if process.kind == SPLIT:
+            for volume in self.gone:
+                world.tell(process, None, VolumeGone(volume))
+            self.operator.welcome(process)
+        elif process.kind == REPLICA:
+            world.after(self._boots(), world.tell, process, None, SparkUp())
+        world.after(world.rng.randint(1, 150), self._tell_splits, process)
+
+    def _boots(self) -> int:
+        """How long Spark takes to come up: not at all, or for some epochs."""
+        rng = self.world.rng
+        return rng.choice((0, rng.randint(1, 300), rng.randint(300, 3000)))
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def members(self) -> tuple[Member, ...]:
+        """The splits that exist now."""
+        return tuple(
+            Member(pod.name, pod.volume, pod.node)
+            for pod in self.pods.values()
+            if pod.kind == SPLIT and not pod.removed
+        )
+
+    def _tell_splits(self, process: Process, _b: object = None, _c: object = None) -> None:
+        self.world.tell(process, None, Splits(self.members()))
+
+    def announce(self) -> None:
+        """Which splits exist has changed: everybody learns it, sooner or later."""
+        world = self.world
+        for process in self.running():
+            world.after(world.rng.randint(5, 400), self._tell_splits, process)
+
+    def repeat_announcements(self, _a: object = None, _b: object = None, _c: object = None) -> None:
+        """Now and then everything is told again, so that nothing stays lost."""
+        world = self.world
+        self.announce()
+        for process in self.running(SPLIT):
+            for volume in self.gone[-4:]:
+                world.after(
+                    world.rng.randint(5, 400), world.tell, process, None, VolumeGone(volume)
+                )
+        world.after(4000, self.repeat_announcements)
+
+    def _volume_gone(self, volume: str) -> None:
+        world = self.world
+        self.gone.append(volume)
+        for process in self.running(SPLIT):
+            delay = world.rng.randint(20, 500)
+            world.after(delay, world.tell, process, None, VolumeGone(volume))
+
+    # --- ending -------------------------------------------------------------------------------
+
+    def end(self, process: Process) -> None:
+        """A process is no more: its memory is lost."""
+        process.dead = process.halted = True
+        process.inbox = []
+        if process.pod.process is process:
+            process.pod.process = None
+        if self.world.by_volume.get(process.volume) is process:
+            del self.world.by_volume[process.volume]
+
+    def crash(self, process: Process, back_after: int) -> None:
+        """The process dies, the volume stays."""
+        self.end(process)
+        if process.zombie:
+            self._bury(process)
+        else:
+            self.world.after(back_after, self.start, process.pod)
+
+    def exited(self, process: Process, reason: str, *, wipe: bool) -> None:
+        """A process ended by itself."""
+        world = self.world
+        if world.trace is not None:
+            text = f"exits: {reason}{', its volume is of no use' if wipe else ''}"
+            world.trace.note(world.now, process.volume, text, TURN)
+        world.coverage[f"exit: {reason}"] += 1
+        pod = process.pod
+        self.end(process)
+        if process.zombie:
+            self._bury(process)
+        elif reason in ENDS_FOR_GOOD:
+            if reason != "completed":
+                self.remove(pod)
+            else:
+                world.complete()
+        else:
+            if wipe or (reason == "stopped" and pod.kind != REPLICA):
+                self._renew(pod)
+            world.after(world.rng.randint(100, 700), self.start, pod)
+
+    def _renew(self, pod: Pod) -> None:
+        """Give a pod an empty volume; the old one is gone for good."""
+        old = pod.volume
+        pod.fresh_volume()
+        self._volume_gone(old)
+        if pod.kind == SPLIT:
+            self.announce()
+
+    def destroy(self, pod: Pod, back_after: int, *, moves: bool = True) -> None:
+        """A pod is lost with its volume; a new one takes its place after a while."""
+        if pod.process is not None:
+            self.end(pod.process)
+        if moves:
+            pod.node = self._node_for(pod)
+        self._renew(pod)
+        self.world.after(back_after, self.start, pod)
+
+    def abandon(self, pod: Pod, back_after: int) -> Process | None:
+        """A pod is given up and replaced, but its process still runs: a zombie.
+
+        Its node cannot be reached from the API server, so it does not reach the register either.
+        """
+        process = pod.process
+        if process is None:
+            return None
+        process.zombie = True
+        self.zombies.append(process)
+        self.kept[process.volume] = pod.disk
+        self.world.register_cut.add(process.volume)
+        pod.process = None
+        pod.node = self._node_for(pod)
+        self._renew(pod)
+        self.world.after(back_after, self.start, pod)
+        return process
+
+    def _bury(self, zombie: Process) -> None:
+        if zombie in self.zombies:
+            self.zombies.remove(zombie)
+        self.kept.pop(zombie.volume, None)
+
+    def end_zombies(self) -> None:
+        """Their node is back: the kubelet ends what should not run."""
+        for zombie in list(self.zombies):
+            if self.world.trace is not None:
+                self.world.trace.note(self.world.now, zombie.volume, "the zombie ends", DETAIL)
+            self.end(zombie)
+            self._bury(zombie)
+
+    def remove(self, pod: Pod) -> None:
+        """A pod that is not wanted any more goes, with its volume."""
+        if pod.removed:
+            return
+        if pod.process is not None:
+            self.end(pod.process)
+        pod.removed = True
+        del self.pods[pod.name]
+        self._volume_gone(pod.volume)
+        if pod.kind == SPLIT:
+            self.announce()
+
+    def _node_for(self, pod: Pod) -> str:
+        """A node for a replacement: not its twin's if there is another."""
+        nodes = [n for n in self.world.configuration.nodes if n not in self.nodes_down]
+        others = {
+            p.node
+            for p in self.pods.values()
+            if p is not pod and p.kind == pod.kind and p.group == pod.group and p.kind != SPLIT
+        }
+        free = [n for n in nodes if n not in others] or nodes or [pod.node]
+        return self.world.rng.choice(free)
+
+    def node_back(self, node: str, _b: object = None, _c: object = None) -> None:
+        """A node is there again, empty."""
+        self.nodes_down.discard(node)
+
+    # --- coverage -----------------------------------------------------------------------------
+
+    def answered(self, process: Process, pair: str, epoch: int) -> None:
+        """A replica answers while its twin is down: that is a take-over."""
+        if (pair, epoch) in self._taken_over:
+            return
+        for pod in self.replicas(pair):
+            if pod.process is not process and (pod.process is None or pod.process.frozen):
+                self._taken_over.add((pair, epoch))
+                self.world.coverage["take-overs"] += 1
+                if self.world.trace is not None:
+                    text = f"answers for {pair}, epoch {epoch}, alone"
+                    self.world.trace.note(self.world.now, process.volume, text, DETAIL, epoch)
+
+    def note_fault(self, what: str, who: str = "") -> None:
+        """A line of the story."""
+        if self.world.trace is not None:
+            self.world.trace.note(self.world.now, who or "fault", what, FAULT)

@@ -1,0 +1,223 @@
+"""What a schedule consists of before anything fails: sizes, settings, rows, changes."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from tandem_core.contract.intent import Stream
+from tandem_runtime.protocol.types import Settings
+from tandem_simulator.randomness import stream
+
+Row = tuple[int, int, int, int]
+"""Partition index, sequence within the partition, key, event time."""
+
+ROW_BYTES = 10
+"""What a row counts for in every bound."""
+
+REBUILDS = 0.03
+"""Share of schedules in which the header log is lost and rebuilt twice."""
+
+
+class Partition(NamedTuple):
+    """A source partition: its rows and when each one comes into being."""
+
+    name: str
+    number: int
+    stream: int
+    rows: tuple[Row, ...]
+    available: tuple[int, ...]
+    ends: int
+    """When it becomes known that no row follows."""
+    forgets: bool
+    """Rows that were acknowledged are gone, as with a client that pushes."""
+
+
+class Noise(NamedTuple):
+    """How badly the network behaves, as shares of all messages."""
+
+    loss: float
+    repeat: float
+    late: float
+    spread: int
+    """Delays are up to this many milliseconds."""
+
+
+QUIET = Noise(0.0, 0.0, 0.0, 10)
+"""A network that loses, delays and repeats nothing."""
+
+
+class Configuration(NamedTuple):
+    """One schedule's world."""
+
+    seed: int
+    number: int
+    settings: Settings
+    nodes: tuple[str, ...]
+    splits: int
+    buckets: int
+    pairs: tuple[tuple[str, frozenset[int]], ...]
+    slots: int
+    sinks: tuple[tuple[str, bool], ...]
+    """Names of the sinks, and whether each one is transactional."""
+    streams: tuple[Stream, ...]
+    partitions: tuple[Partition, ...]
+    keys: int
+    faults_end: int
+    beyond: bool
+    """Faults may destroy more than the design survives."""
+    noise: Noise
+    changes: tuple[int, ...]
+    """When the operator starts to build a new generation."""
+    skews: tuple[tuple[int, int], ...]
+    """Offset and rate (per mille) of clocks, dealt to processes in turn."""
+    rebuilds: bool = False
+    """The header log is lost and rebuilt twice, and somebody is silent the first time."""
+    resizes: tuple[tuple[int, int], ...] = ()
+    """When the operator wants another number of merge slots, and how many."""
+
+
+def configure(seed: int, number: int) -> Configuration:
+    """Draw the configuration of a schedule."""
+    rng = stream(seed, number, "configuration")
+    faults_end = rng.randint(4000, 7000)
+    buckets = rng.choice((8, 8, 12, 16))
+    keys = rng.randint(4, 14)
+    streams, partitions = _sources(rng, faults_end, keys, forgets=rng.random() < 0.75)  # noqa: PLR2004
+    sinks = tuple(
+        (f"sink-{i}", rng.random() < 0.55)  # noqa: PLR2004
+        for i in range(rng.choice((1, 1, 2)))
+    )
+    slots, resizes = _slots(stream(seed, number, "slots"), faults_end)
+    drawn = Configuration(
+        seed=seed,
+        number=number,
+        settings=_settings(rng),
+        nodes=tuple(f"node-{i}" for i in range(rng.choice((1, 2, 2, 3, 3, 3)))),
+        splits=rng.choice((2, 2, 3, 3, 3, 4)),
+        buckets=buckets,
+        pairs=_pairs(rng, buckets, rng.choice((1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4))),
+        slots=slots,
+        sinks=sinks,
+        streams=streams,
+        partitions=partitions,
+        keys=keys,
+        faults_end=faults_end,
+        beyond=rng.random() < 0.05,  # noqa: PLR2004
+        noise=_noise(rng),
+        changes=_changes(rng, faults_end),
+        skews=tuple((rng.randint(0, 5000), rng.choice((0, 0, 0, -3, 5))) for _ in range(7)),
+        resizes=resizes,
+    )
+    return _with_rebuilds(drawn, stream(seed, number, "rebuilds"))
+
+
+def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
+    """Some schedules last long enough for two rebuilds, and their sources forget nothing.
+
+    Else rows that were acknowledged and are in no known header end them with `DataLost`.
+    """
+    if rng.random() >= REBUILDS:
+        return drawn
+    faults_end = rng.randint(11_000, 14_000)
+    streams, partitions = _sources(rng, faults_end, drawn.keys, forgets=False)
+    return drawn._replace(
+        splits=rng.choice((3, 4, 4)),
+        pairs=_pairs(rng, drawn.buckets, rng.choice((1, 1, 2))),
+        streams=streams,
+        partitions=partitions,
+        faults_end=faults_end,
+        beyond=True,
+        rebuilds=True,
+        changes=(),
+    )
+
+
+def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """How many merge slots there are, and when there are to be more or fewer."""
+    slots = now = rng.choice((1, 1, 1, 2, 2, 3))
+    resizes = []
+    times = sorted(rng.randint(500, faults_end) for _ in range(rng.choice((0, 0, 0, 1, 2, 3))))
+    for at in times:
+        now = rng.choice([count for count in (1, 2, 3) if count != now])
+        resizes.append((at, now))
+    return slots, tuple(resizes)
+
+
+def _settings(rng: Random) -> Settings:
+    lane = rng.choice((120, 200, 300, 600))
+    return Settings(
+        interval=rng.choice((500, 500, 600)),
+        silence=1500,
+        max_epoch_bytes=rng.choice((70, 120, 240)),
+        max_uncommitted=rng.choice((2, 3, 4, 4)),
+        max_undelivered=rng.choice((3, 4, 6, 8)),
+        window=rng.choice((3, 4, 6, 8)),
+        max_lane_bytes=lane,
+        max_full=1000,
+        max_chunk_bytes=rng.choice((30, 50, 100)),
+        entries_before_snapshot=rng.choice((6, 12, 24)),
+        headers_per_view=rng.choice((2, 4, 8)),
+        patience=4000,
+    )
+
+
+def _noise(rng: Random) -> Noise:
+    if rng.random() < 0.25:  # noqa: PLR2004
+        return Noise(0.0, 0.0, 0.0, rng.choice((5, 20)))
+    return Noise(
+        loss=rng.choice((0.0, 0.005, 0.02)),
+        repeat=rng.choice((0.0, 0.01, 0.02)),
+        late=rng.choice((0.0, 0.005, 0.02)),
+        spread=rng.choice((3, 5, 15, 40)),
+    )
+
+
+def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
+    """Mostly early, because a generation takes its time to be built, cut and settled."""
+    count = rng.choice((0, 0, 1, 1, 1, 2))
+    times = (rng.randint(400, rng.choice((900, 900, faults_end // 2))) for _ in range(count))
+    return tuple(sorted(times))
+
+
+def _pairs(rng: Random, buckets: int, count: int) -> tuple[tuple[str, frozenset[int]], ...]:
+    owners = [b % count for b in range(buckets)]
+    rng.shuffle(owners)
+    return tuple(
+        (f"pair-{i}", frozenset(b for b in range(buckets) if owners[b] == i)) for i in range(count)
+    )
+
+
+def _sources(
+    rng: Random, faults_end: int, keys: int, *, forgets: bool
+) -> tuple[tuple[Stream, ...], tuple[Partition, ...]]:
+    """The streams, and their partitions with all rows that will ever come."""
+    streams: list[Stream] = []
+    partitions: list[Partition] = []
+    for s in range(rng.choice((1, 1, 1, 2))):
+        names = []
+        for p in range(rng.choice((1, 1, 2, 2, 3)) if s == 0 else 1):
+            names.append(f"stream-{s}/{p}")
+            partitions.append(
+                _partition(rng, names[-1], len(partitions), s, faults_end, keys, forgets)
+            )
+        idle = rng.choice((None, None, 1500, 3000))
+        streams.append(Stream(f"stream-{s}", tuple(names), rng.choice((0, 300, 1500)), idle))
+    return tuple(streams), tuple(partitions)
+
+
+def _partition(
+    rng: Random, name: str, index: int, s: int, faults_end: int, keys: int, forgets: bool
+) -> Partition:
+    count = rng.choice((0, 8, 20, 40)) if rng.random() < 0.3 else rng.randint(12, 36)  # noqa: PLR2004
+    until = rng.randint(faults_end * 2 // 3, faults_end + 600)
+    available = sorted(rng.randint(0, until) for _ in range(count))
+    if count and rng.random() < 0.3:  # noqa: PLR2004
+        # A burst: bounds are reached, many chunks wait for a header.
+        burst = rng.randint(0, until)
+        available = sorted(burst if rng.random() < 0.5 else at for at in available)  # noqa: PLR2004
+    rows = tuple(
+        (index, sequence, rng.randrange(keys), at + rng.randint(-1200, 200))
+        for sequence, at in enumerate(available)
+    )
+    return Partition(name, index, s, rows, tuple(available), until, forgets)

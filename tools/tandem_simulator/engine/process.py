@@ -1,0 +1,147 @@
+"""Pods, the volumes they have, and the processes that run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from tandem_runtime.protocol.types import Peer
+
+if TYPE_CHECKING:
+    from tandem_runtime.protocol.effects import Effect, Key
+    from tandem_runtime.protocol.messages.peers import SplitReport
+    from tandem_simulator.externals.spark import State
+
+SPLIT, REPLICA, MERGE = "split", "replica", "merge"
+
+
+class Machine(Protocol):
+    """What the simulator drives."""
+
+    def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
+        """Take a message in."""
+
+    def tick(self, now: int) -> list[Effect]:
+        """Notice that time has passed."""
+
+
+Disk = dict["Key", object]
+
+Deferred = tuple[Callable[..., None], tuple[object, ...]]
+"""Something that a frozen process does once it thaws."""
+
+
+class Pod:
+    """A place where a process runs, one after the other, mostly on the same volume."""
+
+    __slots__ = (
+        "disk",
+        "group",
+        "incarnation",
+        "keys",
+        "kind",
+        "leaving",
+        "name",
+        "node",
+        "process",
+        "removed",
+        "slot",
+        "volume",
+        "volumes",
+    )
+
+    def __init__(self, name: str, kind: str, node: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.node = node
+        self.group = ""
+        """The pair, for a replica."""
+        self.keys: frozenset[int] = frozenset()
+        self.slot = 0
+        self.volumes = 0
+        self.volume = ""
+        self.disk: Disk = {}
+        self.incarnation = 0
+        self.process: Process | None = None
+        self.removed = False
+        """It will not be started again."""
+        self.leaving = False
+
+    def fresh_volume(self) -> None:
+        """Start over with an empty volume of a new name."""
+        self.volumes += 1
+        self.volume = f"{self.name}.{self.volumes}"
+        self.disk = {}
+        self.incarnation = 0
+
+
+class Process:
+    """One process start on a volume. `halted` is what the fast path looks at."""
+
+    __slots__ = (
+        "batch",
+        "clock",
+        "copies_to",
+        "dead",
+        "disk",
+        "frozen",
+        "halted",
+        "inbox",
+        "kind",
+        "lost",
+        "machine",
+        "offset",
+        "peer",
+        "pod",
+        "rate",
+        "report",
+        "slowness",
+        "steady",
+        "thawed_at",
+        "volume",
+        "zombie",
+    )
+
+    def __init__(self, pod: Pod, offset: int, rate: int) -> None:
+        self.pod = pod
+        self.kind = pod.kind
+        self.volume = pod.volume
+        self.disk = pod.disk
+        self.peer = Peer(pod.volume, pod.incarnation)
+        self.machine: Machine
+        self.halted = False
+        self.dead = False
+        self.frozen = False
+        self.thawed_at = -1
+        self.zombie = False
+        """Its pod has been given up while it still runs."""
+        self.inbox: list[Deferred] = []
+        self.lost = 0
+        """Messages that came while it was frozen and its buffers were full."""
+        self.offset = offset
+        self.rate = rate
+        """How much faster its clock runs, per mille."""
+        self.steady = rate == 0
+        """Its clock only is some way off: the fast path looks at this."""
+        self.clock: tuple[int, int] | None = None
+        """True and local time when the rate last changed."""
+        self.batch: tuple[int, State | None] | None = None
+        """The epoch Spark is busy with, and the state it will commit."""
+        self.slowness = 1
+        self.report: SplitReport | None = None
+        """What a split last told the lead."""
+        self.copies_to = ""
+        """The volume that its chunks were last copied to."""
+
+    def local(self, now: int) -> int:
+        """The process's own clock."""
+        if self.clock is None:
+            return now + self.offset + now * self.rate // 1000
+        true, local = self.clock
+        return local + (now - true) * (1000 + self.rate) // 1000
+
+    def skew(self, now: int, rate: int, jump: int) -> None:
+        """Let the clock run at another rate from now on, after a jump forward."""
+        self.clock = (now, self.local(now) + jump)
+        self.rate = rate
+        self.steady = False

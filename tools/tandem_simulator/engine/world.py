@@ -1,0 +1,245 @@
+"""The world: one queue of events, the processes, and everything outside them.
+
+The loop is lean on purpose: events are plain tuples, effects are dispatched by type, and nothing
+is formatted unless a trace is wanted.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from tandem_runtime.protocol.states import IllegalMove
+from tandem_runtime.protocol.types import NOBODY, Peer, Place
+from tandem_simulator.engine import effect_executor as shell
+from tandem_simulator.engine.configuration import Configuration
+from tandem_simulator.engine.network import Network
+from tandem_simulator.engine.process import Process
+from tandem_simulator.engine.trace import Trace
+from tandem_simulator.externals.sinks import Sink
+from tandem_simulator.externals.sources import Source
+from tandem_simulator.faults.triggers import Watch, label_of
+from tandem_simulator.oracle.ledger import Ledger
+from tandem_simulator.oracle.violation import BrokenError, Violation
+from tandem_simulator.randomness import stream
+
+if TYPE_CHECKING:
+    from tandem_runtime.protocol.effects import Effect
+    from tandem_simulator.engine.cluster import Cluster
+
+Event = tuple[int, int, Callable[..., None], object, object, object]
+
+INBOX = 150
+"""Messages that a frozen process's buffers hold; what comes then is lost."""
+
+
+class World:
+    """State of one schedule while it runs."""
+
+    def __init__(self, configuration: Configuration, trace: Trace | None) -> None:
+        seed, number = configuration.seed, configuration.number
+        self.configuration = configuration
+        self.settings = configuration.settings
+        self.trace = trace
+        self.now = 0
+        self.sequence = 0
+        self.heap: list[Event] = []
+        self.messages = 0
+        self.faults = 0
+        self.coverage: Counter[str] = Counter()
+        self.ledger = Ledger(configuration)
+        self.rng = stream(seed, number, "world")
+        self.network = Network(
+            self, configuration.noise, stream(seed, number, "network"), self.coverage
+        )
+        self.watch = Watch()
+        self.by_volume: dict[str, Process] = {}
+        self.place: Place = NOBODY
+        self.swaps_under_way: list[tuple[str, int, Place]] = []
+        """Author, expected version and content of swaps that may still land."""
+        self.register_cut: set[str] = set()
+        """Volumes that cannot reach the register."""
+        self.sources = {p.name: Source(p) for p in configuration.partitions}
+        self.sinks = {
+            name: Sink(name, transactional=transactional, ledger=self.ledger)
+            for name, transactional in configuration.sinks
+        }
+        self.stream_of = [p.stream for p in configuration.partitions]
+        self.cluster: Cluster
+        self.trouble = 1.0
+        """How often requests to register and sinks go astray; 0 once faults are over."""
+        self.corrupt: set[str] = set()
+        """Volumes whose next result a fault makes wrong."""
+        self.slow_swaps: set[str] = set()
+        """Volumes whose next swap takes long."""
+        self.lost_replies: set[str] = set()
+        """Volumes whose next answer from the register is lost."""
+        self.went_beyond = False
+        """A fault has destroyed more than the design survives."""
+        self.latecomers: set[str] = set()
+        """Volumes that brought headers of an older history to a muster."""
+        self.chosen: dict[str, str] = {}
+        """The merge that was last chosen, by slot."""
+        self.ended_slot = -1
+        """The merge slot that was ended last."""
+        self.violation: Violation | None = None
+        self.stop = False
+
+    # --- events -------------------------------------------------------------------------------
+
+    def after(
+        self,
+        delay: int,
+        action: Callable[..., None],
+        a: object = None,
+        b: object = None,
+        c: object = None,
+    ) -> None:
+        """Let something happen later."""
+        self.sequence += 1
+        heappush(self.heap, (self.now + delay, self.sequence, action, a, b, c))
+
+    def run(self) -> None:
+        """Let everything happen, in order, until the schedule has come to its end."""
+        heap = self.heap
+        try:
+            while heap and not self.stop:
+                event = heappop(heap)
+                self.now = event[0]
+                event[2](event[3], event[4], event[5])
+        except BrokenError as error:
+            self.violation = error.violation._replace(time=self.now)
+        except IllegalMove as error:
+            self.violation = Violation(
+                0, "illegal-move", str(error), subject=str(error.subject), time=self.now
+            )
+        except Exception as error:  # whatever a machine raises is a finding
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"{last.filename.rpartition('/')[2]}:{last.lineno} in {last.name}"
+            self.violation = Violation(
+                0,
+                f"error-{type(error).__name__}",
+                f"{type(error).__name__}: {error} at {at}\n{traceback.format_exc()}",
+                time=self.now,
+            )
+
+    # --- processes ----------------------------------------------------------------------------
+
+    def deliver(self, volume: str, sender: Peer | None, message: object) -> None:
+        """A message arrives at a volume: its present process takes it."""
+        process = self.by_volume.get(volume)
+        if process is None:
+            return
+        if process.halted:
+            self.tell(process, sender, message)
+            return
+        self.messages += 1
+        now = self.now + process.offset if process.steady else process.local(self.now)
+        effects = process.machine.handle(now, sender, message)
+        if effects:
+            self.apply(process, effects)
+
+    def tell(self, process: Process, sender: Peer | None, message: object) -> None:
+        """A message arrives at a process."""
+        if process.halted:
+            if not process.dead:
+                self._keep(process, sender, message)
+            return
+        self.messages += 1
+        effects = process.machine.handle(process.local(self.now), sender, message)
+        if effects:
+            self.apply(process, effects)
+
+    def _keep(self, process: Process, sender: Peer | None, message: object) -> None:
+        if sender is None or len(process.inbox) < INBOX:
+            process.inbox.append((self.tell, (process, sender, message)))
+        else:
+            self.coverage["message lost, buffers full"] += 1
+
+    def tick(self, process: Process, _b: object = None, _c: object = None) -> None:
+        """Time passes at a process."""
+        if process.dead:
+            return
+        if not process.frozen:
+            effects = process.machine.tick(process.local(self.now))
+            if effects:
+                self.apply(process, effects)
+        pause = self.settings.beat
+        self.after(pause - 20 + int(self.rng.random() * 40), self.tick, process)
+
+    def apply(self, process: Process, effects: list[Effect]) -> None:
+        """Carry effects out in their order; a fault may fall between any two."""
+        if self.watch.armed:
+            self._apply_watched(process, effects)
+            return
+        handlers = shell.HANDLERS
+        for effect in effects:
+            handlers[type(effect)](self, process, effect)
+            if process.halted:
+                return
+
+    def _apply_watched(self, process: Process, effects: list[Effect]) -> None:
+        armed = self.watch.armed
+        occur = self.watch.occur
+        for index, effect in enumerate(effects):
+            label = label_of(effect)
+            if label in armed:
+                occur(label, process, effect, before=True)
+                if process.halted:
+                    self._keep_rest(process, effects[index:])
+                    return
+            shell.HANDLERS[type(effect)](self, process, effect)
+            if label in armed:
+                occur(label, process, effect, before=False)
+            if process.halted:
+                self._keep_rest(process, effects[index + 1 :])
+                return
+
+    def _keep_rest(self, process: Process, effects: list[Effect]) -> None:
+        """What a process was about to do when it froze, it does when it thaws."""
+        if effects and not process.dead:
+            process.inbox.insert(0, (self.apply, (process, effects)))
+
+    def in_process(self, process: Process, action: Callable[..., None], argument: object) -> None:
+        """Something inside a process comes to its end: not if it died, later if it is frozen."""
+        if process.dead:
+            return
+        if process.frozen:
+            process.inbox.append((action, (self, process, argument)))
+        else:
+            action(self, process, argument)
+
+    def freeze(self, process: Process) -> None:
+        """Stop a process where it stands (SIGSTOP)."""
+        process.frozen = process.halted = True
+
+    def thaw(self, process: Process) -> None:
+        """Let it go on: first with what it was doing, then with what came meanwhile."""
+        if process.dead or not process.frozen:
+            return
+        process.frozen = process.halted = False
+        process.thawed_at = self.now
+        waiting, process.inbox = process.inbox, []
+        for position, (action, arguments) in enumerate(waiting):
+            if process.halted:
+                process.inbox.extend(waiting[position:])
+                return
+            action(*arguments)
+
+    def fault(self, kind: str) -> None:
+        """Count a fault that was carried out."""
+        self.faults += 1
+        self.coverage[f"fault: {kind}"] += 1
+
+    def complete(self) -> None:
+        """The pipeline says that everything is delivered."""
+        self.ledger.finish()
+        self.stop = True
+
+    def occur(self, label: str, process: Process | None, what: object = None) -> None:
+        """Something happened that faults may wait for."""
+        if label in self.watch.armed:
+            self.watch.occur(label, process, what, before=False)

@@ -1,0 +1,1 @@
+"""What a pipeline is connected to: the register, sources, sinks, Spark."""

@@ -1,0 +1,355 @@
+"""What is outside the pipeline: register, sources, sinks, and whoever listens to events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tandem_runtime.protocol.effects import (
+    Deliver,
+    Happened,
+    ReadPosition,
+    SealSlot,
+    SurveySink,
+    Swap,
+)
+from tandem_runtime.protocol.election import register
+from tandem_runtime.protocol.log.header_log import StoredBook
+from tandem_runtime.protocol.messages.peers import (
+    RegisterAnswer,
+    SinkPosition,
+    SinkSurveyed,
+    VolumeGone,
+)
+from tandem_runtime.protocol.types import Place
+from tandem_simulator.engine.process import Process
+from tandem_simulator.engine.trace import DETAIL, TURN
+from tandem_simulator.externals.sinks import Answers, Sink
+from tandem_simulator.oracle.violation import broken
+
+if TYPE_CHECKING:
+    from tandem_simulator.engine.world import World
+
+LONG_POLL = 400
+"""How long a source waits for rows before it says that it has none."""
+
+# --- the register -----------------------------------------------------------------------------
+
+
+def swap(world: World, process: Process, effect: Swap) -> None:
+    """Send a compare-and-set on its way; it may be lost, come twice, or land much later."""
+    if _refused(world, process):
+        return
+    if process.volume in world.register_cut:
+        world.coverage["register out of reach"] += 1
+        return
+    rng = world.rng
+    chance = rng.random() if world.trouble else 1.0
+    if chance < 0.02 * world.trouble:
+        world.coverage["swap request lost"] += 1
+        return
+    delay = rng.randint(1, 25)
+    if process.volume in world.slow_swaps:
+        world.slow_swaps.discard(process.volume)
+        world.coverage["swap landed late"] += 1
+        delay += rng.randint(500, 4000)
+    elif chance < 0.04 * world.trouble:
+        world.coverage["swap landed late"] += 1
+        delay += rng.randint(300, 3000)
+    elif chance < 0.06 * world.trouble:
+        world.coverage["swap sent twice"] += 1
+        _swap_after(world, delay + rng.randint(100, 2500), process, effect)
+    _swap_after(world, delay, process, effect)
+
+
+def _refused(world: World, process: Process) -> bool:
+    """Turn a zombie away: with its pod went the credentials that the register accepts.
+
+    That tells its shell, unless it cannot reach the register at all, that its volume is gone.
+    """
+    if not process.zombie:
+        return False
+    world.coverage["register refused a zombie"] += 1
+    if process.volume not in world.register_cut:
+        world.after(world.rng.randint(1, 25), world.tell, process, None, VolumeGone(process.volume))
+    return True
+
+
+def _swap_after(world: World, delay: int, process: Process, effect: Swap) -> None:
+    world.swaps_under_way.append((process.volume, effect.expected, effect.place))
+    world.after(delay, _swap_lands, world, process, effect)
+
+
+def _swap_lands(world: World, process: Process, effect: Swap) -> None:
+    world.swaps_under_way.remove((process.volume, effect.expected, effect.place))
+    before = world.place
+    done, world.place = register.swap(before, effect.expected, effect.place)
+    if done:
+        _note_place(world, process, before)
+    _answer(world, process, RegisterAnswer(effect.op, done, world.place))
+    if done:
+        world.occur("SwapLanded", process, world.place)
+
+
+def _note_place(world: World, process: Process, before: Place) -> None:
+    place = world.place
+    if before.term and place.term > before.term:
+        world.coverage["successions"] += 1
+    if world.trace is not None:
+        text = f"register now: lead {place.lead}, buddy {place.buddy}, term {place.term}"
+        world.trace.note(world.now, process.volume, text, TURN)
+
+
+def _answer(world: World, process: Process, answer: RegisterAnswer) -> None:
+    if process.volume in world.register_cut:
+        return
+    if world.trouble and world.rng.random() < 0.04 * world.trouble:
+        world.coverage["register reply lost"] += 1
+        return
+    if process.volume in world.lost_replies:
+        world.lost_replies.discard(process.volume)
+        world.coverage["register reply lost"] += 1
+        return
+    world.after(world.rng.randint(1, 25), world.tell, process, None, answer)
+
+
+def read_register(world: World, process: Process, op: int) -> None:
+    """Read the register."""
+    if not _refused(world, process) and process.volume not in world.register_cut:
+        world.after(world.rng.randint(1, 25), _read_lands, world, process, op)
+
+
+def _read_lands(world: World, process: Process, op: int) -> None:
+    _answer(world, process, RegisterAnswer(op, swapped=False, place=world.place))
+
+
+# --- sources ----------------------------------------------------------------------------------
+
+
+def pull(world: World, process: Process, partition: str, position: int) -> None:
+    """Ask a source partition for rows; the answer waits a while for something to say."""
+    ready = world.sources[partition].ready_at(position)
+    delay = min(max(0, ready - world.now), LONG_POLL) + world.rng.randint(1, 30)
+    world.after(delay, world.in_process, process, _pulled, (partition, position))
+
+
+def _pulled(world: World, process: Process, asked: tuple[str, int]) -> None:
+    rows = world.sources[asked[0]].read(asked[1], world.now, world.rng)
+    world.tell(process, None, rows)
+
+
+# --- sinks ------------------------------------------------------------------------------------
+
+
+def _sink_delay(world: World, sink: Sink) -> int:
+    delay = world.rng.randint(2, 30) + sink.delay
+    if sink.blocked_until > world.now:
+        delay += sink.blocked_until - world.now
+    return delay
+
+
+def read_position(world: World, process: Process, effect: ReadPosition) -> None:
+    """Read how far a slot has delivered to a sink; its position is made if there is none."""
+    sink = world.sinks[effect.sink]
+    world.after(_sink_delay(world, sink), _read_position, world, process, effect)
+
+
+def _read_position(world: World, process: Process, effect: ReadPosition) -> None:
+    world.sinks[effect.sink].position(effect.slot, effect.first)
+    _say_position(world, process, effect)
+
+
+def survey(world: World, process: Process, effect: SurveySink) -> None:
+    """Read how far a sink is with whichever slot."""
+    sink = world.sinks[effect.sink]
+    world.after(_sink_delay(world, sink), _survey, world, process, effect)
+
+
+def _survey(world: World, process: Process, effect: SurveySink) -> None:
+    if world.trouble and world.rng.random() < 0.02 * world.trouble:
+        world.coverage["sink answer lost"] += 1
+        return
+    furthest = max(world.sinks[effect.sink].positions.values(), default=0)
+    answer = SinkSurveyed(effect.sink, effect.term, furthest)
+    world.after(world.rng.randint(1, 15), world.tell, process, None, answer)
+
+
+def seal(world: World, process: Process, effect: SealSlot) -> None:
+    """Let a sink take nothing more from a slot."""
+    sink = world.sinks[effect.sink]
+    world.after(_sink_delay(world, sink), _seal, world, process, effect)
+
+
+def _seal(world: World, process: Process, effect: SealSlot) -> None:
+    sealed = world.sinks[effect.sink].seal(effect.slot, effect.first, effect.last)
+    if world.trace is not None:
+        how = "is sealed" if sealed else "cannot be sealed yet"
+        text = f"slot {effect.slot} {how} by {effect.sink} at {effect.last}"
+        world.trace.note(world.now, process.volume, text, TURN, effect.last)
+    world.occur("Sealed", process)
+    _say_position(world, process, effect, sealed=sealed)
+
+
+def _say_position(
+    world: World,
+    process: Process,
+    effect: ReadPosition | Deliver | SealSlot,
+    *,
+    sealed: bool = False,
+) -> None:
+    if world.trouble and world.rng.random() < 0.02 * world.trouble:
+        world.coverage["sink answer lost"] += 1
+        return
+    sink = world.sinks[effect.sink]
+    answer = SinkPosition(
+        sink=effect.sink,
+        position=sink.position(effect.slot),
+        op=effect.op,
+        slot=effect.slot,
+        sealed=sealed or effect.slot in sink.sealed,
+    )
+    world.after(world.rng.randint(1, 15), world.tell, process, None, answer)
+
+
+def deliver(world: World, process: Process, effect: Deliver) -> None:
+    """Put an epoch into a sink, in the way of its class."""
+    sink = world.sinks[effect.sink]
+    if sink.transactional:
+        # The transaction is in the sink's hands: it ends whatever becomes of the merge.
+        world.after(_sink_delay(world, sink), _transact, world, process, effect)
+    else:
+        world.after(_sink_delay(world, sink), world.in_process, process, _upsert_first, effect)
+
+
+def _transact(world: World, process: Process, effect: Deliver) -> None:
+    sink = world.sinks[effect.sink]
+    done = sink.deliver(effect.slot, effect.epoch, cast("Answers", effect.answers))
+    _note_delivery(world, process, effect, done=done)
+    _say_position(world, process, effect)
+
+
+def _upsert_first(world: World, process: Process, effect: Deliver) -> None:
+    """Some of the rows; a fault may fall before the rest."""
+    sink = world.sinks[effect.sink]
+    if not sink.admits(effect.slot, effect.epoch):
+        _note_delivery(world, process, effect, done=False)
+        _say_position(world, process, effect)
+        return
+    for pair, rows in cast("Answers", effect.answers):
+        part = rows[: world.rng.randint(0, len(rows))]
+        sink.upsert(effect.slot, effect.epoch, pair, part)
+    world.occur("HalfDelivered", process)
+    world.after(world.rng.randint(2, 40), world.in_process, process, _upsert_rest, effect)
+
+
+def _upsert_rest(world: World, process: Process, effect: Deliver) -> None:
+    sink = world.sinks[effect.sink]
+    answers = cast("Answers", effect.answers)
+    for pair, rows in answers:
+        sink.upsert(effect.slot, effect.epoch, pair, rows)
+    done = sink.advance(effect.slot, effect.epoch, answers)
+    _note_delivery(world, process, effect, done=done)
+    _say_position(world, process, effect)
+
+
+def _note_delivery(world: World, process: Process, effect: Deliver, *, done: bool) -> None:
+    world.coverage["epochs delivered" if done else "deliveries fenced off"] += 1
+    if not done and effect.slot in world.sinks[effect.sink].sealed:
+        world.coverage["deliveries of sealed slots"] += 1
+    if world.trace is not None:
+        how = "is delivered to" if done else "is refused by"
+        text = f"epoch {effect.epoch} of slot {effect.slot} {how} {effect.sink}"
+        world.trace.note(world.now, process.volume, text, DETAIL if done else TURN, effect.epoch)
+    if done:
+        world.occur("Delivered", process, effect.epoch)
+
+
+# --- Spark that errs --------------------------------------------------------------------------
+
+
+def spoil(
+    world: World, process: Process, epoch: int, output: tuple[tuple[object, ...], ...]
+) -> tuple[tuple[object, ...], ...]:
+    """A result that differs from the twin's; either may be delivered, and it must be noticed."""
+    pair = process.pod.group
+    if (pair, epoch) in world.ledger.corrupted:
+        return output
+    world.corrupt.discard(process.volume)
+    world.fault("twin diverges")
+    first = output[0]
+    wrong = ((*first[:2], -1, *first[3:]) if first[0] == 0 else (*first[:4], -1), *output[1:])
+    world.ledger.corrupted[pair, epoch] = wrong
+    if world.trace is not None:
+        text = f"gets a wrong result of epoch {epoch}"
+        world.trace.note(world.now, process.volume, text, 3, epoch)
+    return wrong
+
+
+_DAILY = frozenset({"HeaderPublished", "Trimmed", "DuplicateDropped", "MergeChosen"})
+"""Events of every day, which a story leaves out first."""
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def happened(world: World, process: Process, effect: Happened) -> None:
+    """A machine has something to say."""
+    event = effect.event
+    world.coverage[event] += 1
+    if world.trace is not None:
+        weight = DETAIL if event in _DAILY else TURN
+        text = f"{event} {effect.subject} {effect.detail}".rstrip()
+        world.trace.note(world.now, process.volume, text, weight)
+    if event == "DataLost":
+        _data_lost(world, process, effect)
+    elif event == "MergeChosen":
+        slot = effect.subject.split()[0]
+        if world.chosen.setdefault(slot, effect.subject) != effect.subject:
+            world.chosen[slot] = effect.subject
+            world.coverage["merges changed"] += 1
+    elif event == "SlotEnded":
+        world.ended_slot = int(effect.subject.split()[0])
+    elif event == "SlotSealed":
+        world.ledger.dealt.over.add(int(effect.subject))
+    elif event == "SinkRewound":
+        broken(
+            2,
+            "rewound-said",
+            f"{process.volume} says SinkRewound {effect.subject} {effect.detail}, but no sink "
+            f"ever goes back: they stand at {world.ledger.positions}",
+            process.volume,
+        )
+    elif event == "Rebuilt":
+        _rebuilt(world, process, effect)
+    elif event == "Completed":
+        world.complete()
+
+
+def _rebuilt(world: World, process: Process, effect: Happened) -> None:
+    """The header log was made anew: only where all of its members were lost."""
+    if not world.went_beyond:
+        broken(
+            6,
+            "rebuilt-needlessly",
+            f"{process.volume} rebuilds the header log {effect.detail}, although a member of it "
+            "is left",
+            process.volume,
+        )
+    if world.coverage["Rebuilt"] > 1:
+        world.coverage["header log rebuilt again"] += 1
+    book = cast("StoredBook", process.disk["book",]).book
+    world.ledger.rebuilt(book.digest, book.headers, process.volume)
+
+
+def _data_lost(world: World, process: Process, effect: Happened) -> None:
+    """Loud, as it must be; right only where a fault went beyond what the design survives."""
+    if not world.went_beyond:
+        broken(
+            1,
+            "data-lost-said",
+            f"{process.volume} says DataLost {effect.subject} {effect.detail}, "
+            "but no fault went beyond what the design survives",
+            process.volume,
+            subject=effect.subject,
+        )
+    world.ledger.lost.append(effect.subject)
+    world.coverage["DataLost said, beyond"] += 1
+    world.stop = True

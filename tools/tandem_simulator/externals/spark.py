@@ -1,0 +1,93 @@
+"""A toy Spark: deterministic, stateful, and sensitive to every mistake of its surroundings.
+
+The query counts rows per key (told in every epoch that touches the key) and rows per key and
+event-time window (told once, when the previous header's watermark has passed the window's end).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tandem_runtime.protocol.types import Header
+from tandem_simulator.engine.configuration import Row
+
+WINDOW = 1000
+"""Length of an event-time window."""
+
+Output = tuple[object, ...]
+Window = tuple[int, int, int]
+"""Stream index, key, start."""
+
+
+class State(NamedTuple):
+    """What a checkpoint holds."""
+
+    epoch: int
+    counts: dict[int, int]
+    windows: dict[Window, int]
+    watermarks: tuple[int, ...]
+    """Of the last header that was run, by stream."""
+
+
+EMPTY = State(0, {}, {}, ())
+
+
+class StateMismatchError(Exception):
+    """State that does not belong together, or to the epoch that is to be run."""
+
+
+def run(
+    state: State, header: Header, rows: Iterable[Row], stream_of: Sequence[int]
+) -> tuple[State, tuple[Output, ...]]:
+    """One micro-batch: the state after it, and its output."""
+    if state.epoch != header.epoch - 1:
+        raise StateMismatchError(f"epoch {header.epoch} on the state of epoch {state.epoch}")
+    counts = dict(state.counts)
+    windows = dict(state.windows)
+    marks = state.watermarks
+    touched: dict[int, list[tuple[int, int]]] = {}
+    for partition, sequence, key, at in rows:
+        counts[key] = counts.get(key, 0) + 1
+        touched.setdefault(key, []).append((partition, sequence))
+        stream = stream_of[partition]
+        start = at // WINDOW * WINDOW
+        if not marks or start + WINDOW > marks[stream]:
+            window = (stream, key, start)
+            windows[window] = windows.get(window, 0) + 1
+    output: list[Output] = [(0, key, counts[key], tuple(touched[key])) for key in sorted(touched)]
+    if marks:
+        closed = [w for w in windows if w[2] + WINDOW <= marks[w[0]]]
+        output.extend((1, *window, windows.pop(window)) for window in sorted(closed))
+    watermarks = tuple(mark for _, mark in sorted(header.watermarks))
+    after = State(header.epoch, counts, windows, watermarks)
+    return after, tuple(output)
+
+
+def digest(output: tuple[Output, ...]) -> int:
+    """An order-free hash; of integers only, so that it is the same in every process."""
+    return sum(map(hash, output)) & 0x1FFFFFFFFFFFFFFF
+
+
+def select(state: State, keys: frozenset[int], buckets: int) -> State:
+    """The part of the state that belongs to some buckets."""
+    return State(
+        state.epoch,
+        {key: count for key, count in state.counts.items() if key % buckets in keys},
+        {window: n for window, n in state.windows.items() if window[1] % buckets in keys},
+        state.watermarks,
+    )
+
+
+def combine(epoch: int, parts: Sequence[State]) -> State:
+    """State made of the parts that former owners of its keys have given."""
+    if not parts:
+        return EMPTY
+    if {part.epoch for part in parts} != {epoch}:
+        raise StateMismatchError(f"parts of {[p.epoch for p in parts]} for epoch {epoch}")
+    counts: dict[int, int] = {}
+    windows: dict[Window, int] = {}
+    for part in parts:
+        counts.update(part.counts)
+        windows.update(part.windows)
+    return State(epoch, counts, windows, parts[0].watermarks)

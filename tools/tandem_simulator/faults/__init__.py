@@ -1,0 +1,1 @@
+"""What goes wrong: scripts, triggers, victims, and the budget of faults a design survives."""

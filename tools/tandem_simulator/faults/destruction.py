@@ -1,0 +1,197 @@
+"""Faults that end processes and destroy volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tandem_runtime.protocol.messages.peers import Terminate
+from tandem_simulator.engine.process import REPLICA, SPLIT, Pod, Process
+from tandem_simulator.externals.shares import new_pairs
+from tandem_simulator.faults import disturbance
+
+if TYPE_CHECKING:
+    from tandem_simulator.engine.world import World
+    from tandem_simulator.faults.injector import Injector
+    from tandem_simulator.faults.scripts import Step
+    from tandem_simulator.faults.victims import Cast
+
+WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
+"""Faults that are tried again when they would go beyond the survivable."""
+
+UNHEARD = 700
+"""Milliseconds for which nobody hears a process whose pod was given up.
+
+That happens to a node that cannot be reached. When it can be again, every split knows that the
+volume counts as gone: word of that is a matter of a few hundred milliseconds.
+"""
+
+
+def _crash(injector: Injector, step: Step, cast: Cast) -> bool:
+    process = injector.target(step, cast)
+    if process is None:
+        return False
+    injector.note(process, f"CRASHES, is back in {step.duration} ms on its volume")
+    injector.world.cluster.crash(process, step.duration)
+    return True
+
+
+def _pod_kill(injector: Injector, step: Step, cast: Cast) -> bool:
+    process = injector.target(step, cast)
+    if process is None or process.zombie or not injector.guard.allows([process.pod]):
+        return False
+    injector.note(process, f"its POD IS LOST with its volume, a new one in {step.duration} ms")
+    injector.world.cluster.destroy(process.pod, step.duration)
+    return True
+
+
+def _node_loss(injector: Injector, step: Step, cast: Cast) -> bool:
+    return _node(injector, step, cast, stays=False)
+
+
+def _node_reboot(injector: Injector, step: Step, cast: Cast) -> bool:
+    return _node(injector, step, cast, stays=True)
+
+
+def _node(injector: Injector, step: Step, cast: Cast, *, stays: bool) -> bool:
+    process = injector.target(step, cast)
+    if process is None or process.zombie:
+        return False
+    cluster = injector.world.cluster
+    node = process.pod.node
+    pods = [pod for pod in cluster.pods.values() if pod.node == node]
+    if not injector.guard.allows(pods):
+        return False
+    cluster.note_fault(f"{node} {'REBOOTS' if stays else 'IS LOST'} with {len(pods)} pods")
+    cluster.nodes_down.add(node)
+    for pod in pods:
+        cluster.destroy(pod, step.duration, moves=not stays)
+    injector.world.after(step.duration, cluster.node_back, node)
+    return True
+
+
+def _freeze(injector: Injector, step: Step, cast: Cast) -> bool:
+    process = injector.target(step, cast)
+    if process is None or process.frozen:
+        return False
+    injector.note(process, f"FREEZES for {step.duration} ms")
+    injector.world.freeze(process)
+    injector.world.after(step.duration, _thaw, injector, process)
+    return True
+
+
+def _thaw(injector: Injector, process: Process, _c: object) -> None:
+    if process.frozen and not process.dead:
+        injector.note(process, "thaws")
+    injector.world.thaw(process)
+
+
+def _thaw_early(injector: Injector, step: Step, cast: Cast) -> bool:
+    """One that a fault has frozen goes on before its time."""
+    process = injector.target(step, cast)
+    if process is None or not process.frozen:
+        return False
+    _thaw(injector, process, None)
+    return True
+
+
+def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
+    """A pod is given up while its process runs on; it is heard again once all know that."""
+    process = injector.target(step, cast)
+    if process is None or process.zombie or not injector.guard.allows([process.pod]):
+        return False
+    injector.note(process, "its pod is given up and REPLACED WHILE IT STILL RUNS")
+    injector.world.cluster.abandon(process.pod, step.duration)
+    disturbance.mute(injector.world, process.volume, UNHEARD)
+    return True
+
+
+def _scale_in(injector: Injector, step: Step, cast: Cast) -> bool:
+    process = injector.target(step, cast)
+    if process is None or process.pod.leaving or process.zombie:
+        return False
+    what = (
+        "it comes back on its volume" if process.kind == REPLICA else f"a new {process.kind} comes"
+    )
+    injector.note(process, f"is asked to LEAVE; {what}")
+    injector.world.tell(process, None, Terminate())
+    if process.kind == SPLIT:
+        process.pod.leaving = True
+        injector.world.cluster.add_split()
+    return True
+
+
+# --- new pairs, and what goes beyond ------------------------------------------------------------
+
+
+def _destroy_all(injector: Injector, pods: list[Pod], step: Step, what: str) -> bool:
+    cluster = injector.world.cluster
+    cluster.note_fault(f"{what}: {', '.join(pod.volume for pod in pods)} ARE LOST")
+    for pod in pods:
+        cluster.destroy(pod, step.duration)
+    return bool(pods)
+
+
+def _new_pair_lost(injector: Injector, step: Step, _: Cast) -> bool:
+    """Both replicas of a pair that the cut has just brought in."""
+    world = injector.world
+    for pair in new_pairs(world.cluster.operator.intent.generations[-1]):
+        if injector.guard.new_pair_may_go(pair):
+            return _destroy_all(injector, world.cluster.replicas(pair), step, f"all of {pair}")
+    return False
+
+
+def _lose_pair(injector: Injector, step: Step, _: Cast) -> bool:
+    world = injector.world
+    pairs = world.cluster.operator.pairs
+    pods = world.cluster.replicas(pairs[step.amount % len(pairs)][0])
+    world.went_beyond = True
+    return _destroy_all(injector, pods, step, "beyond: a pair")
+
+
+def _lose_lead_and_buddy(injector: Injector, step: Step, _: Cast) -> bool:
+    world = injector.world
+    named = {world.place.lead, world.place.buddy}
+    pods = [pod for pod in world.cluster.pods.values() if pod.volume in named]
+    world.went_beyond = True
+    return _destroy_all(injector, pods, step, "beyond: lead and buddy")
+
+
+def _lose_lane(injector: Injector, step: Step, _: Cast) -> bool:
+    world = injector.world
+    owners = [p for p in world.cluster.running(SPLIT) if p.copies_to in world.by_volume]
+    if not owners:
+        return False
+    owner = owners[step.amount % len(owners)]
+    pods = [owner.pod, world.by_volume[owner.copies_to].pod]
+    world.went_beyond = True
+    return _destroy_all(injector, pods, step, "beyond: both copies of a lane")
+
+
+def end_all(world: World) -> None:
+    """Frozen processes go on, lost nodes and stopped processes come back, zombies end."""
+    cluster = world.cluster
+    cluster.end_zombies()
+    cluster.nodes_down.clear()
+    for pod in list(cluster.pods.values()):
+        if pod.process is None:
+            world.after(world.rng.randint(20, 600), cluster.start, pod)
+        else:
+            world.thaw(pod.process)
+
+
+KINDS: dict[str, Callable[[Injector, Step, Cast], bool]] = {
+    "crash": _crash,
+    "old volume": _crash,
+    "pod kill": _pod_kill,
+    "node loss": _node_loss,
+    "node reboot": _node_reboot,
+    "freeze": _freeze,
+    "thaw": _thaw_early,
+    "zombie": _zombie,
+    "scale in": _scale_in,
+    "new pair lost": _new_pair_lost,
+    "lose a pair": _lose_pair,
+    "lose lead and buddy": _lose_lead_and_buddy,
+    "lose a lane": _lose_lane,
+}

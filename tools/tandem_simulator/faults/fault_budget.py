@@ -1,0 +1,165 @@
+"""Keeps faults inside what the design survives.
+
+It knows everything, and goes by what the protocol *claims* (its published records), not by what
+really lies on volumes: if a record promises a second copy and there is none, a fault may strike,
+and the ledger finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.log.entries import Entry
+from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.states import LaneState
+from tandem_runtime.protocol.types import Seat
+from tandem_simulator.engine.process import REPLICA, SPLIT, Disk, Pod
+
+if TYPE_CHECKING:
+    from tandem_simulator.engine.world import World
+
+UNSETTLED = 4000
+"""How long after twins differed their pair is left in peace."""
+
+
+class Guard:
+    """Answers whether volumes may be destroyed now."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.differed: dict[str, int] = {}
+        """When a pair's twins last were made to differ."""
+
+    def allows(self, pods: Iterable[Pod]) -> bool:
+        """May these pods be lost at once, with their volumes?"""
+        lost = {pod.volume for pod in pods}
+        existing = {pod.volume for pod in self.world.cluster.pods.values()}
+        left = existing - lost
+        if all(pod.kind not in (SPLIT, REPLICA) for pod in pods):
+            return True
+        if not self._log_survives(lost, left):
+            return False
+        published, whole = self._books()
+        if not all(self._lanes_survive(book, lost, left) for book in (published, whole)):
+            return False
+        return all(self._pairs_survive(book, lost, left) for book in (published, whole))
+
+    # --- the header log -----------------------------------------------------------------------
+
+    def _log_survives(self, lost: set[str], left: set[str]) -> bool:
+        """A member that the register names stays, and nobody dies with a swap under way."""
+        place = self.world.place
+        if place.term == 0:
+            return False
+        for author, expected, _ in self.world.swaps_under_way:
+            if author in lost and expected == place.version:
+                return False
+        return place.lead in left or place.buddy in left
+
+    def _books(self) -> tuple[Book, Book]:
+        """What the header log says as far as it is published, and with what is not yet."""
+        place = self.world.place
+        disks = {pod.volume: pod.disk for pod in self.world.cluster.pods.values()}
+        lead, buddy = disks.get(place.lead), disks.get(place.buddy or "")
+        if lead is None:
+            # Beyond what is survivable both may be lost, until the log is rebuilt.
+            whole = _fold(buddy, None) if buddy is not None else Book()
+            return whole, whole
+        return _fold(lead, buddy), _fold(lead, None)
+
+    # --- lanes --------------------------------------------------------------------------------
+
+    def _lanes_survive(self, book: Book, lost: set[str], left: set[str]) -> bool:
+        """Of every lane with chunks that are needed one recorded copy stays."""
+        for lane, state in book.lanes.items():
+            if lane.split not in lost and state.buddy not in lost:
+                continue
+            if state.state is LaneState.CLOSED and state.trimmed == state.last:
+                continue
+            if lane.split not in left and state.buddy not in left:
+                return False
+            if lane.split in lost and self._asks_to_go_alone(lane.split):
+                return False
+        return True
+
+    def _asks_to_go_alone(self, volume: str) -> bool:
+        """Is the owner about to be recorded as the only one with its lane?"""
+        process = self.world.by_volume.get(volume)
+        report = process.report if process is not None else None
+        return report is not None and any(
+            lane.ask is not None and lane.ask[1] is None for lane in report.lanes
+        )
+
+    # --- pairs --------------------------------------------------------------------------------
+
+    def _pairs_survive(self, book: Book, lost: set[str], left: set[str]) -> bool:
+        """Of every pair that has to exist one full member stays."""
+        if book.epoch == 0:
+            return True
+        shadows = {
+            name
+            for number, generation in book.generations.items()
+            if number > book.generation
+            for name in generation.names()
+        } - set(book.pairs(book.generation))
+        for pair, seats in book.seats.items():
+            volumes = {seat.volume for seat in seats if seat is not None}
+            if not volumes & lost or pair in shadows:
+                continue
+            if self.differed.get(pair, -UNSETTLED) + UNSETTLED > self.world.now:
+                return False
+            if not any(_full_member(seat) and seat.volume in left for seat in seats if seat):
+                return False
+        return True
+
+    def new_pair_may_go(self, pair: str) -> bool:
+        """May a pair that is new in the current generation be lost wholly?
+
+        Yes until the retirement of the old pairs is called: they have to run on until then, and
+        they are the second chance.
+        """
+        world = self.world
+        published, whole = self._books()
+        generation = published.generations.get(published.generation)
+        if generation is None or not generation.parents_of(pair) or whole.retiring:
+            return False
+        parents = generation.parents_of(pair)
+        if any(old in whole.retired for old in parents):
+            return False
+        return all(any(_epochs(p.disk) for p in world.cluster.replicas(old)) for old in parents)
+
+
+def _full_member(seat: Seat) -> bool:
+    """Is a seat's holder a second copy, as status has it? One called to lapse may be none soon."""
+    return seat.state is SeatState.VERIFIED
+
+
+def _epochs(disk: Disk) -> list[int]:
+    return [cast("int", key[1]) for key in disk if key[0] == "checkpoint"]
+
+
+def _fold(lead: Disk, buddy: Disk | None) -> Book:
+    """The book on a volume; with a buddy, only what is on both."""
+    if ("book",) not in lead:
+        return Book()
+    stored = cast("StoredBook", lead["book",])
+    book = stored.book.copy()
+    number = stored.index + 1
+    while ("entry", number) in lead:
+        written = cast("StoredEntry", lead["entry", number])
+        if written.fence != stored.fence:
+            break
+        if buddy is not None and not _has(buddy, number, written.entry):
+            break
+        book.apply(written.entry)
+        number += 1
+    return book
+
+
+def _has(buddy: Disk, number: int, entry: Entry) -> bool:
+    if ("entry", number) in buddy:
+        return cast("StoredEntry", buddy["entry", number]).entry == entry
+    return ("book",) in buddy and cast("StoredBook", buddy["book",]).index >= number

@@ -1,0 +1,40 @@
+"""What goes wrong in a schedule: scripts of stages, each with the steps it takes at a moment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tandem_simulator.faults.triggers import Moment
+
+
+class Step(NamedTuple):
+    """One fault. `target` and `other` are roles that are resolved when it strikes."""
+
+    kind: str
+    target: str = ""
+    delay: int = 0
+    duration: int = 0
+    amount: int = 0
+    other: str = ""
+    number: int = 0
+    """Identifies the step when a schedule is shrunk."""
+
+
+class Stage(NamedTuple):
+    """Steps that are taken at a moment, or so long after the stage before."""
+
+    steps: tuple[Step, ...]
+    moment: Moment | None = None
+    wait: int = 0
+
+
+class Script(NamedTuple):
+    """Stages that follow each other; most scripts have one."""
+
+    name: str
+    stages: tuple[Stage, ...]
+
+
+def steps_of(scripts: tuple[Script, ...]) -> list[Step]:
+    """All steps of a schedule."""
+    return [step for script in scripts for stage in script.stages for step in stage.steps]

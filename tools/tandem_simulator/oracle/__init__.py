@@ -1,0 +1,1 @@
+"""What must come out: the oracle's own accounts, and violations."""

@@ -1,0 +1,72 @@
+"""Looks now and then whether every volume keeps to its bounds [12]."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from tandem_runtime.protocol.types import Chunk, LaneId
+from tandem_simulator.oracle.violation import broken
+
+if TYPE_CHECKING:
+    from tandem_simulator.engine.process import Disk
+    from tandem_simulator.engine.world import World
+
+PERIOD = 1500
+"""Milliseconds between two looks."""
+CHECKPOINTS = 4
+"""Most checkpoints that a replica may keep beyond those for undelivered epochs."""
+
+
+class Bounds:
+    """Counts what lies on volumes."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        settings = world.settings
+        self.most = {
+            "outbox": settings.max_undelivered + 1,
+            "checkpoint": settings.max_undelivered + CHECKPOINTS,
+            "entry": 3 * settings.entries_before_snapshot + 24,
+        }
+        # A lane stops reading when it is full, having taken in at most one answer of each
+        # partition more than it has room for. A copy may be a trim point behind in forgetting.
+        partitions = len(world.configuration.partitions)
+        self.lane_bytes = settings.max_lane_bytes + settings.max_chunk_bytes + 50 * partitions
+
+    def check(self, _a: object = None, _b: object = None, _c: object = None) -> None:
+        """Look at all volumes, and come again."""
+        for pod in self.world.cluster.pods.values():
+            if pod.process is not None:
+                self._check_disk(pod.volume, pod.disk)
+        self.world.after(PERIOD, self.check)
+
+    def _check_disk(self, volume: str, disk: Disk) -> None:
+        counts = Counter(key[0] for key in disk)
+        for kind, most in self.most.items():
+            if counts[kind] > most:
+                broken(
+                    12,
+                    f"too-many-{kind}",
+                    f"{volume} keeps {counts[kind]} of kind {kind}, the bound is {most}",
+                    volume,
+                    subject=volume,
+                )
+        if counts["chunk"]:
+            self._check_lanes(volume, disk)
+
+    def _check_lanes(self, volume: str, disk: Disk) -> None:
+        sizes: Counter[LaneId] = Counter()
+        for key, value in disk.items():
+            if key[0] == "chunk":
+                sizes[cast("LaneId", key[1])] += cast("Chunk", value).note.size
+        lane, size = sizes.most_common(1)[0]
+        most = self.lane_bytes if lane.split == volume else 2 * self.lane_bytes
+        if size > most:
+            broken(
+                12,
+                "lane-too-long",
+                f"{volume} keeps {size} bytes of lane {lane}, the bound is {most}",
+                volume,
+                subject=volume,
+            )

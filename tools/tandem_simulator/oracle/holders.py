@@ -1,0 +1,150 @@
+"""The ledger's own reading of the header log: who holds what, and what may be forgotten [5].
+
+It follows what is written to the volumes of log members. Where two members wrote different
+entries under one number, the higher term is the one that stands.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tandem_runtime.protocol.log.entries import (
+    GenerationGivenUp,
+    GenerationKnown,
+    Lapsed,
+    PairsRetired,
+    Seated,
+    Trimmed,
+    Vacated,
+    Verified,
+)
+from tandem_simulator.oracle.violation import broken
+
+_RELEVANT = (
+    Seated,
+    Verified,
+    Vacated,
+    Lapsed,
+    Trimmed,
+    PairsRetired,
+    GenerationKnown,
+    GenerationGivenUp,
+)
+
+
+class Holder(NamedTuple):
+    """Who sits on a seat, and the epoch it holds the trim point at."""
+
+    volume: str
+    hold: int
+    verified: bool = False
+    lapsed: bool = False
+
+
+class Holders:
+    """Seats and trim point as the log says, checked against what volumes really hold."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[int, object]] = {}
+        """Term and entry, by number; only entries that matter here."""
+        self.terms: dict[int, int] = {}
+        self.committed: dict[str, int] = {}
+        """The newest checkpoint on each volume: the truth, not what was said of it."""
+        self.seats: dict[tuple[str, int], Holder] = {}
+        self.generations: dict[int, tuple[str, ...]] = {}
+        self.trim = 0
+        self.forgiving = False
+        """The header log was rebuilt from what was left: its past no longer binds."""
+
+    def snapshot(self, term: int, index: int) -> None:
+        """A member starts its copy anew: what lower terms have after it does not stand."""
+        stale = [n for n, known in self.terms.items() if n > index and known < term]
+        for number in stale:
+            del self.terms[number]
+        if any([self.entries.pop(number, None) for number in stale]):  # noqa: C419 (pop them all)
+            self._fold()
+
+    def wrote(self, term: int, number: int, entry: object, sinks: int) -> None:
+        """A member wrote an entry. `sinks` is how far every sink has been delivered to."""
+        known = self.terms.get(number)
+        if known is not None and known >= term:
+            return
+        if known is not None:
+            self.snapshot(term, number - 1)
+        self.terms[number] = term
+        if isinstance(entry, _RELEVANT):
+            self._check(entry, sinks)
+            self.entries[number] = (term, entry)
+            self._apply(entry)
+
+    def _fold(self) -> None:
+        self.seats = {}
+        self.generations = {}
+        self.trim = 0
+        for number in sorted(self.entries):
+            self._apply(self.entries[number][1])
+
+    def _apply(self, entry: object) -> None:
+        match entry:
+            case Seated(pair, seat, volume):
+                self.seats[pair, seat] = Holder(volume, self.trim)
+            case Verified(pair, seat, volume, epoch):
+                self.seats[pair, seat] = Holder(volume, epoch, verified=True)
+            case Vacated(pair, seat, _, _):
+                self.seats.pop((pair, seat), None)
+            case Lapsed(pair, seat, _) if (pair, seat) in self.seats:
+                self.seats[pair, seat] = self.seats[pair, seat]._replace(lapsed=True)
+            case Trimmed(epoch):
+                self.trim = max(self.trim, epoch)
+            case GenerationKnown():
+                self.generations[entry.generation.number] = entry.generation.names()
+            case GenerationGivenUp():
+                gone = self.generations.pop(entry.number, ())
+                kept = {pair for names in self.generations.values() for pair in names}
+                self._let_go(tuple(pair for pair in gone if pair not in kept))
+            case PairsRetired(pairs):
+                self._let_go(pairs)
+
+    def _let_go(self, pairs: tuple[str, ...]) -> None:
+        for seat in [seat for seat in self.seats if seat[0] in pairs]:
+            del self.seats[seat]
+
+    def _check(self, entry: object, sinks: int) -> None:
+        if self.forgiving:
+            return
+        if isinstance(entry, Trimmed):
+            self._check_trim(entry.epoch, sinks)
+        elif isinstance(entry, Lapsed):
+            twin = self.seats.get((entry.pair, 1 - entry.seat))
+            if twin is None or twin.lapsed or not twin.verified:
+                broken(
+                    5,
+                    "lapse-without-twin",
+                    f"{entry.volume} of {entry.pair} is recorded as lapsed, although on the other "
+                    f"seat is {twin}",
+                    subject=entry.pair,
+                )
+
+    def _check_trim(self, epoch: int, sinks: int) -> None:
+        if epoch > sinks:
+            broken(
+                5,
+                "trim-undelivered",
+                f"trim point {epoch} is recorded, the slowest sink stands at {sinks}",
+                epoch=epoch,
+            )
+        for (pair, _), holder in self.seats.items():
+            if holder.lapsed:
+                continue
+            truth = holder.hold
+            if holder.verified:
+                truth = max(truth, self.committed.get(holder.volume, 0))
+            if truth < epoch:
+                broken(
+                    5,
+                    "trim-past-holder",
+                    f"trim point {epoch} is recorded, {holder.volume} of {pair}, which sits and "
+                    f"has not lapsed, holds epoch {truth}",
+                    epoch=epoch,
+                    subject=pair,
+                )
