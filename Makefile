@@ -19,6 +19,7 @@ TRIES ?= 5
 # Fetched once, for all clones: what the package index says of caching does not matter here.
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tandem/wheels
 EVERYTHING := .[dev,operator,spark]
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 BUILT_WITH := $(shell sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 INSTALL := $(BIN)/python -m pip install --quiet --no-index --find-links $(WHEELS) \
   --constraint requirements.lock --editable '$(EVERYTHING)'
@@ -142,6 +143,24 @@ mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find
 .PHONY: reference
 reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
 	@$(BIN)/python -m tandem_cli.reference > docs/reference.md
+
+.PHONY: crd
+crd: $(SET_UP) ## Write crds/streampipelines.yaml and the chart's copy from the declarations
+	@$(BIN)/python -m tandem_cli.crd > crds/streampipelines.yaml
+	@$(BIN)/python -m tests.release.chart
+
+.PHONY: version
+version: ## Print the version that pyproject.toml declares
+	@echo $(VERSION)
+
+.PHONY: chart
+chart: $(SET_UP) ## Copy the version and the CRD into the chart
+	@$(BIN)/python -m tests.release.chart
+
+.PHONY: release-check
+release-check: java ## Whether this tree can be released, check by check; docs/releasing.md
+	$(call heading,release check)
+	@PIP_NO_INDEX=1 PIP_FIND_LINKS=$(WHEELS) $(BIN)/python -m tests.release
 
 .PHONY: bench-routing
 bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures of routing

@@ -68,7 +68,7 @@ def _lines(findings: Findings) -> Iterator[tuple[str, str, str]]:
     yield "users right", f"{recount.agreeing:,} of {recount.users:,}", "against a recount by DuckDB"
     yield "lost", f"{recount.lost:,}", "payments"
     yield "duplicated", f"{recount.doubled + recount.repeated:,}", "payments or results"
-    yield "take-overs", f"{findings.take_overs:,}", ""
+    yield "failovers", f"{findings.take_overs:,}", ""
     yield "longest gap", _seconds(findings.gaps.before), "between two delivered epochs, before"
     yield "", _seconds(findings.gaps.during), "while the pairs were broken"
     yield "", _seconds(findings.gaps.after), "afterwards"

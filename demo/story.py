@@ -15,7 +15,7 @@ from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
 from tandem.local.store.directory import Directory, read_status
 from tandem.local.store.lookup import signal_member
-from tandem.targets import Missing
+from tandem.output.member_table import Missing
 from tandem_core.model.states import PairState
 from tandem_core.model.status import Status
 

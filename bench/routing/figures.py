@@ -9,7 +9,7 @@ from bench.routing.methods import CONSISTENT, HEURISTICS, UNIFORM, grow
 from bench.routing.world import Measured, World, settings_for
 
 from tandem.routing.load.lossy_counter import LossyCounter
-from tandem.routing.planning.settings import Settings
+from tandem.routing.planning.settings import PlanningSettings
 from tandem.routing.planning.thresholds import counting_epsilon
 
 RUNS = 30
@@ -159,7 +159,7 @@ def _sizes() -> Iterator[Line]:
         yield Line(name, "all", "lossy entries", paper, None, None, entries, _ENTRIES_NOTE)
 
 
-def lossy_entries(settings: Settings, rows: int = 4_000_000) -> float:
+def lossy_entries(settings: PlanningSettings, rows: int = 4_000_000) -> float:
     """The most keys that a counter remembers during so many Zipf rows, looked at 20 times."""
     world = World()
     rng = np.random.default_rng(1)

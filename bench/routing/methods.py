@@ -6,9 +6,9 @@ import numpy as np
 from bench.routing import printed
 from bench.routing.world import Measured, World, pair_names
 
-from tandem.routing.baselines import modulo_owner
+from tandem.routing.planning.balance import modulo_owner
 from tandem.routing.planning.construct import construct
-from tandem.routing.planning.settings import Heuristic, Settings
+from tandem.routing.planning.settings import Heuristic, PlanningSettings
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.ring import OwnerArray
 
@@ -16,7 +16,9 @@ UNIFORM, CONSISTENT = "uniform", "consistent"
 HEURISTICS = [each.value for each in Heuristic]
 
 
-def grow(method: str, form: str, world: World, settings: Settings, pairs: int) -> list[Measured]:
+def grow(
+    method: str, form: str, world: World, settings: PlanningSettings, pairs: int
+) -> list[Measured]:
     """Results of every step from 2 to `pairs`; `form` is "printed" or "tandem"."""
     if method in (UNIFORM, CONSISTENT):
         return _grow_baseline(method, world, settings, pairs)
@@ -25,7 +27,9 @@ def grow(method: str, form: str, world: World, settings: Settings, pairs: int) -
     return _grow_tandem(world, replace(settings, heuristic=Heuristic(method)), pairs)
 
 
-def _grow_baseline(method: str, world: World, settings: Settings, pairs: int) -> list[Measured]:
+def _grow_baseline(
+    method: str, world: World, settings: PlanningSettings, pairs: int
+) -> list[Measured]:
     results = []
     owners: OwnerArray = np.zeros(world.domain, dtype=np.uint16)
     for count in range(2, pairs + 1):
@@ -39,7 +43,7 @@ def _grow_baseline(method: str, world: World, settings: Settings, pairs: int) ->
     return results
 
 
-def _grow_tandem(world: World, settings: Settings, pairs: int) -> list[Measured]:
+def _grow_tandem(world: World, settings: PlanningSettings, pairs: int) -> list[Measured]:
     results = []
     function = construct(world.profile, pair_names(1), None, settings).function
     owners = function.owner_of(world.hashes)

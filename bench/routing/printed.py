@@ -9,7 +9,7 @@ from bench.routing.world import Measured, World, pair_names
 
 from tandem.routing.planning.heuristics import redist, scan
 from tandem.routing.planning.placement import NOWHERE, Board
-from tandem.routing.planning.settings import Beta, FloatArray, Heuristic, Settings
+from tandem.routing.planning.settings import Beta, FloatArray, Heuristic, PlanningSettings
 from tandem.routing.planning.thresholds import theta
 from tandem.routing.planning.workload import hot_keys
 from tandem_core.routing.function import RoutingFunction
@@ -32,7 +32,9 @@ class PrintedBoard(Board):
         return combined
 
 
-def grow(world: World, settings: Settings, heuristic: Heuristic, pairs: int) -> list[Measured]:
+def grow(
+    world: World, settings: PlanningSettings, heuristic: Heuristic, pairs: int
+) -> list[Measured]:
     """Add channels one at a time; the result of every step from the second on."""
     owners: OwnerArray = np.zeros(world.domain, dtype=np.uint16)
     tracked = 0
@@ -57,7 +59,7 @@ def grow(world: World, settings: Settings, heuristic: Heuristic, pairs: int) -> 
 
 def _board(
     world: World,
-    settings: Settings,
+    settings: PlanningSettings,
     owners: OwnerArray,
     ring: OwnerArray,
     hot: int,

@@ -12,7 +12,7 @@ from bench.routing.world import World, pair_names, settings_for
 from tandem.routing.load.key_counter import KeyCounter
 from tandem.routing.load.profile import LoadProfile
 from tandem.routing.planning.construct import construct
-from tandem.routing.planning.settings import Heuristic, Settings
+from tandem.routing.planning.settings import Heuristic, PlanningSettings
 from tandem.routing.planning.thresholds import counting_epsilon
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import to_bytes
@@ -117,7 +117,7 @@ def _counting() -> Iterator[Timing]:
 def counted_profile(pairs: int) -> LoadProfile:
     """What counting reports after 4,000,000 Zipf rows over 1,000,000 keys."""
     world, rng = World(), np.random.default_rng(3)
-    counter = KeyCounter(4_000_000, counting_epsilon(Settings(), pairs, world.domain))
+    counter = KeyCounter(4_000_000, counting_epsilon(PlanningSettings(), pairs, world.domain))
     for _ in range(4):
         drawn = np.searchsorted(np.cumsum(world.frequencies), rng.random(1_000_000))
         hashes = world.hashes[np.minimum(drawn, world.domain - 1)]
@@ -129,10 +129,10 @@ def _construction() -> Iterator[Timing]:
     for pairs, target in ((10, "50 ms"), (100, "1 s")):
         profile = counted_profile(pairs)
         for heuristic in (Heuristic.READJ, Heuristic.SCAN, Heuristic.REDIST):
-            settings = Settings(heuristic=heuristic)
+            settings = PlanningSettings(heuristic=heuristic)
             before = construct(profile, pair_names(pairs - 1), None, settings).function
             after = construct(profile, pair_names(pairs), before, settings).function
-            aim = target if heuristic is Settings().heuristic else ""
+            aim = target if heuristic is PlanningSettings().heuristic else ""
             what = f"{pairs} pairs, {after.hot_count} hot keys of 1,000,000, {heuristic.value}"
             first = partial(construct, profile, pair_names(pairs), None, settings)
             yield timed(f"construct from nothing, {what}", first, target=aim)

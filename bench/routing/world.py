@@ -8,7 +8,7 @@ import numpy as np
 from tandem.routing.load.distinct_keys import DistinctSketch
 from tandem.routing.load.key_summary import MEASURES, KeySummary
 from tandem.routing.load.profile import LoadProfile
-from tandem.routing.planning.settings import Beta, FloatArray, Measure, Resource, Settings
+from tandem.routing.planning.settings import Beta, FloatArray, Measure, PlanningSettings, Resource
 from tandem_core.routing.ring import BUCKETS, OwnerArray, bucket_of
 from tandem_core.routing.xxh64 import U64Array, hash_words
 
@@ -19,13 +19,15 @@ _LISTED = 60_000
 """Hottest keys that the profile lists; all others are known by bucket only."""
 
 
-def settings_for(functions: str = "LCL", *, tolerance: float = 1.2, sigma: float = 0.1) -> Settings:
+def settings_for(
+    functions: str = "LCL", *, tolerance: float = 1.2, sigma: float = 0.1
+) -> PlanningSettings:
     """Settings with the paper's three-letter resource functions (state, computation, network)."""
     state, computation, network = (
         Resource(name, Measure.ROWS, BETAS[letter], tolerance)
         for name, letter in zip(("state", "computation", "network"), functions, strict=True)
     )
-    return Settings(state, computation, network, untracked_share=sigma)
+    return PlanningSettings(state, computation, network, untracked_share=sigma)
 
 
 def pair_names(count: int) -> list[str]:
@@ -73,7 +75,7 @@ class World:
         return LoadProfile(keys, buckets, DistinctSketch.empty().with_hashes(self.hashes))
 
     def measure(
-        self, old: OwnerArray, new: OwnerArray, pairs: int, settings: Settings
+        self, old: OwnerArray, new: OwnerArray, pairs: int, settings: PlanningSettings
     ) -> "Measured":
         """The paper's b and m, over every key of the domain."""
         relative = []

@@ -142,7 +142,7 @@ class TandemRun:
 
         Gives the time of it, in seconds since 1970; the status tells it at most a second late.
         """
-        self.wait_until(lambda: self._take_over(failed) is not None, seconds, "TakeOver")
+        self.wait_until(lambda: self._take_over(failed) is not None, seconds, "Failover")
         noticed = self._take_over(failed) or failed
         self.wait_until(
             lambda: self._status_written() > noticed and self.is_whole(), seconds, "whole again"
@@ -150,7 +150,7 @@ class TandemRun:
         return now()
 
     def _take_over(self, after: float) -> float | None:
-        times = (at for at, event in self.events() if event == "TakeOver" and at > after)
+        times = (at for at, event in self.events() if event == "Failover" and at > after)
         return next(times, None)
 
     def _status_written(self) -> float:

@@ -21,7 +21,8 @@ from bench.streaming.tandem_run import Installation
 _ARCHIVE_VARIABLE = "TANDEM_CLASS_ARCHIVE"
 _BUILD_JAR = "spark_images/java/build.py"
 _JARS = "spark_images/**/jars/tandem-spark.*"
-_ARCHIVE_MAKER = "*/spark/archive.py"
+# Where it lay in earlier commits, and where it lies now.
+_ARCHIVE_MAKERS = ("*/spark/archive.py", "*/spark/jvm/class_archive.py")
 _WHEELS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tandem", "wheels")
 _REQUIRED_EXTRAS = ("spark",)
 _PROGRAM = """\
@@ -175,7 +176,7 @@ def _make_jar(python: Path, tree: Path, environment: Mapping[str, str]) -> None:
 
 def _make_archive(python: Path, roots: Sequence[Path], environment: Mapping[str, str]) -> None:
     for root in roots:
-        for path in root.glob(_ARCHIVE_MAKER):
+        for path in (found for pattern in _ARCHIVE_MAKERS for found in root.glob(pattern)):
             module = ".".join(path.relative_to(root).with_suffix("").parts)
             say("  class archive, which takes half a minute")
             _run([str(python), "-m", module], environment=environment)

@@ -43,7 +43,7 @@ class Told:
     @property
     def subject(self) -> str:
         """Whom it is about: the message's first word."""
-        return self.message.partition(": ")[0]
+        return self.message.partition(" ")[0].rstrip(":")
 
 
 class Record:

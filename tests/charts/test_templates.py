@@ -13,11 +13,13 @@ import yaml
 from tests.charts.conftest import CHART, NAMESPACE, ROOT, Objects, Render
 from tests.manifests.orders import EVERYTHING, order
 
+from tandem.control.reconcile import CLUSTER_LIMITS
 from tandem.handlers.__main__ import _parser
 from tandem.handlers.election import EVERY
+from tandem.handlers.timeout_flags import timeouts_of
 from tandem.handlers.workers import LAST_TURNS
 from tandem.kube.kinds import DEPLOYMENT as DEPLOYMENT_KIND
-from tandem.kube.kinds import DISRUPTION_BUDGET, POD, REPLICA_SET, Kind, kind_of
+from tandem.kube.kinds import DISRUPTION_BUDGET, POD, REPLICA_SET, ObjectKind, kind_of
 from tandem.manifests.config_objects import intent_of, register_of, token_of
 from tandem.manifests.objects import objects_of
 from tandem_core.model.kubernetes_names import APPLICATION, COMPONENT_LABEL, NAME_LABEL, OPERATOR
@@ -113,6 +115,14 @@ def test_images_come_from_one_registry_with_one_tag(render: Render) -> None:
     asked = arguments(container)
     assert asked.runtime_image == "registry.example/team/tandem-runtime:abc"
     assert asked.spark_image == "registry.example/team/tandem-spark:abc"
+
+
+def test_the_operators_timeouts_are_the_charts(render: Render) -> None:
+    asked = arguments(pod_of(render()[DEPLOYMENT])["containers"][0])
+    assert (timeouts_of(asked), asked.workers) == (CLUSTER_LIMITS, 4)
+    values = {"workers": 2, "timeouts": {"failover": "4s", "replacement": "2m"}}
+    asked = arguments(pod_of(render(operator=values)[DEPLOYMENT])["containers"][0])
+    assert (asked.failover_timeout, asked.replacement_timeout, asked.workers) == (4.0, 120.0, 2)
 
 
 def test_without_a_tag_it_is_the_charts_version(render: Render) -> None:
@@ -261,7 +271,7 @@ def rules_where_pipelines_are(objects: Objects, namespaces: list[str]) -> Rules:
     return rules
 
 
-def group(kind: Kind) -> str:
+def group(kind: ObjectKind) -> str:
     return kind.api_version.rpartition("/")[0]
 
 

@@ -14,10 +14,10 @@ from tests.local.pipelines import pipeline
 from tests.remote.stage import Stage
 
 from tandem.kube import user
-from tandem.kube.kinds import STREAM_PIPELINE, Kind
+from tandem.kube.kinds import STREAM_PIPELINE, ObjectKind
 from tandem.kube.objects import name_of
 from tandem.kube.port import KubeError, Refused, Unreachable
-from tandem.kube.user import Access, NoCluster
+from tandem.kube.user import NoCluster, UserAccess
 from tandem.local.store.directory import Directory, locked, prepare
 from tandem_cli import main
 
@@ -27,7 +27,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """The current kubeconfig names a cluster with one pipeline."""
     stage = Stage()
 
-    def connect(context: str | None = None, namespace: str | None = None) -> Access:
+    def connect(context: str | None = None, namespace: str | None = None) -> UserAccess:
         if context not in {None, "test"}:
             raise NoCluster(f"no context {context}; there are test")
         return stage.access._replace(namespace=namespace or KEY.namespace)
@@ -71,11 +71,11 @@ def running(tmp_path: Path) -> Iterator[ExitStack]:
         yield stack
 
 
-def forbid(stage: Stage, problem: KubeError, forbidden: Kind, monkeypatch: object) -> None:
+def forbid(stage: Stage, problem: KubeError, forbidden: ObjectKind, monkeypatch: object) -> None:
     assert isinstance(monkeypatch, pytest.MonkeyPatch)
     allowed = stage.cluster.list
 
-    def answer(kind: Kind, *arguments: object) -> object:
+    def answer(kind: ObjectKind, *arguments: object) -> object:
         if kind is forbidden:
             raise problem
         return allowed(kind, *arguments)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_the_document_has_members_with_nodes(
 
 @pytest.mark.parametrize(
     ("command", "number"),
-    [("kill", signal.SIGKILL), ("freeze", signal.SIGSTOP), ("thaw", signal.SIGCONT)],
+    [("kill", signal.SIGKILL), ("pause", signal.SIGSTOP), ("resume", signal.SIGCONT)],
 )
 def test_a_signal_goes_to_the_pod_that_is_meant(stage: Stage, command: str, number: int) -> None:
     assert main([command, "pair-1/secondary", "-n", "shop"]) == 0
@@ -137,7 +137,7 @@ def test_what_is_not_there_is_told(
 
 @pytest.mark.parametrize(
     ("problem", "told"),
-    [(Refused("cannot list"), "does not allow"), (Unreachable("refused"), "does not answer")],
+    [(Refused("cannot list"), "denies it"), (Unreachable("refused"), "does not answer")],
 )
 def test_a_cluster_that_does_not_answer_or_allow_it(
     stage: Stage,
@@ -217,7 +217,7 @@ def test_without_a_cluster_what_rests_here_is_meant(
 ) -> None:
     running.close()
     assert main(["status", "here"]) == 0
-    assert "does not run" in capsys.readouterr().err
+    assert "is not running" in capsys.readouterr().err
     assert main(["status", "there"]) == 1
     assert main(["status", "-n", "shop"]) == 1
     assert "no kubeconfig" in capsys.readouterr().err

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem.validation.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem.validation.manifest_file import Manifest, TextPosition, Unparsable, load_manifests
 from tandem_core.model.fields.problems import Fault
 
 
@@ -17,14 +17,14 @@ def only(text: str) -> Manifest:
 def test_paths_have_positions() -> None:
     manifest = only("a:\n  b: [1, 2]\n  c:\n    - d: 3\n")
     assert manifest.data == {"a": {"b": [1, 2], "c": [{"d": 3}]}}
-    assert manifest.position(("a", "b", 1)) == Position(2, 10)
-    assert manifest.position(("a", "c", 0, "d")) == Position(4, 10)
-    assert manifest.position(("a", "c")) == Position(3, 3)
+    assert manifest.position(("a", "b", 1)) == TextPosition(2, 10)
+    assert manifest.position(("a", "c", 0, "d")) == TextPosition(4, 10)
+    assert manifest.position(("a", "c")) == TextPosition(3, 3)
 
 
 def test_what_is_missing_stands_where_it_should_be() -> None:
     manifest = only("a:\n  b: 1\n")
-    assert manifest.position(("a", "x", "y")) == Position(1, 1)
+    assert manifest.position(("a", "x", "y")) == TextPosition(1, 1)
 
 
 def test_aliases_and_merges_are_followed() -> None:
@@ -48,7 +48,7 @@ def test_repeated_fields_are_reported_at_the_second() -> None:
     manifest = only("a: 1\nb: 2\na: 3\n")
     (problem,) = manifest.problems
     assert (problem.path, problem.fault) == (("a",), Fault.DUPLICATE)
-    assert manifest.position(problem.path) == Position(3, 4)
+    assert manifest.position(problem.path) == TextPosition(3, 4)
 
 
 def test_times_stay_text() -> None:

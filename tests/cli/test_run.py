@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.local.shutdown import End, Ending
+from tandem.local.shutdown import End, EndReason
 from tandem.local.store.directory import Directory
 from tandem_cli.run import _report
 from tandem_core.model.states import ConditionStatus, ConditionType
@@ -22,9 +22,9 @@ def lost(holds: ConditionStatus) -> Status:
     return Status(conditions=(said,))
 
 
-@pytest.mark.parametrize("why", [Ending.ASKED, Ending.COMPLETED])
+@pytest.mark.parametrize("why", [EndReason.ASKED, EndReason.COMPLETED])
 def test_a_run_that_lost_data_does_not_end_well(
-    why: Ending, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    why: EndReason, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = Directory(tmp_path)
     assert _report(End(why, lost(ConditionStatus.FALSE)), directory) == 0

@@ -8,12 +8,12 @@ from tandem_core.contract.reports import (
     MemberEvent,
     MemberRefusal,
     MemberReport,
-    MergeReport,
+    MergeState,
     PairReport,
-    ReplicaReport,
+    ReplicaState,
     SeatReport,
     SinkReport,
-    SplitReport,
+    SplitState,
     Trouble,
 )
 from tandem_core.model.states import EventReason, SeatState, SinkClass
@@ -24,7 +24,7 @@ def full_reports() -> dict[str, MemberReport]:
     return {
         "split": _report("split-0", "split-0.a", 3, _split()),
         "replica": _report("pair-0-b", "pair-0-b.2", 2, _replica()),
-        "spare": _report("spare-0", "spare-0.1", 1, ReplicaReport(state=DriverState.SPARE)),
+        "spare": _report("spare-0", "spare-0.1", 1, ReplicaState(state=DriverState.SPARE)),
         "merge": _report("merge-1", "merge-1.a", 7, _merge()),
     }
 
@@ -46,7 +46,7 @@ def _report(
     name: str,
     volume: str,
     incarnation: int,
-    part: SplitReport | ReplicaReport | MergeReport,
+    part: SplitState | ReplicaState | MergeState,
 ) -> MemberReport:
     return MemberReport(
         volume=volume,
@@ -66,8 +66,8 @@ def _report(
     )
 
 
-def _split() -> SplitReport:
-    return SplitReport(
+def _split() -> SplitState:
+    return SplitState(
         lead=_lead(),
         troubles=(
             Trouble(
@@ -108,8 +108,8 @@ def _lead() -> LeadReport:
     )
 
 
-def _replica() -> ReplicaReport:
-    return ReplicaReport(
+def _replica() -> ReplicaState:
+    return ReplicaState(
         state=DriverState.REPLAYING,
         committed=40,
         verified=True,
@@ -120,8 +120,8 @@ def _replica() -> ReplicaReport:
     )
 
 
-def _merge() -> MergeReport:
-    return MergeReport(
+def _merge() -> MergeState:
+    return MergeState(
         active=True,
         delivered=41,
         rows_out=900,

@@ -19,9 +19,9 @@ from tandem_core.contract.reports import (
     DriverState,
     MemberRefusal,
     MemberReport,
-    MergeReport,
+    MergeState,
     Report,
-    SplitReport,
+    SplitState,
     decode_card,
     decode_refusal,
     decode_report,
@@ -108,7 +108,7 @@ def test_samples_show_every_record_and_every_field() -> None:
 
 
 def test_people_see_every_field_also_where_it_is_nothing() -> None:
-    said = json.loads(encode_report(MemberReport("v", 1, SplitReport())))
+    said = json.loads(encode_report(MemberReport("v", 1, SplitState())))
     assert said["part"] == {"kind": "split", "lead": None, "troubles": [], "lane_bytes": 0}
     assert set(said) == set(MemberReport.__struct_fields__)
 
@@ -299,17 +299,17 @@ def test_marks_are_on_fields_by_which_nobody_decides() -> None:
 
 
 def test_a_driver_that_does_anything_is_warm() -> None:
-    warm = [state for state in DriverState if reports.ReplicaReport(state).warm]
+    warm = [state for state in DriverState if reports.ReplicaState(state).warm]
     assert warm == [state for state in DriverState if state is not DriverState.BOOTING]
 
 
 def test_a_part_is_told_as_what_it_is() -> None:
     merge = SAMPLES["merge"]
-    assert isinstance(merge.part, MergeReport)
+    assert isinstance(merge.part, MergeState)
     assert (merge.merge, merge.replica, merge.lead) == (merge.part, None, None)
     assert merge.troubles == merge.part.troubles
     replica = SAMPLES["replica"]
     assert (replica.merge, replica.replica, replica.troubles) == (None, replica.part, ())
     split = SAMPLES["split"]
-    assert isinstance(split.part, SplitReport)
+    assert isinstance(split.part, SplitState)
     assert (split.lead, split.troubles) == (split.part.lead, split.part.troubles)

@@ -6,9 +6,8 @@ import pytest
 from tests.control.world import KEY
 from tests.decision_lines import Lines, kept_lines
 
-from tandem.control.keys import Key
-from tandem.control.reconcile import Loop
-from tandem.control.types import Moment
+from tandem.control.reconcile import Reconciler
+from tandem.control.types import Instant, Key
 from tandem.kube.kinds import CONFIG_MAP, EVENT, LEASE, STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Conflict
@@ -32,9 +31,9 @@ def lines() -> Iterator[Lines]:
 
 @pytest.fixture(autouse=True)
 def _witnessed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    turn = Loop.turn
+    turn = Reconciler.turn
 
-    def witnessed(loop: Loop, moment: Moment, news: bool) -> float | None:
+    def witnessed(loop: Reconciler, moment: Instant, news: bool) -> float | None:
         changes = _changes(loop._kube)
         begin = len(changes)
         kept.take()
@@ -51,7 +50,7 @@ def _witnessed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         _check(loop._key, kept.take(), changes[begin:])
         return due
 
-    monkeypatch.setattr(Loop, "turn", witnessed)
+    monkeypatch.setattr(Reconciler, "turn", witnessed)
     with kept_lines() as kept:
         yield
 

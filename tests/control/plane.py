@@ -15,16 +15,16 @@ from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
-    MergeReport,
+    MergeState,
     PairReport,
-    ReplicaReport,
+    ReplicaState,
     SeatReport,
     SinkReport,
-    SplitReport,
+    SplitState,
     Trouble,
 )
 from tandem_core.model.states import MemberKind, SeatState, SinkClass
-from tandem_core.network.member_client import Look
+from tandem_core.network.member_client import Observation
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Plane:
 
     # --- the port -----------------------------------------------------------------------------
 
-    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Observation]:
         there = {pod.run: pod for pod in pods if pod.can_be_asked}
         self.watched = frozenset(there)
         self.tokens.add(token)
@@ -156,23 +156,23 @@ class Plane:
 
     # --- what they say ------------------------------------------------------------------------
 
-    def _look(self, run: Run, pod: Pod) -> Look:
+    def _look(self, run: Run, pod: Pod) -> Observation:
         process = self.processes.get(run)
         if process is None:
-            return Look()
+            return Observation()
         report = self._report(pod, process) if process.heard is not None else None
-        return Look(process.heard, process.silent_since, report)
+        return Observation(process.heard, process.silent_since, report)
 
     def _report(self, pod: Pod, process: Process) -> MemberReport:
         volume = _volume(pod)
         if process.kind is MemberKind.SPLIT:
             lead = self._summary() if volume == self.lead else None
-            return MemberReport(volume, pod.runs, SplitReport(lead=lead, troubles=self.troubles))
+            return MemberReport(volume, pod.runs, SplitState(lead=lead, troubles=self.troubles))
         if process.kind is MemberKind.MERGE:
             active = self._is_active(pod)
             sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, self.epoch),)
             return MemberReport(
-                volume, pod.runs, MergeReport(active, self.epoch, self.rows_out, 0, sinks)
+                volume, pod.runs, MergeState(active, self.epoch, self.rows_out, 0, sinks)
             )
         return MemberReport(volume, pod.runs, self._replica(volume, process))
 
@@ -181,14 +181,14 @@ class Plane:
         able = [p.uid for p in merges if p.place.slot is not None and self._answers(p)]
         return pod.uid == min(able, default=None)
 
-    def _replica(self, volume: str, process: Process) -> ReplicaReport:
+    def _replica(self, volume: str, process: Process) -> ReplicaState:
         if process.booting:
-            return ReplicaReport(DriverState.BOOTING)
+            return ReplicaState(DriverState.BOOTING)
         if process.kind is MemberKind.SPARE and process.assigned is None:
-            return ReplicaReport(state=DriverState.SPARE)
+            return ReplicaState(state=DriverState.SPARE)
         full = volume in self.holding
         doing = DriverState.RUNNING if full else DriverState.JOINING
-        return ReplicaReport(doing, self.epoch, verified=full, pair=process.assigned)
+        return ReplicaState(doing, self.epoch, verified=full, pair=process.assigned)
 
     def _summary(self) -> LeadReport:
         pairs = tuple(

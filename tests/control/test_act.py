@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from tests.control.world import KEY, SETTINGS, World
 
-from tandem.control.act import Hands
-from tandem.control.observe import Sight, list_pipeline, look_at_pods
-from tandem.control.types import Moment
+from tandem.control.act import Actuator
+from tandem.control.observe import ClusterView, list_pipeline, observe_pods
+from tandem.control.types import Instant
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD
 from tandem.kube.objects import labels_of, name_of, uid_of
-from tandem.policy.decisions import Adopt, Decision, Kill, Move, Replace
+from tandem.policy.decisions import Adopt, Decision, EvictPod, Kill, Replace
 from tandem_core.model.kubernetes_names import PAIR_LABEL
 
 
@@ -24,7 +24,7 @@ class Seen:
         splits = {f"{uid_of(pod)}.0": pod for pod in self.world.of_kind("split")}
         self.lead = splits.pop(self.world.plane.lead or "")
         (self.split,) = splits.values()
-        self.hands = Hands(
+        self.hands = Actuator(
             self.world.cluster,
             self.world.plane,
             "token",
@@ -33,12 +33,12 @@ class Seen:
             generation=1,
         )
 
-    def _sight(self, moment: Moment) -> Sight:
+    def _sight(self, moment: Instant) -> ClusterView:
         listing = list_pipeline(self.world.cluster, KEY, (), moment.now)
         assert listing is not None
         looks = self.world.plane.look(listing.pods, "token")
         intent = self.world.recorded().intent
-        return look_at_pods(listing, intent, looks, moment, splits=2, mark=None, fresh=5.0)
+        return observe_pods(listing, intent, looks, moment, splits=2, mark=None, fresh=5.0)
 
     def given_up(self, decision: Decision) -> bool:
         """Whether a pod was deleted."""
@@ -61,7 +61,7 @@ class Seen:
         name, volume = name_of(self.pod), f"{uid_of(self.pod)}.0"
         return {
             "kill": Kill(name, "it hangs"),
-            "move": Move(name, volume, "it shares a node"),
+            "move": EvictPod(name, volume, "it shares a node"),
             "replace": Replace(name, volume, "it is over"),
         }
 
@@ -141,7 +141,7 @@ def test_one_that_can_go_on_is_not_replaced(seen: Seen) -> None:
 
 
 def test_a_split_is_moved_only_while_the_lead_says_that_nothing_is_at_risk(seen: Seen) -> None:
-    move = Move(name_of(seen.split), f"{uid_of(seen.split)}.0", "they share a node")
+    move = EvictPod(name_of(seen.split), f"{uid_of(seen.split)}.0", "they share a node")
     seen.world.plane.vulnerable = ("lane-0",)
     assert not seen.given_up(move)
     seen.world.plane.vulnerable = ()

@@ -9,7 +9,7 @@ from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
 
 from tandem.control.admission import MOST_PROBLEMS, judge
 from tandem.control.apply import changes, list_objects, wanted
-from tandem.control.events import Happening, Notice, event_of
+from tandem.control.events import OperatorEventReason, PipelineEvent, event_of
 from tandem.control.observe import shortages
 from tandem.kube.kinds import (
     DEPLOYMENT,
@@ -18,12 +18,12 @@ from tandem.kube.kinds import (
     ROLE,
     SERVICE,
     SERVICE_ACCOUNT,
-    Kind,
     Object,
+    ObjectKind,
     kind_of,
 )
 from tandem.kube.objects import is_owned_by, name_of, uid_of
-from tandem.manifests.desired_state import Order
+from tandem.manifests.desired_state import DesiredState
 from tandem.manifests.workloads import replica_mark
 from tandem.policy.snapshot import Complaint
 from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_LABEL
@@ -31,7 +31,7 @@ from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.states import ConditionType
 
 
-def begun() -> tuple[World, Order]:
+def begun() -> tuple[World, DesiredState]:
     world = World()
     world.until_paired()
     judged = judge(world.resource())
@@ -136,7 +136,7 @@ def test_what_is_somebody_elses_or_on_its_way_out_is_in_the_way() -> None:
 @pytest.mark.parametrize(
     "kind", [NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, SERVICE, DEPLOYMENT], ids=lambda kind: kind.name
 )
-def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: Kind) -> None:
+def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: ObjectKind) -> None:
     world, order = begun()
     (made, *_) = (each for each in wanted(order, False) if kind_of(each) is kind)
     world.cluster.remove(made)
@@ -145,8 +145,8 @@ def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: K
     world.new_operator()
     world.until(lambda: world.condition(ConditionType.READY).reason == "NameTaken")
     message = world.condition(ConditionType.READY).message
-    assert f"{kind.name} {name_of(made)} is there and is not this pipeline's" in message
-    assert "Hindered" in world.reasons()
+    assert f"{kind.name} {name_of(made)} exists and belongs to another owner" in message
+    assert "ReconcileBlocked" in world.reasons()
     assert world.cluster.get(kind, KEY.namespace, name_of(made)) == foreign
     world.cluster.remove(foreign)
     world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
@@ -203,12 +203,12 @@ def test_all_problems_of_a_manifest_are_told_up_to_a_number() -> None:
 
 def test_what_is_told_again_is_the_same_event() -> None:
     made = {**resource(), "metadata": {**resource()["metadata"], "uid": "u"}}
-    told = Happening(Notice.HALTED, "x" * 2000)
+    told = PipelineEvent(OperatorEventReason.HALTED, "x" * 2000)
     first = event_of(made, told, BEGAN)
     assert len(first["message"]) == 1024
     assert first["type"] == "Warning"
     assert event_of(made, told, BEGAN.replace(hour=13))["metadata"] == first["metadata"]
-    other = event_of(made, replace(told, reason=Notice.COMPLETED), BEGAN)
+    other = event_of(made, replace(told, reason=OperatorEventReason.COMPLETED), BEGAN)
     assert other["type"] == "Normal"
     assert name_of(other) != name_of(first)
     assert first["involvedObject"]["uid"] == "u"

@@ -12,7 +12,7 @@ from tandem.kube.port import Conflict, Kube, Unreachable
 from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABEL
 from tandem_core.model.states import ConditionType, PairState
 
-STEPS = ["TakeOver", "CatchUpStarted", "Paired"]
+STEPS = ["Failover", "CatchUpStarted", "Paired"]
 
 
 def end_state(world: World) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_an_operator_that_dies_after_any_write_is_followed_by_one_that_ends_the_
         told = [each for each in world.reasons() if each != "SpareUsed"]
         # Who takes over from an operator that died may tell the last step once more.
         assert list(dict.fromkeys(told)) == STEPS, f"died after write {number}"
-        assert (told.count("TakeOver"), told[-1]) == (1, "Paired"), f"died after write {number}"
+        assert (told.count("Failover"), told[-1]) == (1, "Paired"), f"died after write {number}"
 
 
 def test_an_operator_that_dies_while_a_completed_pipeline_is_removed() -> None:
@@ -249,7 +249,7 @@ def test_a_take_over_of_one_that_hangs_is_told_by_the_next_operator() -> None:
     world.plane.frozen.add(uid_of(world.replicas()["primary"]))
     world.until(lambda: world.recorded().intent.version == 3)
     world.new_operator()
-    world.until(lambda: "TakeOver" in world.reasons())
+    world.until(lambda: "Failover" in world.reasons())
     world.plane.frozen.clear()
     world.until_paired()
     assert world.reasons() == STEPS

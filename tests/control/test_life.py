@@ -7,8 +7,8 @@ from tests.control.world import KEY, SETTINGS, World, resource
 from tests.kube.cluster import Cluster
 
 from tandem.control.intent_store import read_token
-from tandem.control.keys import Key
-from tandem.control.reconcile import Loop, Ports
+from tandem.control.reconcile import Reconciler, ReconcilerPorts
+from tandem.control.types import Key
 from tandem.kube.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -98,7 +98,7 @@ def test_a_register_that_is_lost_is_told_of_and_not_made_anew() -> None:
     world.cluster.remove(world.cluster.get(LEASE, KEY.namespace, "spending-register"))
     world.until(lambda: world.condition(ConditionType.READY).reason == "RegisterMissing")
     assert world.holds(ConditionType.READY)
-    assert "Hindered" in world.reasons()
+    assert "ReconcileBlocked" in world.reasons()
     assert (LEASE, KEY.namespace, "spending-register") not in world.cluster.objects
 
 
@@ -117,9 +117,9 @@ def test_a_later_operator_with_other_images_rolls_nothing() -> None:
     world.until_paired()
     before = world.data_plane()
     newer = Images("runtime:2", "spark:2", "runtime:2")
-    world.loop = Loop(
+    world.loop = Reconciler(
         KEY,
-        Ports(world.cluster, world.plane, lambda _: (), world.tally),
+        ReconcilerPorts(world.cluster, world.plane, lambda _: (), world.tally),
         type(SETTINGS)(newer, SETTINGS.namespace),
     )
     for _ in range(5):
@@ -213,8 +213,8 @@ def test_equal_names_in_two_namespaces_are_two_pipelines() -> None:
     world = World()
     other = Key("bank", KEY.name)
     world.cluster.create(resource(other))
-    ports = Ports(world.cluster, world.plane, lambda _: (), world.tally)
-    second = Loop(other, ports, SETTINGS)
+    ports = ReconcilerPorts(world.cluster, world.plane, lambda _: (), world.tally)
+    second = Reconciler(other, ports, SETTINGS)
     for _ in range(6):
         world.step()
         second.turn(world.moment(), news=True)

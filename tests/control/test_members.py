@@ -11,9 +11,9 @@ from tests.local.harness import wait_for
 from tandem.control import members
 from tandem.control.members import Asked
 from tandem.control.pods import Pod, read_pod
-from tandem_core.contract.reports import MemberReport, SplitReport, encode_report
+from tandem_core.contract.reports import MemberReport, SplitState, encode_report
 
-REPORT = encode_report(MemberReport("u1.0", 2, SplitReport()))
+REPORT = encode_report(MemberReport("u1.0", 2, SplitState()))
 
 
 class Answering:
@@ -84,5 +84,5 @@ def test_a_pod_can_be_asked_at_once() -> None:
 
 @pytest.mark.usefixtures("process")
 def test_a_spare_that_is_not_reached_is_told_so() -> None:
-    with pytest.raises(OSError, match="p was not told"):
+    with pytest.raises(OSError, match="p cannot be assigned"):
         Asked().assign(a_pod(), "t", "pair-0")

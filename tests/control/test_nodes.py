@@ -4,7 +4,7 @@ import pytest
 from tests.kube.cluster import Cluster
 
 from tandem.control.nodes import EVERY, Nodes, hosts_of, read_node
-from tandem.kube.kinds import Kind, Object
+from tandem.kube.kinds import Object, ObjectKind
 from tandem.kube.port import Refused
 
 
@@ -98,7 +98,7 @@ class Counting(Cluster):
     lists = 0
     refusing = False
 
-    def list(self, kind: Kind, *more: Any) -> list[Object]:
+    def list(self, kind: ObjectKind, *more: Any) -> list[Object]:
         self.lists += 1
         if self.refusing:
             raise Refused("nodes is forbidden")

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from tandem.control.pods import member_of, read_pod
-from tandem.control.types import Moment
+from tandem.control.types import Instant
 from tandem.kube.kinds import Object
 from tandem.policy.recovery.processes import UNEXPLAINED
-from tandem.policy.snapshot import Complaint, Life, Member
-from tandem_core.contract.reports import DriverState, MemberReport, ReplicaReport
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot
+from tandem_core.contract.reports import DriverState, MemberReport, ReplicaState
 from tandem_core.model.pipeline import parse_status
 from tandem_core.model.states import MemberKind
 from tandem_core.model.status import Status
-from tandem_core.network.member_client import Look
+from tandem_core.network.member_client import Observation
 
 WALL = datetime(2024, 5, 1, 12, tzinfo=UTC)
-MOMENT = Moment(1000.0, WALL)
+MOMENT = Instant(1000.0, WALL)
 RUNNING = {"running": {"startedAt": "2024-05-01T11:59:50Z"}}
-FULL = ReplicaReport(DriverState.RUNNING, committed=5, verified=True)
-HEARD = Look(heard=999.0, report=MemberReport("u1.0", 1, FULL))
+FULL = ReplicaState(DriverState.RUNNING, committed=5, verified=True)
+HEARD = Observation(heard=999.0, report=MemberReport("u1.0", 1, FULL))
 
 
 def ago(seconds: float) -> str:
@@ -77,25 +77,25 @@ def pod(
     }
 
 
-def member(document: Object, look: Look = HEARD, **more: Any) -> Member:
+def member(document: Object, look: Observation = HEARD, **more: Any) -> MemberSnapshot:
     found = read_pod(document)
     assert found is not None
     given = {"volumes": (), "hosts": frozenset[str](), "template": "mark", **more}
     return member_of(found, look, MOMENT, **given)
 
 
-SILENT = Look(silent_since=990.0)
+SILENT = Observation(silent_since=990.0)
 
 
 @pytest.mark.parametrize(
     ("document", "look", "life"),
     [
-        (pod(phase="Pending"), Look(), Life.STARTING),
-        (pod({"waiting": {"reason": "ContainerCreating"}}), Look(), Life.STARTING),
-        (pod(RUNNING, started=False), Look(), Life.STARTING),
+        (pod(phase="Pending"), Observation(), Life.STARTING),
+        (pod({"waiting": {"reason": "ContainerCreating"}}), Observation(), Life.STARTING),
+        (pod(RUNNING, started=False), Observation(), Life.STARTING),
         (pod(RUNNING, started=False), SILENT, Life.STARTING),
         # Its probe says that it was up, but it has not been asked yet.
-        (pod(RUNNING), Look(), Life.STARTING),
+        (pod(RUNNING), Observation(), Life.STARTING),
         (pod(RUNNING), SILENT, Life.UP),
         (pod(RUNNING, started=False), HEARD, Life.UP),
         (pod(terminated(1)), HEARD, Life.ENDED),
@@ -104,7 +104,7 @@ SILENT = Look(silent_since=990.0)
         (pod(RUNNING, phase="Failed"), HEARD, Life.ENDED),
     ],
 )
-def test_the_life_of_a_pod(document: Object, look: Look, life: Life) -> None:
+def test_the_life_of_a_pod(document: Object, look: Observation, life: Life) -> None:
     assert member(document, look).life is life
 
 
@@ -151,15 +151,15 @@ def test_a_reason_becomes_one_word_that_a_status_may_hold(said: str, reason: str
 
 
 def test_an_answer_of_another_pod_at_the_same_address_is_none() -> None:
-    foreign = Look(heard=999.0, report=MemberReport("u2.0", 1, FULL))
+    foreign = Observation(heard=999.0, report=MemberReport("u2.0", 1, FULL))
     found = member(pod(RUNNING, started=False), foreign)
     assert (found.report, found.life, found.volume) == (None, Life.STARTING, "u1.0")
 
 
 def test_the_volume_of_one_that_does_not_answer_is_the_newest_that_anybody_knows() -> None:
     known = ("u1.0", "u1.2", "u2.7", "something")
-    assert member(pod(RUNNING), Look(), volumes=known).volume == "u1.2"
-    assert member(pod(RUNNING), Look()).volume == "u1.0"
+    assert member(pod(RUNNING), Observation(), volumes=known).volume == "u1.2"
+    assert member(pod(RUNNING), Observation()).volume == "u1.0"
     assert member(pod(RUNNING), HEARD, volumes=known).volume == "u1.0"
 
 

@@ -67,7 +67,7 @@ def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:
     assert world.data_plane() == before
     world.cluster.remove(world.replicas()["primary"])
     world.until(lambda: world.reasons()[-1] == "Paired")
-    assert world.reasons() == ["Refused", "TakeOver", "CatchUpStarted", "Paired"]
+    assert world.reasons() == ["Refused", "Failover", "CatchUpStarted", "Paired"]
     world.edit(splits={"count": 2})
     world.until(lambda: world.condition(READY).reason == "Running")
     assert world.status().observed_generation == 3
@@ -154,7 +154,7 @@ def test_one_that_refuses_does_not_halt_a_pair_that_goes_on() -> None:
         world.step()
     assert world.holds(READY)
     assert "Halted" not in world.reasons()
-    assert "it cannot go on with the query" in world.condition(READY).message
+    assert "exit code 3" in world.condition(READY).message
 
 
 def test_one_that_refuses_and_holds_state_is_never_given_up() -> None:
@@ -199,7 +199,7 @@ def test_a_pod_that_does_not_end_is_what_beginning_anew_waits_for() -> None:
     world.cluster.lose_node("node-0")
     world.plane.refusing = False
     world.edit(query={"sql": "SELECT user FROM payments"})
-    world.until(lambda: "Hindered" in world.reasons())
+    world.until(lambda: "ReconcileBlocked" in world.reasons())
     for _ in range(20):
         world.step()
     left = world.cluster.list(POD, KEY.namespace)

@@ -25,8 +25,8 @@ from tandem.kube.kinds import (
     SERVICE,
     SERVICE_ACCOUNT,
     STREAM_PIPELINE,
-    Kind,
     Object,
+    ObjectKind,
 )
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import Refused, Unreachable
@@ -54,7 +54,7 @@ READY = ConditionType.READY
 class Strict(Cluster):
     """A server that does not allow something."""
 
-    def __init__(self, world: World, verb: str, kind: Kind) -> None:
+    def __init__(self, world: World, verb: str, kind: ObjectKind) -> None:
         super().__init__(world.cluster.objects, world.cluster.applied, world.cluster.changes)
         self.made, self.revision = 10_000, 10_000
         self._verb, self._kind = verb, kind
@@ -63,7 +63,7 @@ class Strict(Cluster):
         if (verb, kind) == (self._verb, self._kind.name):
             raise Refused(f"{verb} {kind} is forbidden")
 
-    def list(self, kind: Kind, *more: Any) -> list[Object]:
+    def list(self, kind: ObjectKind, *more: Any) -> list[Object]:
         self._allow("list", kind.name)
         return super().list(kind, *more)
 
@@ -89,7 +89,7 @@ class Strict(Cluster):
 
 
 @pytest.mark.parametrize(("verb", "kind"), [("create", EVENT), ("list", NODE)])
-def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: Kind) -> None:
+def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: ObjectKind) -> None:
     world = World()
     world.until_paired()
     world.loop = world.another(Strict(world, verb, kind))
@@ -106,9 +106,9 @@ def test_what_cannot_be_applied_is_told_and_tried_again() -> None:
     strict = Strict(world, "apply", SERVICE)
     world.loop = world.another(strict)
     world.step()
-    world.until(lambda: world.condition(READY).reason == "NotApplied")
+    world.until(lambda: world.condition(READY).reason == "ApplyFailed")
     assert "Service spending-splits: apply Service is forbidden" in world.condition(READY).message
-    assert "Hindered" in world.reasons()
+    assert "ReconcileBlocked" in world.reasons()
     assert world.cluster.list(REPLICA_SET, KEY.namespace)
     world.new_operator()
     world.until(lambda: world.condition(READY).reason == "Running")
@@ -126,14 +126,16 @@ class Busy(Strict):
 
 
 @pytest.mark.parametrize("kind", [SERVICE_ACCOUNT, REPLICA_SET], ids=lambda kind: kind.name)
-def test_what_the_server_cannot_apply_now_keeps_nothing_else_from_being_done(kind: Kind) -> None:
+def test_what_the_server_cannot_apply_now_keeps_nothing_else_from_being_done(
+    kind: ObjectKind,
+) -> None:
     world = World()
     world.loop = world.another(Busy(world, "apply", kind))
     for _ in range(8):
         world.step()
-    assert world.condition(READY).reason == "NotApplied"
+    assert world.condition(READY).reason == "ApplyFailed"
     assert f"apply {kind.name}: 429 too many requests" in world.condition(READY).message
-    assert "Hindered" in world.reasons()
+    assert "ReconcileBlocked" in world.reasons()
     assert world.cluster.list(DEPLOYMENT, KEY.namespace)
     assert not world.cluster.list(kind, KEY.namespace, {PAIR_LABEL: "pair-0"})
     world.new_operator()
@@ -154,7 +156,7 @@ def test_what_cannot_be_removed_now_is_told() -> None:
     world.until_paired()
     world.loop = world.another(Busy(world, "delete", DEPLOYMENT))
     world.plane.completed = True
-    world.until(lambda: "Hindered" in world.reasons())
+    world.until(lambda: "ReconcileBlocked" in world.reasons())
     assert not world.cluster.list(REPLICA_SET, KEY.namespace, {PAIR_LABEL: "pair-0"})
     assert world.cluster.list(DEPLOYMENT, KEY.namespace)
     world.new_operator()
@@ -162,12 +164,12 @@ def test_what_cannot_be_removed_now_is_told() -> None:
 
 
 @pytest.mark.parametrize("kind", [SECRET, LEASE, CONFIG_MAP], ids=lambda kind: kind.name)
-def test_a_pipeline_that_may_not_begin_says_why_and_can_be_mended(kind: Kind) -> None:
+def test_a_pipeline_that_may_not_begin_says_why_and_can_be_mended(kind: ObjectKind) -> None:
     world = World()
     world.loop = world.another(Strict(world, "create", kind))
     assert world.step() == 30.0
     ready = world.condition(READY)
-    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "NotApplied")
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "ApplyFailed")
     assert f"create {kind.name} is forbidden" in ready.message
     # In this phase the definition lets every field change.
     assert world.phase() is Phase.REFUSED
@@ -264,8 +266,8 @@ def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:
     world.loop = world.another(Strict(world, "mark", POD))
     primary = name_of(world.replicas()["primary"])
     world.cluster.remove(world.replicas()["primary"])
-    world.until(lambda: world.condition(READY).reason == "NotDone")
-    assert "Hindered" in world.reasons()
+    world.until(lambda: world.condition(READY).reason == "PodActionFailed")
+    assert "ReconcileBlocked" in world.reasons()
     (pair,) = world.status().pairs
     assert pair.primary not in {None, primary}
 
@@ -275,7 +277,7 @@ def test_a_completed_pipeline_whose_pods_may_not_be_removed_says_so() -> None:
     world.until_paired()
     world.loop = world.another(Strict(world, "delete", DEPLOYMENT))
     world.plane.completed = True
-    world.until(lambda: "Hindered" in world.reasons())
+    world.until(lambda: "ReconcileBlocked" in world.reasons())
     assert world.of_kind("split")
     world.new_operator()
     world.until(lambda: not world.of_kind("split"))

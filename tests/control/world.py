@@ -10,11 +10,10 @@ from tests.kube import resources
 from tests.kube.cluster import Cluster
 
 from tandem.control.intent_store import Recorded, read_intent
-from tandem.control.keys import Key
 from tandem.control.nodes import Nodes
-from tandem.control.reconcile import Loop, Ports, Settings
-from tandem.control.types import Moment
-from tandem.kube.kinds import POD, STREAM_PIPELINE, Kind, Object
+from tandem.control.reconcile import OperatorSettings, Reconciler, ReconcilerPorts
+from tandem.control.types import Instant, Key
+from tandem.kube.kinds import POD, STREAM_PIPELINE, Object, ObjectKind
 from tandem.kube.objects import is_going, labels_of, name_of, uid_of
 from tandem.kube.port import Kube
 from tandem.manifests.desired_state import Images
@@ -24,7 +23,7 @@ from tandem_core.model.states import ConditionStatus, ConditionType, PairState, 
 from tandem_core.model.status import Condition, Status
 
 KEY = Key("shop", "spending")
-SETTINGS = Settings(Images("runtime:1", "spark:1", "runtime:1"), "tandem-system")
+SETTINGS = OperatorSettings(Images("runtime:1", "spark:1", "runtime:1"), "tandem-system")
 BEGAN = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
@@ -42,11 +41,11 @@ class Mortal:
     before_deleting: Callable[[Object], None] = field(default=lambda _: None)
     before_applying: Callable[[Object], None] = field(default=lambda _: None)
 
-    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+    def get(self, kind: ObjectKind, namespace: str | None, name: str) -> Object:
         return self.kube.get(kind, namespace, name)
 
     def list(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
         return self.kube.list(kind, namespace, labels)
 
@@ -123,15 +122,15 @@ class World:
 
     # --- operators ----------------------------------------------------------------------------
 
-    def new_operator(self, dies_after: int | None = None) -> Loop:
+    def new_operator(self, dies_after: int | None = None) -> Reconciler:
         """An operator that knows nothing takes over."""
         self.mortal = Mortal(self.cluster, dies_after, 0, self._nothing_is_lost)
         self.loop = self.another(self.mortal)
         return self.loop
 
-    def another(self, kube: Kube) -> Loop:
-        ports = Ports(kube, self.plane, Nodes(kube).at, self.tally)
-        return Loop(KEY, ports, SETTINGS)
+    def another(self, kube: Kube) -> Reconciler:
+        ports = ReconcilerPorts(kube, self.plane, Nodes(kube).at, self.tally)
+        return Reconciler(KEY, ports, SETTINGS)
 
     def _nothing_is_lost(self, deleted: Object) -> None:
         """What the operator deletes never is the last copy that answers."""
@@ -141,8 +140,8 @@ class World:
             others = [v for v, p in self.plane.holding.items() if p == pair and v != volume]
             assert any(self.plane.speaks(other) for other in others), f"{pair} is lost"
 
-    def moment(self) -> Moment:
-        return Moment(self.now, BEGAN + timedelta(seconds=self.now))
+    def moment(self) -> Instant:
+        return Instant(self.now, BEGAN + timedelta(seconds=self.now))
 
     # --- time ---------------------------------------------------------------------------------
 

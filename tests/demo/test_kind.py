@@ -41,10 +41,17 @@ def test_the_pipeline_of_the_laptop_runs_on_a_cluster_with_its_files_in_shared_s
 
 def test_events_have_their_times_and_subjects() -> None:
     changes = [
-        event("TakeOver", "pair-0: b is primary now: a is silent", "2024-05-01T12:00:00.250000Z"),
-        event("Paired", "pair-1: at epoch 4", "2024-05-01T12:00:01.000000Z", "another"),
+        event(
+            "Failover", "pair-0 failed over to b: a does not answer", "2024-05-01T12:00:00.250000Z"
+        ),
+        event(
+            "Paired",
+            "pair-1 has both replicas in sync at epoch 4",
+            "2024-05-01T12:00:01.000000Z",
+            "another",
+        ),
     ]
-    assert events_of(changes, "demo") == [Told(1714564800.25, "TakeOver", "pair-0")]
+    assert events_of(changes, "demo") == [Told(1714564800.25, "Failover", "pair-0")]
 
 
 def test_a_failure_is_overcome_by_the_first_pairing_after_it() -> None:

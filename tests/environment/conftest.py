@@ -5,8 +5,7 @@ import pytest
 from tests.environment.fake_api import FakeApi
 
 from tandem_runtime.environment import kubernetes_api as client
-from tandem_runtime.environment import pod_directory as pods
-from tandem_runtime.environment import watch_cache as mirror
+from tandem_runtime.environment import pod_directory, watch_cache
 from tandem_runtime.environment.kubernetes_api import Access, Session
 
 
@@ -14,8 +13,8 @@ from tandem_runtime.environment.kubernetes_api import Access, Session
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     """An API server; whoever asks it loses patience quickly."""
     monkeypatch.setattr(client, "REQUEST_SECONDS", 1.0)
-    monkeypatch.setattr(mirror, "PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(pods, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(watch_cache, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(pod_directory, "QUIET_SECONDS", 0.1)
     made = FakeApi()
     yield made
     made.stop()

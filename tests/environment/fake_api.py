@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tandem_core.model import kubernetes_names as names
+from tandem_core.model import kubernetes_names
 from tandem_runtime.environment.kubernetes_api import CREDENTIALS, Access
 
 TLS = Path(__file__).with_name("tls")
@@ -320,7 +320,7 @@ def pod(
     """A pod's document."""
     deleted = {"deletionTimestamp": "2024-05-01T12:00:00Z"} if going else {}
     status = {"phase": phase} if host is None else {"phase": phase, "podIP": host}
-    labels = {names.PIPELINE_LABEL: pipeline, names.KIND_LABEL: kind}
+    labels = {kubernetes_names.PIPELINE_LABEL: pipeline, kubernetes_names.KIND_LABEL: kind}
     return {
         "metadata": {"name": f"{kind}-{uid}", "uid": uid, "labels": labels, **deleted},
         "spec": {"nodeName": f"node-{uid}"},
@@ -330,4 +330,4 @@ def pod(
 
 def lease(pipeline: str = "p") -> Object:
     """A register as the operator makes it."""
-    return {"metadata": {"name": names.register_name(pipeline)}, "spec": {}}
+    return {"metadata": {"name": kubernetes_names.register_name(pipeline)}, "spec": {}}

@@ -8,36 +8,36 @@ from tests.environment.test_laptop import MANIFEST
 
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.intent_text import intent_text
-from tandem_core.model import kubernetes_names as names
-from tandem_runtime.environment.pod_identity import ThisPod
+from tandem_core.model import kubernetes_names
+from tandem_runtime.environment.pod_identity import PodIdentity
 
 PIPELINE_TOKEN = "of-the-pipeline"  # noqa: S105 - of this test's own pods
 UID = "7d1f4d3e"
 
 
-def mount(root: Path, uid: str, kind: str = "split", host: str = "127.0.0.1") -> ThisPod:
+def mount(root: Path, uid: str, kind: str = "split", host: str = "127.0.0.1") -> PodIdentity:
     """The file system of a pod, below `root`."""
     files = {
-        names.PIPELINE_FILE: json.dumps({"manifest": MANIFEST, "uid": UID}),
-        names.TOKEN_FILE: f"{PIPELINE_TOKEN}\n",
-        names.TERMINATION_FILE: "",
+        kubernetes_names.PIPELINE_FILE: json.dumps({"manifest": MANIFEST, "uid": UID}),
+        kubernetes_names.TOKEN_FILE: f"{PIPELINE_TOKEN}\n",
+        kubernetes_names.TERMINATION_FILE: "",
     }
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    (root / names.VOLUME_MOUNT).mkdir(parents=True, exist_ok=True)
-    return ThisPod(f"{kind}-{uid}", uid, NAMESPACE, f"node-{uid}", host, root)
+    (root / kubernetes_names.VOLUME_MOUNT).mkdir(parents=True, exist_ok=True)
+    return PodIdentity(f"{kind}-{uid}", uid, NAMESPACE, f"node-{uid}", host, root)
 
 
-def environment(this: ThisPod, api: FakeApi) -> dict[str, str]:
+def environment(this: PodIdentity, api: FakeApi) -> dict[str, str]:
     """What a container of a pod is given."""
     return {
-        names.POD_NAME_VARIABLE: this.name,
-        names.POD_UID_VARIABLE: this.uid,
-        names.NAMESPACE_VARIABLE: this.namespace,
-        names.NODE_VARIABLE: this.node,
-        names.POD_IP_VARIABLE: this.host,
+        kubernetes_names.POD_NAME_VARIABLE: this.name,
+        kubernetes_names.POD_UID_VARIABLE: this.uid,
+        kubernetes_names.NAMESPACE_VARIABLE: this.namespace,
+        kubernetes_names.NODE_VARIABLE: this.node,
+        kubernetes_names.POD_IP_VARIABLE: this.host,
         "TANDEM_ROOT": str(this.root),
         "KUBERNETES_SERVICE_HOST": "127.0.0.1",
         "KUBERNETES_SERVICE_PORT": str(api.port),
@@ -46,8 +46,10 @@ def environment(this: ThisPod, api: FakeApi) -> dict[str, str]:
 
 def put_intent(api: FakeApi, intent: Intent) -> None:
     """Write the intent as the operator does."""
-    metadata = {"name": names.intent_name("p"), "uid": "of-the-intent"}
-    api.put(MAPS, {"metadata": metadata, "data": {names.INTENT_KEY: intent_text(intent)}})
+    metadata = {"name": kubernetes_names.intent_name("p"), "uid": "of-the-intent"}
+    api.put(
+        MAPS, {"metadata": metadata, "data": {kubernetes_names.INTENT_KEY: intent_text(intent)}}
+    )
 
 
 def furnish(api: FakeApi, *uids: str, intent: Intent | None = None) -> None:

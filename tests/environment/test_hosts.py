@@ -15,20 +15,20 @@ from tests.repeatable import thorough
 
 from tandem_core.contract.exit_codes import FAILED, REFUSED, WIPED
 from tandem_core.contract.reports import MemberRefusal, decode_refusal, encode_report
-from tandem_runtime.environment.hosts import MOST_LAST_WORDS, InPod, last_words
-from tandem_runtime.environment.pod_identity import ThisPod, this_pod
+from tandem_runtime.environment.hosts import MOST_LAST_WORDS, PodHost, termination_message
+from tandem_runtime.environment.pod_identity import PodIdentity, this_pod
 from tandem_runtime.environment.pod_without_api import ThroughSplits
 
 REFUSAL = MemberRefusal(reason="QueryRefused", message="no", hint="change it")
 
 
 @pytest.fixture
-def pod(tmp_path: Path) -> ThisPod:
+def pod(tmp_path: Path) -> PodIdentity:
     return mount(tmp_path, "m", "merge")
 
 
-def home_of(pod: ThisPod) -> InPod[ThroughSplits]:
-    return InPod(pod, lambda pod, _: ThroughSplits(pod))
+def home_of(pod: PodIdentity) -> PodHost[ThroughSplits]:
+    return PodHost(pod, lambda pod, _: ThroughSplits(pod))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_pod_knows_who_it_is() -> None:
         "TANDEM_POD_IP": "10.1.2.3",
     }
     found = this_pod(environment)
-    assert found == ThisPod("n", "u", "s", "w", "10.1.2.3", Path("/"))
+    assert found == PodIdentity("n", "u", "s", "w", "10.1.2.3", Path("/"))
     assert str(found.document) == "/tandem/pipeline/pipeline.json"
     assert str(found.token) == "/tandem/secret/token"
     assert str(found.home) == "/tandem/volume"
@@ -56,13 +56,13 @@ def test_a_pod_knows_who_it_is() -> None:
     assert this_pod({**environment, "TANDEM_ROOT": "/x"}).home == Path("/x/tandem/volume")
 
 
-def test_a_pod_serves_everywhere_on_its_ports(pod: ThisPod) -> None:
+def test_a_pod_serves_everywhere_on_its_ports(pod: PodIdentity) -> None:
     assert home_of(pod).doors == ("0.0.0.0", 7070, 7080)  # noqa: S104 - the pod's own
     assert home_of(pod._replace(host="fd00::7")).doors == ("::", 7070, 7080)
 
 
 def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
-    pod: ThisPod, restarted: list[Any]
+    pod: PodIdentity, restarted: list[Any]
 ) -> None:
     for number in range(3):
         home = home_of(pod)
@@ -73,7 +73,7 @@ def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
     assert restarted == [(sys.executable, [sys.executable, *sys.orig_argv[1:]])] * 3
 
 
-def test_a_refusal_is_left_as_the_last_words(pod: ThisPod, restarted: list[Any]) -> None:
+def test_a_refusal_is_left_as_the_last_words(pod: PodIdentity, restarted: list[Any]) -> None:
     home = home_of(pod)
     home.volume.claim()
     home.volume.refuse(REFUSAL)
@@ -84,7 +84,7 @@ def test_a_refusal_is_left_as_the_last_words(pod: ThisPod, restarted: list[Any])
 
 
 @pytest.mark.parametrize("code", [0, FAILED])
-def test_other_ends_leave_nothing(pod: ThisPod, restarted: list[Any], code: int) -> None:
+def test_other_ends_leave_nothing(pod: PodIdentity, restarted: list[Any], code: int) -> None:
     home = home_of(pod)
     home.volume.claim()
     home.volume.refuse(REFUSAL)
@@ -101,7 +101,7 @@ def test_other_ends_leave_nothing(pod: ThisPod, restarted: list[Any], code: int)
 )
 def test_last_words_are_passed_on_whole(message: str, hint: str) -> None:
     whole = MemberRefusal(reason="R", message=message, hint=hint)
-    text = last_words(whole)
+    text = termination_message(whole)
     assert len(text.encode()) <= MOST_LAST_WORDS
     told = decode_refusal(text)
     assert told.reason == "R"
@@ -119,7 +119,7 @@ def signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_pod_of_a_completed_pipeline_stays_until_it_is_asked_to_go(pod: ThisPod) -> None:
+def test_a_pod_of_a_completed_pipeline_stays_until_it_is_asked_to_go(pod: PodIdentity) -> None:
     before = signal.getsignal(signal.SIGTERM)
     asked = threading.Event()
 

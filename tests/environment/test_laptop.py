@@ -7,10 +7,10 @@ import pytest
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.intent_text import intent_text
 from tandem_core.contract.reports import Card
-from tandem_runtime.environment.interface import Outcast
+from tandem_runtime.environment.interface import VolumeRevoked
 from tandem_runtime.environment.laptop import Laptop
 from tandem_runtime.environment.pipeline_document import PipelineUnreadable
-from tandem_runtime.protocol.types import NOBODY, Member, Place
+from tandem_runtime.protocol.types import NOBODY, Member, RegisterState
 
 MANIFEST = {
     "apiVersion": "tandem.dev/v1alpha1",
@@ -53,7 +53,7 @@ def test_of_many_swaps_with_one_expectation_exactly_one_takes_place(directory: P
     def contend(name: str) -> None:
         laptop = Laptop(directory, name)
         barrier.wait()
-        outcomes.append(laptop.swap_register(0, Place(0, 1, name, None))[0])
+        outcomes.append(laptop.swap_register(0, RegisterState(0, 1, name, None))[0])
 
     barrier = threading.Barrier(8)
     threads = [threading.Thread(target=contend, args=(f"v{n}",)) for n in range(8)]
@@ -68,16 +68,19 @@ def test_of_many_swaps_with_one_expectation_exactly_one_takes_place(directory: P
 def test_a_swap_that_expects_the_past_tells_what_stands_there(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     for version in range(12):
-        swapped, _ = laptop.swap_register(version, Place(0, version, "v", None))
+        swapped, _ = laptop.swap_register(version, RegisterState(0, version, "v", None))
         assert swapped
-    assert laptop.swap_register(3, Place(0, 99, "v", None)) == (False, Place(12, 11, "v", None))
+    assert laptop.swap_register(3, RegisterState(0, 99, "v", None)) == (
+        False,
+        RegisterState(12, 11, "v", None),
+    )
 
 
 def test_a_volume_that_is_gone_cannot_swap(directory: Path) -> None:
     (directory / "gone").mkdir()
     (directory / "gone" / "v").touch()
-    with pytest.raises(Outcast):
-        Laptop(directory, "v").swap_register(0, Place(0, 1, "v", None))
+    with pytest.raises(VolumeRevoked):
+        Laptop(directory, "v").swap_register(0, RegisterState(0, 1, "v", None))
 
 
 def test_of_the_volumes_asked_for_those_are_gone_that_were_given_up(directory: Path) -> None:

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from tests.environment.fake_api import LEASES, NAMESPACE, PODS, FakeApi, lease, pod
 from tests.repeatable import thorough
 
-from tandem_runtime.environment.interface import Outcast, RegisterSilent
+from tandem_runtime.environment.interface import RegisterSilent, VolumeRevoked
 from tandem_runtime.environment.kubernetes_api import Access
 from tandem_runtime.environment.lease_register import LeaseRegister
-from tandem_runtime.environment.pod_identity import ThisPod
-from tandem_runtime.protocol.types import NOBODY, Place
+from tandem_runtime.environment.pod_identity import PodIdentity
+from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 NAME = "p-register"
 
 
-def this(uid: str) -> ThisPod:
-    return ThisPod(f"split-{uid}", uid, NAMESPACE, f"node-{uid}", "127.0.0.1", Path("/"))
+def this(uid: str) -> PodIdentity:
+    return PodIdentity(f"split-{uid}", uid, NAMESPACE, f"node-{uid}", "127.0.0.1", Path("/"))
 
 
 def register(api: FakeApi, access: Access, uid: str = "a") -> LeaseRegister:
@@ -43,10 +43,13 @@ def test_the_register_begins_empty(mine: LeaseRegister) -> None:
 def test_what_was_swapped_stands_in_the_lease_for_readers_too(
     api: FakeApi, mine: LeaseRegister
 ) -> None:
-    taken = (True, Place(1, 1, "a.0", None))
-    assert mine.swap_register(0, Place(0, 1, "a.0", None)) == taken
-    assert mine.swap_register(1, Place(0, 1, "a.0", "b.0")) == (True, Place(2, 1, "a.0", "b.0"))
-    assert mine.read_register() == Place(2, 1, "a.0", "b.0")
+    taken = (True, RegisterState(1, 1, "a.0", None))
+    assert mine.swap_register(0, RegisterState(0, 1, "a.0", None)) == taken
+    assert mine.swap_register(1, RegisterState(0, 1, "a.0", "b.0")) == (
+        True,
+        RegisterState(2, 1, "a.0", "b.0"),
+    )
+    assert mine.read_register() == RegisterState(2, 1, "a.0", "b.0")
     stored = api.get(LEASES, NAME)
     assert stored["spec"]["holderIdentity"] == "a.0"
     place = json.loads(stored["metadata"]["annotations"]["tandem.dev/place"])
@@ -57,22 +60,25 @@ def test_what_others_wrote_beside_it_stays(api: FakeApi, mine: LeaseRegister) ->
     labelled = lease()
     labelled["metadata"].update(labels={"l": "1"}, annotations={"x": "y"})
     api.put(LEASES, labelled)
-    assert mine.swap_register(0, Place(0, 1, "a.0", None))[0]
+    assert mine.swap_register(0, RegisterState(0, 1, "a.0", None))[0]
     metadata = api.get(LEASES, NAME)["metadata"]
     assert (metadata["labels"], metadata["annotations"]["x"]) == ({"l": "1"}, "y")
 
 
 def test_a_swap_that_expects_the_past_tells_what_stands_there(mine: LeaseRegister) -> None:
     for version in range(3):
-        assert mine.swap_register(version, Place(0, version, "a.0", None))[0]
-    assert mine.swap_register(1, Place(0, 9, "a.0", None)) == (False, Place(3, 2, "a.0", None))
+        assert mine.swap_register(version, RegisterState(0, version, "a.0", None))[0]
+    assert mine.swap_register(1, RegisterState(0, 9, "a.0", None)) == (
+        False,
+        RegisterState(3, 2, "a.0", None),
+    )
 
 
 def test_an_answer_that_is_lost_is_no_answer(api: FakeApi, mine: LeaseRegister) -> None:
     api.change(losing=1)
     with pytest.raises(RegisterSilent):
-        mine.swap_register(0, Place(0, 1, "a.0", None))
-    assert mine.read_register() == Place(1, 1, "a.0", None)
+        mine.swap_register(0, RegisterState(0, 1, "a.0", None))
+    assert mine.read_register() == RegisterState(1, 1, "a.0", None)
 
 
 @pytest.mark.parametrize("trouble", [{"silent": True}, {"failing": 500}, {"tokens": {"another"}}])
@@ -83,7 +89,7 @@ def test_a_server_in_trouble_is_a_silent_register(
     with pytest.raises(RegisterSilent):
         mine.read_register()
     with pytest.raises(RegisterSilent):
-        mine.swap_register(0, Place(0, 1, "a.0", None))
+        mine.swap_register(0, RegisterState(0, 1, "a.0", None))
 
 
 def test_a_register_that_is_not_made_yet_or_is_garbage_is_silent(
@@ -112,8 +118,8 @@ def test_a_pod_that_is_gone_cannot_swap(api: FakeApi, mine: LeaseRegister, fate:
         }[fate]
         successor["metadata"]["name"] = "split-a"
         api.put(PODS, successor)
-    with pytest.raises(Outcast):
-        mine.swap_register(0, Place(0, 1, "a.0", None))
+    with pytest.raises(VolumeRevoked):
+        mine.swap_register(0, RegisterState(0, 1, "a.0", None))
     assert mine.read_register() == NOBODY
 
 
@@ -127,14 +133,14 @@ def test_of_many_swaps_with_one_expectation_at_most_one_takes_place(
     access = api.access(tmp_path_factory.mktemp("pod"))
     registers = [register(api, access, f"r{number}") for number in range(rivals)]
     api.change(losing=losing)
-    told: list[tuple[bool, Place]] = []
+    told: list[tuple[bool, RegisterState]] = []
 
     def contend(mine: LeaseRegister, name: str) -> None:
         for _ in range(rounds):
             barrier.wait()
             try:
                 known = mine.read_register()
-                told.append(mine.swap_register(known.version, Place(0, 1, name, None)))
+                told.append(mine.swap_register(known.version, RegisterState(0, 1, name, None)))
             except RegisterSilent:
                 continue
 

@@ -6,27 +6,27 @@ from tests.environment.fake_api import NAMESPACE, PODS, FakeApi, pod
 from tests.local.harness import wait_for
 
 from tandem_runtime.environment.kubernetes_api import Access
-from tandem_runtime.environment.pod_directory import Pod, Pods, pod_of
+from tandem_runtime.environment.pod_directory import PeerPod, PodDirectory, pod_of
 
 LIST = f"GET {PODS}"
 
 
 @pytest.fixture
-def pods(api: FakeApi, access: Access) -> Iterator[Pods]:
+def pods(api: FakeApi, access: Access) -> Iterator[PodDirectory]:
     for uid in ("a", "b"):
         api.put(PODS, pod(uid))
-    made = Pods(access, NAMESPACE, "p")
+    made = PodDirectory(access, NAMESPACE, "p")
     made.await_known("a")
     yield made
     made.close()
 
 
 def test_what_counts_of_a_pod() -> None:
-    assert pod_of(pod("a", "merge", host="10.1.2.3")) == Pod(
+    assert pod_of(pod("a", "merge", host="10.1.2.3")) == PeerPod(
         "a", "merge-a", "merge", "node-a", "10.1.2.3", going=False
     )
     waiting = pod_of({"metadata": {"uid": "a", "name": "x"}})
-    assert waiting == Pod("a", "x", "", "", None, going=False)
+    assert waiting == PeerPod("a", "x", "", "", None, going=False)
     leaving = pod_of(pod("a", going=True))
     assert leaving is not None
     assert leaving.going
@@ -39,7 +39,7 @@ def test_a_pod_that_is_over_is_not_there(phase: str, there: bool) -> None:
     assert (pod_of(pod("a", phase=phase)) is not None) is there
 
 
-def test_pods_that_are_there(pods: Pods) -> None:
+def test_pods_that_are_there(pods: PodDirectory) -> None:
     found = pods.get("a")
     assert found is not None
     assert found.name == "split-a"
@@ -47,7 +47,7 @@ def test_pods_that_are_there(pods: Pods) -> None:
     assert pods.gone(["a", "b"]) == frozenset()
 
 
-def test_a_pod_is_gone_once_it_was_seen_to_go(api: FakeApi, pods: Pods) -> None:
+def test_a_pod_is_gone_once_it_was_seen_to_go(api: FakeApi, pods: PodDirectory) -> None:
     lists = api.count(LIST)
     terminating = pod("a")
     terminating["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
@@ -60,7 +60,7 @@ def test_a_pod_is_gone_once_it_was_seen_to_go(api: FakeApi, pods: Pods) -> None:
 
 
 def test_a_pod_is_not_there_a_while_before_it_is_said_to_be_gone(
-    api: FakeApi, pods: Pods, monkeypatch: pytest.MonkeyPatch
+    api: FakeApi, pods: PodDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tandem_runtime.environment.pod_directory.QUIET_SECONDS", 0.5)
     lists = api.count(LIST)
@@ -73,14 +73,14 @@ def test_a_pod_is_not_there_a_while_before_it_is_said_to_be_gone(
 
 
 def test_a_pod_that_was_never_seen_is_gone_if_the_server_does_not_know_it(
-    api: FakeApi, pods: Pods
+    api: FakeApi, pods: PodDirectory
 ) -> None:
     assert pods.gone(["before"]) == frozenset()
     wait_for(lambda: pods.gone(["before"]) == {"before"})
     assert api.count(LIST) == 2
 
 
-def test_a_mirror_that_lags_behind_makes_nobody_gone(api: FakeApi, pods: Pods) -> None:
+def test_a_mirror_that_lags_behind_makes_nobody_gone(api: FakeApi, pods: PodDirectory) -> None:
     api.change(held=True)
     api.put(PODS, pod("young"))
 
@@ -94,7 +94,7 @@ def test_a_mirror_that_lags_behind_makes_nobody_gone(api: FakeApi, pods: Pods) -
     assert pods.gone(["young"]) == frozenset()
 
 
-def test_a_silent_server_makes_nobody_gone(api: FakeApi, pods: Pods) -> None:
+def test_a_silent_server_makes_nobody_gone(api: FakeApi, pods: PodDirectory) -> None:
     api.change(silent=True)
     pods.gone(["before"])
     wait_for(lambda: api.count(LIST) > 2)
@@ -103,6 +103,6 @@ def test_a_silent_server_makes_nobody_gone(api: FakeApi, pods: Pods) -> None:
     wait_for(lambda: pods.gone(["before"]) == {"before"})
 
 
-def test_what_is_older_than_the_mirror_and_not_in_it_is_gone(pods: Pods) -> None:
+def test_what_is_older_than_the_mirror_and_not_in_it_is_gone(pods: PodDirectory) -> None:
     assert pods.missing(["a", "before"]) == {"before"}
     assert pods.gone(["before"]) == {"before"}

@@ -10,12 +10,12 @@ from tests.local.harness import wait_for
 
 from tandem_core.contract.intent import Intent
 from tandem_runtime.environment.kubernetes_api import Access
-from tandem_runtime.environment.pod_base import Around
+from tandem_runtime.environment.pod_base import PeersAnswer
 from tandem_runtime.environment.pod_without_api import ThroughSplits, resolved
 from tandem_runtime.environment.split_pod import ClusterSplit
 from tandem_runtime.protocol.messages.peers import TakeLead
 from tandem_runtime.protocol.types import Member, Peer
-from tandem_runtime.wire.flight import Parcel, Post, Server
+from tandem_runtime.wire.flight import FlightServer, Parcel, Post
 
 Address = tuple[str, int]
 Answer = Callable[[bytes], bytes]
@@ -28,7 +28,7 @@ class Split:
         self.asked = 0
         self.answer = answer
         self.received: list[object] = []
-        self.server = Server(
+        self.server = FlightServer(
             ("127.0.0.1", 0),
             token,
             "b.1",
@@ -46,14 +46,14 @@ class Split:
         return "127.0.0.1", self.server.port
 
 
-def saying(around: Around) -> Answer:
+def saying(around: PeersAnswer) -> Answer:
     return lambda _: around.to_bytes()
 
 
-def around(*splits: str, in_touch: bool = True, **pods: int) -> Around:
+def around(*splits: str, in_touch: bool = True, **pods: int) -> PeersAnswer:
     members = tuple(Member(f"split-{volume}", volume, "n") for volume in splits)
     addresses = {pod: ("127.0.0.1", port) for pod, port in pods.items()}
-    return Around(in_touch, members, addresses, None)
+    return PeersAnswer(in_touch, members, addresses, None)
 
 
 class World:

@@ -10,9 +10,9 @@ from tests.local.harness import wait_for
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.records import encode
 from tandem_runtime.environment.kubernetes_api import Access
-from tandem_runtime.environment.pod_base import Around
+from tandem_runtime.environment.pod_base import PeersAnswer
 from tandem_runtime.environment.split_pod import ClusterSplit
-from tandem_runtime.protocol.types import Member, Place
+from tandem_runtime.protocol.types import Member, RegisterState
 
 PORT = 4711
 
@@ -132,9 +132,9 @@ def test_an_older_or_unreadable_intent_changes_nothing(api: FakeApi, split: Clus
 
 
 def test_the_register_is_the_lease(split: ClusterSplit) -> None:
-    swapped, place = split.swap_register(0, Place(0, 1, "a.2", None))
+    swapped, place = split.swap_register(0, RegisterState(0, 1, "a.2", None))
     assert swapped
-    assert split.read_register() == place == Place(1, 1, "a.2", None)
+    assert split.read_register() == place == RegisterState(1, 1, "a.2", None)
 
 
 def test_a_split_waits_for_a_server_that_is_silent_and_for_its_own_pod(
@@ -157,7 +157,7 @@ def test_a_split_waits_for_a_server_that_is_silent_and_for_its_own_pod(
 
 
 def test_a_split_tells_what_it_knows(access: Access, split: ClusterSplit) -> None:
-    told = Around.from_bytes(split.actions()["around"](encode(0)))
+    told = PeersAnswer.from_bytes(split.actions()["around"](encode(0)))
     assert told.in_touch
     assert [member.volume for member in told.splits] == ["a.2", "b.0"]
     assert told.addresses == {
@@ -166,6 +166,6 @@ def test_a_split_tells_what_it_knows(access: Access, split: ClusterSplit) -> Non
         "r": ("127.0.0.9", PORT),
     }
     assert told.intent == Intent(1, (), 1, ())
-    assert Around.from_bytes(split.actions()["around"](encode(1))).intent is None
+    assert PeersAnswer.from_bytes(split.actions()["around"](encode(1))).intent is None
     access.answered -= 1000
-    assert not Around.from_bytes(split.actions()["around"](encode(1))).in_touch
+    assert not PeersAnswer.from_bytes(split.actions()["around"](encode(1))).in_touch

@@ -6,7 +6,7 @@ from tests.environment.fake_api import MAPS, PODS, TOKEN, FakeApi, Object, pod
 from tests.local.harness import wait_for
 
 from tandem_runtime.environment.kubernetes_api import Access
-from tandem_runtime.environment.watch_cache import Extent, Mirror
+from tandem_runtime.environment.watch_cache import Extent, WatchCache
 
 LIST, WATCH = f"GET {PODS}", f"GET {PODS} watch"
 THE_MAP = {"metadata": {"name": "p-intent"}, "data": {"n": "1"}}
@@ -32,10 +32,10 @@ def seen() -> Seen:
 
 
 @pytest.fixture
-def mirror(api: FakeApi, access: Access, seen: Seen) -> Iterator[Mirror]:
+def mirror(api: FakeApi, access: Access, seen: Seen) -> Iterator[WatchCache]:
     """Of pods, of which there is one at first."""
     api.put(PODS, pod("a"))
-    made = Mirror(access, Extent.labelled(PODS, "tandem.dev/pipeline", "p"), seen)
+    made = WatchCache(access, Extent.labelled(PODS, "tandem.dev/pipeline", "p"), seen)
     wait_for(lambda: api.count(WATCH))
     yield made
     made.close()
@@ -117,7 +117,7 @@ def test_what_is_known_stays_known_in_trouble(
 def test_one_object_is_followed_by_name_before_it_exists(
     api: FakeApi, access: Access, seen: Seen
 ) -> None:
-    mirror = Mirror(access, Extent.single(MAPS, "p-intent"), seen)
+    mirror = WatchCache(access, Extent.single(MAPS, "p-intent"), seen)
     wait_for(lambda: seen.uids == [frozenset()] * len(seen.uids) != [])
     api.put(MAPS, {"metadata": {"name": "other"}})
     api.put(MAPS, THE_MAP)

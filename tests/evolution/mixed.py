@@ -30,7 +30,7 @@ from tandem.local.store.intent_file import write_functions, write_intent
 from tandem.policy.intent import first_functions, first_intent
 from tandem_runtime.environment.laptop import Laptop
 from tandem_runtime.environment.pipeline_document import read_document
-from tandem_runtime.protocol.types import Place
+from tandem_runtime.protocol.types import RegisterState
 
 TOY_REPLICA = Path(__file__).parents[1] / "services" / "toy_replica.py"
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline
@@ -172,11 +172,11 @@ def read_log(volume: Path) -> Log | None:
     if (found := _read_parts(keys)) is None:
         return None
     stored, said = found
-    book = stored["'book'"]
-    folded = book.get("'format'", 1)
+    log_state = stored["'book'"]
+    folded = log_state.get("'format'", 1)
     raised = [entry["'format'"] for entry in said if entry["'type'"] == "FormatRaised"]
     names = {name.strip("'") for entry in said for name in entry}
-    notes = "'notes'" in book
+    notes = "'notes'" in log_state
     return Log(
         format=max([folded, *raised]),
         through=stored["'index'"],
@@ -189,15 +189,15 @@ def read_log(volume: Path) -> Log | None:
 
 def _read_parts(keys: Path) -> tuple[Any, list[Any]] | None:
     """The snapshot and the entries beside it in order, read while neither was folded away."""
-    book = keys / "book"
-    while book.exists():
-        before = book.read_bytes()
+    log_state = keys / "book"
+    while log_state.exists():
+        before = log_state.read_bytes()
         paths = sorted(keys.glob("entry/[0-9]*"), key=lambda path: int(path.name))
         try:
             entries = [to_plain(path.read_bytes()) for path in paths]
         except FileNotFoundError:
             continue
-        if book.read_bytes() == before:
+        if log_state.read_bytes() == before:
             return to_plain(before), [entry["'entry'"] for entry in entries]
     return None
 
@@ -301,7 +301,7 @@ class Mixed:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def place(self) -> Place:
+    def place(self) -> RegisterState:
         """What the register says."""
         return self._register.read_register()
 

@@ -15,21 +15,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
-from tandem_runtime.protocol.lead import epoch_rules as lead_epochs
-from tandem_runtime.protocol.lead import lead
-from tandem_runtime.protocol.lead import seat_rules as lead_seats
-from tandem_runtime.protocol.lead import views as lead_views
+from tandem_runtime.protocol.lead import epoch_rules, lead, seat_rules, views
 from tandem_runtime.protocol.log.entries import Completed, Trimmed
-from tandem_runtime.protocol.log.log_state import Book
-from tandem_runtime.protocol.merge import merge_machine as merge
+from tandem_runtime.protocol.log.log_state import LogState
+from tandem_runtime.protocol.merge import merge_machine
 from tandem_runtime.protocol.messages.peers import (
     MergeReport,
     ReplicaReport,
     SplitReport,
     SplitView,
 )
-from tandem_runtime.protocol.replica import replica_machine as replica
-from tandem_runtime.protocol.split import split_machine as split
+from tandem_runtime.protocol.replica import self_report
+from tandem_runtime.protocol.split import split_machine
 from tandem_runtime.protocol.types import Header
 
 PACKAGES = ("tandem_core", "tandem_runtime")
@@ -49,9 +46,9 @@ Entry = Entry | Noted
 '''
 _FOLD_NOTED = """
 
-def _noted(book: Book, entry: Any) -> None:
-    assert book.format >= 2, "written before everybody could read it"
-    book.notes = dict([*book.notes.items(), (entry.epoch, entry.text)][-4:])
+def _noted(log_state: LogState, entry: Any) -> None:
+    assert log_state.format >= 2, "written before everybody could read it"
+    log_state.notes = dict([*log_state.notes.items(), (entry.epoch, entry.text)][-4:])
 
 
 from typing import Any  # noqa: E402
@@ -62,9 +59,10 @@ _APPLY[Noted] = _noted
 """
 _WRITE_NOTED = """
 
-def _notes(book: Book, _hear: Hearsay, _now: int) -> Iterator[Entry]:
-    if book.format >= 2 and book.epoch % 4 == 0 and book.epoch not in book.notes:
-        yield Noted(book.epoch, "next")
+def _notes(log_state: LogState, _reports: PeerReports, _now: int) -> Iterator[Entry]:
+    epoch = log_state.epoch
+    if log_state.format >= 2 and epoch % 4 == 0 and epoch not in log_state.notes:
+        yield Noted(epoch, "next")
 
 
 from @records@ import Noted  # noqa: E402
@@ -116,7 +114,7 @@ def _edits() -> list[ModuleEdit]:
     fields = [
         (Header, f'{NEW_HEADER_FIELD}: str = ""'),
         (Trimmed, 'why: str = ""'),
-        (Book, "notes: dict[int, str] = {}"),
+        (LogState, "notes: dict[int, str] = {}"),
         (SplitView, 'hint: str = ""'),
         (SplitReport, 'build: str = ""'),
         (ReplicaReport, 'build: str = ""'),
@@ -127,17 +125,17 @@ def _edits() -> list[ModuleEdit]:
         *((record.__module__, with_field(record, field)) for record, field in fields),
         (records, replaced("NEWEST_FORMAT = 1\n", f"NEWEST_FORMAT = {NEXT_FORMAT}\n")),
         (records, appended(_NOTED)),
-        (Book.__module__, appended(_FOLD_NOTED.replace("@records@", records))),
+        (LogState.__module__, appended(_FOLD_NOTED.replace("@records@", records))),
         (_of(lead), appended(_WRITE_NOTED.replace("@records@", records))),
-        (_of(lead_epochs), replaced("Header(\n", f'Header(\n        {NEW_HEADER_FIELD}="next",\n')),
-        (_of(lead_seats), replaced("Trimmed(point)", 'Trimmed(point, why="next")')),
+        (_of(epoch_rules), replaced("Header(\n", f'Header(\n        {NEW_HEADER_FIELD}="next",\n')),
+        (_of(seat_rules), replaced("Trimmed(point)", 'Trimmed(point, why="next")')),
         (
-            _of(lead_views),
+            _of(views),
             replaced("return SplitView(\n", 'return SplitView(\n    hint="next",\n'),
         ),
-        (_of(split), reported),
-        (_of(replica), reported),
-        (_of(merge), reported),
+        (_of(split_machine), reported),
+        (_of(self_report), reported),
+        (_of(merge_machine), reported),
     ]
 
 

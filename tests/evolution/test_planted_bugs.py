@@ -11,8 +11,7 @@ from tests.evolution.mixed import NEW, OLD, Mixed
 from tests.evolution.next_build import NEW_KIND, NEXT_FORMAT, ModuleEdit, replaced
 
 from tandem_runtime.protocol.lead import lead
-from tandem_runtime.protocol.log import formats
-from tandem_runtime.protocol.log import log_state as book
+from tandem_runtime.protocol.log import formats, log_state
 
 LEAD, OLDER = "split-0", "split-1"
 
@@ -33,9 +32,12 @@ NOTED_TOO_EARLY = Bug(
         # without replicas the lead cuts the first few only.
         (
             lead.__name__,
-            replaced("if book.format >= 2 and book.epoch % 4 == 0", "if len(_hear.splits) > 1"),
+            replaced(
+                "if log_state.format >= 2 and epoch % 4 == 0",
+                "if len(_reports.splits) > 1",
+            ),
         ),
-        (book.__name__, replaced("    assert book.format >= 2", "    assert True")),
+        (log_state.__name__, replaced("    assert log_state.format >= 2", "    assert True")),
     ),
     lambda mixed: NEW_KIND in mixed.log_of(mixed.members[LEAD].volume).kinds,
     "the new kind is on split-",
@@ -49,8 +51,8 @@ RAISED_TOO_EARLY = Bug(
             formats.__name__,
             # As above; and two splits are no whole pipeline.
             replaced(
-                "if not _all_there(book, hear) or not _all_reported(book, hear):",
-                "if len(hear.splits) < 2:",
+                "if not _all_there(log_state, reports) or not _all_reported(log_state, reports):",
+                "if len(reports.splits) < 2:",
             ),
         ),
     ),
@@ -63,9 +65,11 @@ TURNED_AWAY_TOO_EARLY = Bug(
     (
         (
             lead.__name__,
-            replaced("report.format < self.book.format", f"report.format < {NEXT_FORMAT}", times=3),
+            replaced(
+                "report.format < self.log_state.format", f"report.format < {NEXT_FORMAT}", times=3
+            ),
         ),
-        (lead.__name__, replaced("Outdated(self.book.format)", f"Outdated({NEXT_FORMAT})")),
+        (lead.__name__, replaced("Outdated(self.log_state.format)", f"Outdated({NEXT_FORMAT})")),
     ),
     lambda mixed: mixed.members[OLDER].process.poll() is not None,
     rf"{OLDER} \({OLD}\) ended unasked: exit code 1, UnreadableFormat",

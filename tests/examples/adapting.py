@@ -17,6 +17,7 @@ from tandem_runtime.sources.generator.partition import generated
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS = 5
 """In which the rows come."""
+ROWS_OF_AN_ENDLESS_STREAM = 100_000
 
 Document = dict[str, Any]
 Tables = dict[str, Any]
@@ -38,7 +39,7 @@ def adapted(name: str, share: float, pairs: int, home: Path) -> tuple[Document, 
         sink["files"]["path"] = "out"
     for stream in spec["streams"]:
         source = stream["source"]["generator"]
-        source["rows"] = int(source["rows"] * share)
+        source["rows"] = int(source.get("rows", ROWS_OF_AN_ENDLESS_STREAM) * share)
         if "watermark" not in stream:
             source["rowsPerSecond"] = source["rows"] // SECONDS
     rows = {stream.name: _rows(stream) for stream in _streams(manifest)}

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from tests.kube.cluster import Cluster
 
-from tandem.handlers import crd_wait as defined
+from tandem.handlers import crd_wait
 from tandem.handlers.crd_wait import wait_for_pipelines
-from tandem.kube.kinds import Kind, Object
+from tandem.kube.kinds import Object, ObjectKind
 from tandem.kube.port import KubeError, NotFound, Refused
 
 
@@ -23,7 +23,7 @@ class Young(Cluster):
         self.asked = 0
 
     def list(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
         self.asked += 1
         if namespace in self.closed:
@@ -35,8 +35,8 @@ class Young(Cluster):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defined, "EVERY", 0.001)
-    monkeypatch.setattr(defined, "SETTLING", 0.001)
+    monkeypatch.setattr(crd_wait, "EVERY", 0.001)
+    monkeypatch.setattr(crd_wait, "SETTLING", 0.001)
 
 
 def test_each_reason_to_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -51,7 +51,7 @@ def test_each_reason_to_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_what_is_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defined, "SETTLING", 3600.0)
+    monkeypatch.setattr(crd_wait, "SETTLING", 3600.0)
     assert wait_for_pipelines(Young(), [], threading.Event())
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.kube.cluster import Cluster
 from tests.repeatable import thorough
 
-from tandem.handlers.election import DEADLINE, DURATION, Claim, Standing, Step, step
+from tandem.handlers.election import DEADLINE, DURATION, Candidate, Claim, ElectionStep, step
 from tandem.handlers.lease import Leadership
-from tandem.kube.kinds import LEASE, Kind, Object
+from tandem.kube.kinds import LEASE, Object, ObjectKind
 from tandem.kube.port import Unreachable
 
 MINE, THEIRS = Claim("me", "1"), Claim("them", "1")
@@ -19,23 +19,25 @@ MINE, THEIRS = Claim("me", "1"), Claim("them", "1")
 @pytest.mark.parametrize(
     ("standing", "now", "expected"),
     [
-        (Standing("me"), 0.0, Step.TAKE),
-        (Standing("me", Claim("", "1"), 0.0), 1.0, Step.TAKE),
-        (Standing("me", MINE, 0.0), 1.0, Step.TAKE),
-        (Standing("me", THEIRS, 0.0), DURATION - 0.1, Step.WAIT),
-        (Standing("me", THEIRS, 0.0), DURATION, Step.TAKE),
-        (Standing("me", MINE, 0.0, renewed=0.0), DEADLINE - 0.1, Step.TAKE),
-        (Standing("me", MINE, 0.0, renewed=0.0), DEADLINE, Step.LEAVE),
-        (Standing("me", THEIRS, 5.0, renewed=5.0), 6.0, Step.LEAVE),
-        (Standing("me", None, 5.0, renewed=5.0), 6.0, Step.TAKE),
+        (Candidate("me"), 0.0, ElectionStep.TAKE),
+        (Candidate("me", Claim("", "1"), 0.0), 1.0, ElectionStep.TAKE),
+        (Candidate("me", MINE, 0.0), 1.0, ElectionStep.TAKE),
+        (Candidate("me", THEIRS, 0.0), DURATION - 0.1, ElectionStep.WAIT),
+        (Candidate("me", THEIRS, 0.0), DURATION, ElectionStep.TAKE),
+        (Candidate("me", MINE, 0.0, renewed=0.0), DEADLINE - 0.1, ElectionStep.TAKE),
+        (Candidate("me", MINE, 0.0, renewed=0.0), DEADLINE, ElectionStep.LEAVE),
+        (Candidate("me", THEIRS, 5.0, renewed=5.0), 6.0, ElectionStep.LEAVE),
+        (Candidate("me", None, 5.0, renewed=5.0), 6.0, ElectionStep.TAKE),
     ],
 )
-def test_what_is_done_about_the_lease(standing: Standing, now: float, expected: Step) -> None:
+def test_what_is_done_about_the_lease(
+    standing: Candidate, now: float, expected: ElectionStep
+) -> None:
     assert step(standing, now) is expected
 
 
 def test_only_a_claim_that_changes_is_alive() -> None:
-    waiting = Standing("me").saw(THEIRS, 1.0).saw(THEIRS, 9.0)
+    waiting = Candidate("me").saw(THEIRS, 1.0).saw(THEIRS, 9.0)
     assert waiting.seen == 1.0
     assert waiting.saw(Claim("them", "2"), 9.0).seen == 9.0
     assert not waiting.leads(9.0)
@@ -49,7 +51,7 @@ class Line(Cluster):
         self._cluster = cluster
         self.cut = False
 
-    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+    def get(self, kind: ObjectKind, namespace: str | None, name: str) -> Object:
         self._check_line()
         return self._cluster.get(kind, namespace, name)
 
@@ -96,17 +98,17 @@ class Room:
 def test_the_second_operator_waits_and_follows_when_the_first_is_gone() -> None:
     room = Room(2)
     first, second = room.operators.values()
-    assert first.look() is Step.TAKE
-    assert second.look() is Step.WAIT
+    assert first.look() is ElectionStep.TAKE
+    assert second.look() is ElectionStep.WAIT
     assert room.leading() == [0]
     room.now += DEADLINE
     assert room.leading() == []
     room.now += DURATION - DEADLINE - 0.1
-    assert second.look() is Step.WAIT
+    assert second.look() is ElectionStep.WAIT
     room.now += 0.1
-    assert second.look() is Step.TAKE
+    assert second.look() is ElectionStep.TAKE
     assert room.leading() == [1]
-    assert first.look() is Step.LEAVE
+    assert first.look() is ElectionStep.LEAVE
     assert room.holder() == "operator-1"
 
 
@@ -117,7 +119,7 @@ def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
     second.look()
     first.release()
     assert room.holder() == ""
-    assert second.look() is Step.TAKE
+    assert second.look() is ElectionStep.TAKE
     first.release()
     second.stop()
     assert room.holder() == "operator-1"
@@ -128,9 +130,9 @@ def test_a_holder_that_cannot_reach_the_server_leaves_in_time() -> None:
     room.operators[0].look()
     room.lines[0].cut = True
     room.now += DEADLINE - 0.1
-    assert room.operators[0].look() is Step.WAIT
+    assert room.operators[0].look() is ElectionStep.WAIT
     room.now += 0.1
-    assert room.operators[0].look() is Step.LEAVE
+    assert room.operators[0].look() is ElectionStep.LEAVE
 
 
 def test_a_process_started_again_in_the_same_pod_need_not_wait() -> None:
@@ -182,5 +184,5 @@ def test_never_do_two_lead(lives: list[tuple[int, str, float]]) -> None:
             elif what == "release":
                 operator.release()
                 room.start(number)
-            elif operator.look() is Step.LEAVE:
+            elif operator.look() is ElectionStep.LEAVE:
                 room.start(number)

@@ -105,13 +105,13 @@ def test_an_operator_that_is_there_before_the_definition_waits_for_it(
     others = tuple(kind for kind in KINDS if kind is not STREAM_PIPELINE)
     monkeypatch.setattr("tests.kube.server.KINDS", others)
     operator = start("early")
-    wait_for(lambda: "no pipelines can be listed" in operator.log.read_text())
+    wait_for(lambda: "StreamPipelines cannot be listed" in operator.log.read_text())
     assert operator.leads()
     assert operator.get("/healthz") == "ok\n"
     monkeypatch.setattr("tests.kube.server.KINDS", KINDS)
     served.api.create(resource())
     wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace))
-    assert operator.log.read_text().count("no pipelines can be listed") == 1
+    assert operator.log.read_text().count("StreamPipelines cannot be listed") == 1
     assert operator.stop() == 0
 
 
@@ -125,8 +125,8 @@ def test_one_operator_acts_and_the_next_one_follows_when_it_stops(
     assert first.get("/healthz") == "ok\n"
     assert holder(served) == "first"
     second, third = start("second"), start("third")
-    wait_for(lambda: "another operator acts" in second.log.read_text())
-    wait_for(lambda: "another operator acts" in third.log.read_text())
+    wait_for(lambda: "another operator leads" in second.log.read_text())
+    wait_for(lambda: "another operator leads" in third.log.read_text())
     assert not second.leads()
     assert third.stop() == 0
     assert psutil.Process(first.process.pid).memory_info().rss < MOST_BYTES

@@ -19,20 +19,20 @@ from tests.kube.cluster import Cluster
 from tests.kube.server import Served, serving
 from tests.local.harness import wait_for
 
-from tandem.control.keys import Key
 from tandem.control.nodes import Nodes
 from tandem.control.pods import Pod, Run
-from tandem.control.reconcile import Loop, Ports
-from tandem.handlers import watches as watching
+from tandem.control.reconcile import Reconciler, ReconcilerPorts
+from tandem.control.types import Key
+from tandem.handlers import watches
 from tandem.handlers.metrics import Metrics
-from tandem.handlers.watches import News, registry_of, settings_of
+from tandem.handlers.watches import WatchEvents, registry_of, settings_of
 from tandem.handlers.workers import Workers
 from tandem.kube.client import Client
 from tandem.kube.kinds import POD, STREAM_PIPELINE, Object
 from tandem.kube.objects import labels_of
 from tandem_core.contract.reports import MemberReport
 from tandem_core.model.kubernetes_names import PAIR_LABEL, ROLE_LABEL
-from tandem_core.network.member_client import Look
+from tandem_core.network.member_client import Observation
 
 SHOP, BANK = Key("shop", "spending"), Key("bank", "spending")
 
@@ -44,7 +44,7 @@ class Guarded:
         self._plane = plane
         self._lock = lock
 
-    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Observation]:
         with self._lock:
             return self._plane.look(pods, token)
 
@@ -70,8 +70,10 @@ class Running:
 
         members = Guarded(self.plane, served.lock)
 
-        def make(key: Key) -> Loop:
-            return Loop(key, Ports(kube, members, Nodes(kube).at, metrics), SETTINGS)
+        def make(key: Key) -> Reconciler:
+            return Reconciler(
+                key, ReconcilerPorts(kube, members, Nodes(kube).at, metrics), SETTINGS
+            )
 
         self.workers = Workers(make, lambda: True, metrics)
         self.workers.start(2)
@@ -138,7 +140,7 @@ Start = Callable[..., Running]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(watching, "_WATCH_SECONDS", 2)
+    monkeypatch.setattr(watches, "_WATCH_SECONDS", 2)
     cluster = Cluster()
     for name in ("node-0", "node-1"):
         cluster.add_node(name)
@@ -164,7 +166,7 @@ def test_a_pipeline_from_its_manifest_over_a_failure_to_its_end(start: Start) ->
     with operator.served.lock:
         operator.cluster.remove(before["primary"])
     wait_for(lambda: operator.reasons()[-1:] == ["Paired"])
-    assert operator.reasons() == ["TakeOver", "CatchUpStarted", "Paired"]
+    assert operator.reasons() == ["Failover", "CatchUpStarted", "Paired"]
     wait_for(lambda: set(operator.replicas(SHOP)) == {"primary", "secondary"})
     after = operator.replicas(SHOP)
     assert after["primary"]["metadata"]["uid"] == before["secondary"]["metadata"]["uid"]
@@ -183,7 +185,7 @@ def test_a_pipeline_from_its_manifest_over_a_failure_to_its_end(start: Start) ->
         "counters",
         "sinks",
     }
-    labels = {"namespace": "shop", "pipeline": "spending", "reason": "TakeOver"}
+    labels = {"namespace": "shop", "pipeline": "spending", "reason": "Failover"}
     counted = operator.registry.get_sample_value("tandem_operator_events_total", labels)
     assert counted == 1.0
     with operator.served.lock:
@@ -208,7 +210,7 @@ def test_only_the_namespaces_that_were_named_are_seen_to(start: Start) -> None:
 
 
 def test_changes_of_the_status_are_no_news() -> None:
-    news = News()
+    news = WatchEvents()
     meta = {"uid": "u", "generation": 1}
     assert news.is_news(None, SHOP, meta)
     assert not news.is_news("MODIFIED", SHOP, meta)

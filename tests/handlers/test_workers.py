@@ -6,8 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.local.harness import wait_for
 
-from tandem.control.keys import Key
-from tandem.control.types import Moment
+from tandem.control.types import Instant, Key
 from tandem.handlers import workers as module
 from tandem.handlers.metrics import Metrics
 from tandem.handlers.workers import Workers
@@ -28,7 +27,7 @@ class Scripted:
         self.turns: list[bool] = []
         self._script = script
 
-    def turn(self, moment: Moment, news: bool) -> float | None:
+    def turn(self, moment: Instant, news: bool) -> float | None:
         self.turns.append(news)
         return self._script(len(self.turns))
 

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem.control.keys import Key
-from tandem.handlers.workqueue import FIRST_DELAY, GAP, MOST_DELAY, Agenda
+from tandem.control.types import Key
+from tandem.handlers.workqueue import FIRST_DELAY, GAP, MOST_DELAY, WorkQueue
 
 A, B = Key("shop", "a"), Key("shop", "b")
 
 
 def test_whoever_is_due_longest_comes_first_and_nobody_comes_twice_at_once() -> None:
-    agenda = Agenda()
+    agenda = WorkQueue()
     agenda.ask(B, 1.0)
     agenda.ask(A, 2.0)
     assert agenda.take(3.0) == (B, True)
@@ -22,7 +22,7 @@ def test_whoever_is_due_longest_comes_first_and_nobody_comes_twice_at_once() -> 
 
 
 def test_what_is_told_many_times_comes_to_one_turn() -> None:
-    agenda = Agenda()
+    agenda = WorkQueue()
     for now in (1.0, 1.1, 1.2):
         agenda.ask(A, now)
     assert agenda.take(1.2) == (A, True)
@@ -39,7 +39,7 @@ def test_what_is_told_many_times_comes_to_one_turn() -> None:
 
 
 def test_one_that_is_gone_is_forgotten_unless_something_was_told_meanwhile() -> None:
-    agenda = Agenda()
+    agenda = WorkQueue()
     agenda.ask(A, 0.0)
     agenda.take(0.0)
     agenda.ask(A, 0.1)
@@ -50,7 +50,7 @@ def test_one_that_is_gone_is_forgotten_unless_something_was_told_meanwhile() -> 
 
 
 def test_failures_are_waited_out_longer_and_longer_but_not_for_ever() -> None:
-    agenda, now, delays = Agenda(), 0.0, []
+    agenda, now, delays = WorkQueue(), 0.0, []
     agenda.ask(A, now)
     for _ in range(8):
         assert agenda.take(now) == (A, True)
@@ -82,7 +82,7 @@ steps = st.lists(
 def test_nothing_told_is_lost_and_a_pipeline_is_never_in_two_hands(
     lives: list[tuple[str, Key, float]],
 ) -> None:
-    agenda, now = Agenda(), 0.0
+    agenda, now = WorkQueue(), 0.0
     busy: set[Key] = set()
     untold: set[Key] = set()
     for what, key, seconds in lives:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tandem.kube.kinds import DISRUPTION_BUDGET, POD, STREAM_PIPELINE, Kind, Object, kind_of
+from tandem.kube.kinds import DISRUPTION_BUDGET, POD, STREAM_PIPELINE, Object, ObjectKind, kind_of
 from tandem.kube.objects import is_going, labels_of, name_of, namespace_of, owners_of, uid_of
 from tandem.kube.port import Conflict, NotFound, Refused
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-Identity = tuple[Kind, str | None, str]
+Identity = tuple[ObjectKind, str | None, str]
 
 WALL = "2024-05-01T12:00:00Z"
 """When everything in this cluster happens."""
@@ -37,11 +37,11 @@ class Api:
 
     # --- the port -----------------------------------------------------------------------------
 
-    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+    def get(self, kind: ObjectKind, namespace: str | None, name: str) -> Object:
         return copied(self._found((kind, namespace if kind.namespaced else None, name)))
 
     def list(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
         wanted = (labels or {}).items()
         return [

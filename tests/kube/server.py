@@ -11,15 +11,15 @@ from urllib.parse import parse_qs, urlsplit
 from tests.kube.api import Api
 
 from tandem.kube.client import TooMany
-from tandem.kube.kinds import KINDS, Kind, Object
+from tandem.kube.kinds import KINDS, Object, ObjectKind
 from tandem.kube.objects import labels_of, uid_of
 from tandem.kube.port import Conflict, KubeError, NotFound, Refused
 
 CODES: dict[type[KubeError], int] = {NotFound: 404, Conflict: 409, Refused: 422, TooMany: 429}
 _POLL_SECONDS = 0.02
 _KNOWN_TO_BE_THERE = (
-    Kind("v1", "Namespace", "namespaces", namespaced=False),
-    Kind(
+    ObjectKind("v1", "Namespace", "namespaces", namespaced=False),
+    ObjectKind(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused("metadata.uid: field is immutable")
         return api.mark(there, metadata.get("labels", {}), metadata.get("annotations", {}))
 
-    def _page(self, kind: Kind, namespace: str | None, query: dict[str, str]) -> Object:
+    def _page(self, kind: ObjectKind, namespace: str | None, query: dict[str, str]) -> Object:
         api = self.server_side.api
         items = api.list(kind, namespace, _selector(query))
         first = int(query.get("continue", 0))
@@ -204,7 +204,7 @@ def _selector(query: dict[str, str]) -> dict[str, str] | None:
     return dict(parts)
 
 
-def _target(path: str) -> tuple[Kind, str | None, str | None, str | None]:
+def _target(path: str) -> tuple[ObjectKind, str | None, str | None, str | None]:
     parts = path.strip("/").split("/")
     version, rest = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = None

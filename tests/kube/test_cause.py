@@ -2,7 +2,7 @@ import ssl
 
 import pytest
 
-from tandem.kube.cause import cause_of
+from tandem.kube.client import cause_of
 
 
 def raised_from(cause: Exception) -> Exception:

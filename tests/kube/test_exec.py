@@ -6,8 +6,7 @@ from tests.kube.exec_server import ExecServer
 
 from tandem.kube.exec import PodShell
 from tandem.kube.kinds import Object
-from tandem.kube.port import KubeError, NotFound, Refused, Unreachable
-from tandem.kube.shell import Ran
+from tandem.kube.port import KubeError, NotFound, Ran, Refused, Unreachable
 
 POD: Object = {
     "apiVersion": "v1",

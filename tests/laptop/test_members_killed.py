@@ -11,7 +11,7 @@ from tests.soak.pipeline import Rows, manifest
 from tests.soak.plan import Target
 from tests.soak.verdict import judge
 
-from tandem_runtime.protocol.types import Settings
+from tandem_runtime.protocol.types import ProtocolSettings
 
 TARGETS = (Target.LEAD, Target.FOLLOWER, Target.ACTIVE)
 BEYOND = 8
@@ -47,7 +47,7 @@ def test_a_driver_that_starts_again_takes_from_its_twin_what_it_has_missed(tmp_p
         r"SkippedAhead \S+ from epoch (\d+) to (\d+)",
         run.directory.log_of(killed).read_text(),
     )
-    assert [int(to) - int(since) > Settings().skips_beyond for since, to in skips] == [True]
+    assert [int(to) - int(since) > ProtocolSettings().skips_beyond for since, to in skips] == [True]
 
 
 def kill_and_see(run: Run, output: Output, target: Target, stopped: bool = False) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tandem.local.processes.children import mark_of, marked_processes
-from tandem.local.processes.process_record import Roll, from_json
+from tandem.local.processes.process_record import ProcessRecord, from_json
 from tandem.local.store.directory import Directory
 from tandem_core.model.pipeline import parse_status
 from tandem_core.model.states import MemberState, PairState
-from tandem_core.model.status import Member, Status
+from tandem_core.model.status import MemberStatus, Status
 
 RUN = Path(__file__).with_name("stub_run.py")
 
@@ -69,7 +69,7 @@ class Run:
         assert isinstance(parsed, Status)
         return parsed
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> MemberStatus:
         return next(member for member in self.status().members if member.name == name)
 
     def pid(self, name: str) -> int:
@@ -77,7 +77,7 @@ class Run:
         assert pid is not None
         return pid
 
-    def roll(self) -> Roll:
+    def roll(self) -> ProcessRecord:
         return from_json(self.directory.members.read_text())
 
     def volume(self, name: str) -> str:

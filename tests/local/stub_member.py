@@ -22,12 +22,12 @@ from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
-    MergeReport,
+    MergeState,
     PairReport,
-    ReplicaReport,
+    ReplicaState,
     SeatReport,
     SinkReport,
-    SplitReport,
+    SplitState,
     encode_report,
 )
 from tandem_core.model.states import SeatState, SinkClass
@@ -119,16 +119,16 @@ class Stub:
     def report(self) -> MemberReport:
         return MemberReport(self.volume, self.incarnation, self.part(), name=self.name)
 
-    def part(self) -> SplitReport | MergeReport | ReplicaReport:
+    def part(self) -> SplitState | MergeState | ReplicaState:
         if self.kind == "split":
-            return SplitReport(lead=self.lead() if self.leads else None)
+            return SplitState(lead=self.lead() if self.leads else None)
         if self.kind == "merge":
             sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, position=5),)
-            return MergeReport(active=self.name == "merge-0", rows_out=70, sinks=sinks)
+            return MergeState(active=self.name == "merge-0", rows_out=70, sinks=sinks)
         verified = (self.home / "verified").exists()
         warm = DriverState.JOINING if self.pair else DriverState.SPARE
         doing = DriverState.RUNNING if verified else warm
-        return ReplicaReport(doing, committed=5, verified=verified)
+        return ReplicaState(doing, committed=5, verified=verified)
 
     def lead(self) -> LeadReport:
         pairs: dict[str, list[SeatReport]] = {}

@@ -6,17 +6,16 @@ from pathlib import Path
 from tandem.local.run import Programs
 from tandem.local.store.directory import Directory
 from tandem.local.store.paths import with_absolute_paths
-from tandem.policy.snapshot import Place
-from tandem.policy.timeouts import Limits
-from tandem_cli.results import rows_delivered
-from tandem_cli.run import execute, load
+from tandem.policy.snapshot import MemberPlace
+from tandem.policy.timeouts import Timeouts
+from tandem_cli.run import execute, load, rows_delivered
 
 MEMBER = Path(__file__).with_name("stub_member.py")
 CHECK = Path(__file__).with_name("stub_check.py")
-LIMITS = Limits(unheard=0.8, hung=2.5, leaving=2.0, first_delay=0.2, most_delay=1.0)
+LIMITS = Timeouts(unheard=0.8, hung=2.5, leaving=2.0, first_delay=0.2, most_delay=1.0)
 
 
-def command(directory: Path, place: Place, volume: str) -> list[str]:
+def command(directory: Path, place: MemberPlace, volume: str) -> list[str]:
     arguments = [str(directory), place.name, place.kind, place.pair or "", volume]
     return [sys.executable, str(MEMBER), *arguments]
 

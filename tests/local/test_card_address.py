@@ -8,13 +8,13 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.local.harness import wait_for
 
-from tandem.local.observe import by_card
-from tandem_core.contract.reports import Card, MemberReport, SplitReport, encode_report
-from tandem_core.network.member_client import Address, Watch, ask
+from tandem.local.processes.process_manager import by_card
+from tandem_core.contract.reports import Card, MemberReport, SplitState, encode_report
+from tandem_core.network.member_client import Address, MemberPoller, ask
 
 PID = 4711
 WORD = "open sesame"
-REPORT = encode_report(MemberReport("v", 1, SplitReport()))
+REPORT = encode_report(MemberReport("v", 1, SplitState()))
 
 
 class Member:
@@ -59,13 +59,13 @@ def member(tmp_path: Path) -> Iterator[Member]:
 
 
 @pytest.fixture
-def watch(member: Member) -> Iterator[Watch]:
-    made = Watch("v", by_card(member.card, PID), WORD)
+def watch(member: Member) -> Iterator[MemberPoller]:
+    made = MemberPoller("v", by_card(member.card, PID), WORD)
     yield made
     made.stop()
 
 
-def test_an_answer_is_a_report(watch: Watch) -> None:
+def test_an_answer_is_a_report(watch: MemberPoller) -> None:
     wait_for(lambda: watch.look().heard is not None)
     look = watch.look()
     assert look.report is not None
@@ -75,7 +75,7 @@ def test_an_answer_is_a_report(watch: Watch) -> None:
 
 @pytest.mark.parametrize(("health", "body"), [(503, None), (200, b"{"), (200, b"[1]")])
 def test_a_member_that_is_not_well_counts_as_silent(
-    member: Member, watch: Watch, health: int, body: bytes | None
+    member: Member, watch: MemberPoller, health: int, body: bytes | None
 ) -> None:
     wait_for(lambda: watch.look().heard is not None)
     member.health, member.body = health, body or member.body
@@ -99,7 +99,7 @@ def unreadable() -> float:
 
 
 def test_an_answer_that_cannot_be_read_is_silence_counted_each_time_and_logged_once(
-    member: Member, watch: Watch, caplog: pytest.LogCaptureFixture
+    member: Member, watch: MemberPoller, caplog: pytest.LogCaptureFixture
 ) -> None:
     for times in (1, 2):
         wait_for(lambda: watch.look().silent_since is None and watch.look().heard is not None)
@@ -125,8 +125,8 @@ def test_a_single_question_to_a_member_that_cannot_be_read_has_no_answer(member:
 def test_the_card_of_another_process_is_not_taken_for_this_ones(tmp_path: Path) -> None:
     member = Member(tmp_path / "v.json")
     member.announce(PID + 1)
-    watch = Watch("v", by_card(member.card, PID), WORD)
-    missing = Watch("missing", by_card(tmp_path / "missing.json", PID), WORD)
+    watch = MemberPoller("v", by_card(member.card, PID), WORD)
+    missing = MemberPoller("missing", by_card(tmp_path / "missing.json", PID), WORD)
     member.announce(PID)
     wait_for(lambda: watch.look().heard is not None)
     assert missing.look().heard is None

@@ -13,13 +13,12 @@ from tests.local.stub_run import PROGRAMS, assign, check
 from tandem.local.processes.commands import member_command
 from tandem.local.run import Programs
 from tandem.local.store.directory import Directory, locked, prepare
-from tandem.policy.snapshot import Place
+from tandem.policy.snapshot import MemberPlace
 from tandem_cli import main
-from tandem_cli.results import rows_delivered
-from tandem_cli.run import execute
+from tandem_cli.run import execute, rows_delivered
 from tandem_core.model.pipeline import parse_status, status_document
 from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, MemberState, Phase
-from tandem_core.model.status import Condition, Counters, Member, Status
+from tandem_core.model.status import Condition, Counters, MemberStatus, Status
 
 STATUS = Status(
     phase=Phase.RUNNING,
@@ -33,8 +32,8 @@ STATUS = Status(
     ),
     counters=Counters(rows_in=1234),
     members=(
-        Member(name="split-0", kind=MemberKind.SPLIT, pid=99, state=MemberState.RUNNING),
-        Member(name="merge-0", kind=MemberKind.MERGE, pid=98, state=MemberState.STANDBY),
+        MemberStatus(name="split-0", kind=MemberKind.SPLIT, pid=99, state=MemberState.RUNNING),
+        MemberStatus(name="merge-0", kind=MemberKind.MERGE, pid=98, state=MemberState.STANDBY),
     ),
 )
 
@@ -54,25 +53,25 @@ def made(home: Path, status: Status) -> Directory:
 
 
 def test_the_command_line_of_each_kind_of_member(home: Path) -> None:
-    def words(place: Place) -> list[str]:
+    def words(place: MemberPlace) -> list[str]:
         return member_command(home, place, "v")[2:]
 
     common = ["--dir", str(home), "--name", "n", "--volume", "v"]
     services = "tandem_runtime.services"
-    assert words(Place("n", MemberKind.SPLIT)) == [f"{services}.split", *common]
-    assert words(Place("n", MemberKind.MERGE, slot=1)) == [
+    assert words(MemberPlace("n", MemberKind.SPLIT)) == [f"{services}.split", *common]
+    assert words(MemberPlace("n", MemberKind.MERGE, slot=1)) == [
         f"{services}.merge",
         *common,
         "--slot",
         "1",
     ]
-    assert words(Place("n", MemberKind.REPLICA, pair="pair-0")) == [
+    assert words(MemberPlace("n", MemberKind.REPLICA, pair="pair-0")) == [
         f"{services}.replica",
         *common,
         "--pair",
         "pair-0",
     ]
-    assert words(Place("n", MemberKind.SPARE)) == [f"{services}.replica", *common, "--spare"]
+    assert words(MemberPlace("n", MemberKind.SPARE)) == [f"{services}.replica", *common, "--spare"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_status_of_a_pipeline_that_does_not_run(
     for arguments in ([], ["spending"], ["--dir", str(home / ".tandem" / "spending")]):
         assert main(["status", *arguments, "-o", "json"]) == 0
         captured = capsys.readouterr()
-        assert "does not run" in captured.err
+        assert "is not running" in captured.err
         status = parse_status(json.loads(captured.out))
         assert isinstance(status, Status)
         assert {member.state for member in status.members} == {MemberState.GONE}
@@ -193,8 +192,8 @@ def test_commands_for_a_pipeline_that_is_not_there(
     assert main(["status"]) == 1
     assert main(["kill", "lead"]) == 1
     made(home, STATUS)
-    assert main(["freeze", "split-0"]) == 1
-    assert "nothing has run" in capsys.readouterr().err
+    assert main(["pause", "split-0"]) == 1
+    assert "no pipeline has run" in capsys.readouterr().err
 
 
 def test_a_disk_without_room_stops_nothing(start: Callable[..., Run]) -> None:
@@ -208,6 +207,6 @@ def test_a_disk_without_room_stops_nothing(start: Callable[..., Run]) -> None:
     run.directory.status.mkdir()
     run.order("merge-1", "exit 1")
     wait_for(lambda: run.roll().entry("merge-1").pid not in {None, pid})
-    wait_for(lambda: "trying again" in run.log.read_text())
+    wait_for(lambda: "retrying" in run.log.read_text())
     run.directory.status.rmdir()
     run.wait_whole()

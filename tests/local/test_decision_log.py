@@ -62,13 +62,13 @@ def test_what_is_done_is_logged_with_its_reason_and_a_quiet_pipeline_logs_nothin
     run.wait_restarted(killed, pid)
     run.wait_whole()
     wait_for(lambda: len(run.events()) == 3)
-    wait_for(lambda: len(decided(lines(run), "record")) == 3)
+    wait_for(lambda: len(decided(lines(run), "emit")) == 3)
     logged = lines(run)[len(begun) :]
     assert decided(logged, "restart") == [killed]
-    assert decided(logged, "swap intent") == [f"{before} → {version(run)}"]
-    assert decided(logged, "record") == [f"{event} {subject}" for event, subject in run.events()]
+    assert decided(logged, "update intent") == [f"{before} → {version(run)}"]
+    assert decided(logged, "emit") == [f"{event} {subject}" for event, subject in run.events()]
     (promotion,) = [line for line in logged if "promote" in line["decision"]]
-    assert f"primary {killed} ended by signal 9" in promotion["observed"]
+    assert f"primary {killed} was killed (signal 9)" in promotion["observed"]
     for line in begun + logged:
         assert line.keys() >= FIELDS
         assert line["pipeline"] == "stubs"
@@ -86,5 +86,5 @@ def test_waiting_for_several_turns_is_logged_once(start: Start) -> None:
     run.wait_restarted("merge-1", pid)
     run.wait_whole()
     logged = lines(run)[begun:]
-    assert [line["decision"] for line in logged] == ["wait with merge-1", "restart merge-1"]
-    assert all("merge-1 ended" in line["observed"] for line in logged)
+    assert [line["decision"] for line in logged] == ["defer merge-1", "restart merge-1"]
+    assert all("merge-1 stopped cleanly" in line["observed"] for line in logged)

@@ -17,8 +17,7 @@ from tandem.local.store.directory import (
     prepare,
 )
 from tandem.local.store.paths import with_absolute_paths
-from tandem.local.support import unsupported_here
-from tandem.validation.unsupported import unsupported
+from tandem.validation.unsupported import unsupported, unsupported_here
 from tandem_core.model.fields.problems import ABSENT, Fault, path_text
 from tandem_core.model.pipeline import parse_pipeline, status_document
 from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery

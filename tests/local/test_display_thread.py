@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tandem.local.display import display_thread as aside
-from tandem.local.display.display_thread import MOST_WORDS, Aside
-from tandem.local.display.snapshot import Event, Picture
+from tandem.local.display import display_thread
+from tandem.local.display.display_thread import MOST_WORDS, DisplayThread
+from tandem.local.display.snapshot import DisplaySnapshot, Event
 from tandem.policy.snapshot import Snapshot
 from tandem_core.model.states import EventReason
 from tandem_core.model.status import Status
 
-EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "")
-PICTURE = Picture("spending", Status(), Snapshot(0.0, ()), None, 0.0, 0.0, (), 0.0, "")
+EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.FAILOVER, "pair-0", "")
+PICTURE = DisplaySnapshot("spending", Status(), Snapshot(0.0, ()), None, 0.0, 0.0, (), 0.0, "")
 LONG = 120.0
 """Seconds after which a test fails instead of waiting on."""
 
@@ -30,7 +30,7 @@ class Stuck:
         self.looks = 0
         self.closed = False
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         self.shown.append(picture.running_for)
 
     def tell(self, event: Event) -> None:
@@ -55,12 +55,12 @@ def screen() -> Iterator[Stuck]:
     screen.released.set()
 
 
-def at(second: float) -> Picture:
+def at(second: float) -> DisplaySnapshot:
     return replace(PICTURE, running_for=second)
 
 
 def test_nobody_waits_for_a_screen_that_takes_nothing(screen: Stuck) -> None:
-    display = Aside(screen)
+    display = DisplayThread(screen)
     assert screen.reached.wait(LONG)
     for second in range(3):
         display.show(at(second))
@@ -75,7 +75,7 @@ def test_nobody_waits_for_a_screen_that_takes_nothing(screen: Stuck) -> None:
 
 
 def test_what_waits_for_a_screen_is_bounded(screen: Stuck) -> None:  # [12]
-    display = Aside(screen)
+    display = DisplayThread(screen)
     assert screen.reached.wait(LONG)
     for n in range(MOST_WORDS + 5):
         display.warn(str(n))
@@ -87,9 +87,9 @@ def test_what_waits_for_a_screen_is_bounded(screen: Stuck) -> None:  # [12]
 def test_rows_are_looked_for_while_nobody_shows_anything(
     screen: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aside, "ROWS_EVERY", 0.001)
+    monkeypatch.setattr(display_thread, "ROWS_EVERY", 0.001)
     screen.released.set()
-    display = Aside(screen)
+    display = DisplayThread(screen)
     until(lambda: screen.looks > 3)
     display.close()
 
@@ -106,7 +106,7 @@ def until(condition: Callable[[], bool]) -> None:
 class Broken(Stuck):
     """A screen whose pipe is broken when it is shown something for the first time."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         super().show(picture)
         if len(self.shown) == 1:
             raise BrokenPipeError
@@ -115,7 +115,7 @@ class Broken(Stuck):
 def test_what_could_not_be_drawn_is_told_to_whoever_shows_next() -> None:
     screen = Broken()
     screen.released.set()
-    display = Aside(screen)
+    display = DisplayThread(screen)
     display.show(at(0))
     looks = screen.looks
     until(lambda: bool(screen.shown) and screen.looks > looks + 2)
@@ -129,7 +129,7 @@ def test_what_could_not_be_drawn_is_told_to_whoever_shows_next() -> None:
 def test_what_could_not_be_drawn_at_the_end_is_told() -> None:
     screen = Broken()
     screen.released.set()
-    display = Aside(screen)
+    display = DisplayThread(screen)
     display.show(at(0))
     with pytest.raises(BrokenPipeError):
         display.close()

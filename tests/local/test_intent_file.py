@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
-from tandem.local.roster import roster_of
+from tandem.local.processes.process_manager import topology_of
 from tandem.local.store.directory import DirectoryRefused
 from tandem.local.store.intent_file import read_intent, write_intent
 from tandem.policy.intent import first_intent, with_primaries
-from tandem_core.contract.intent import Share, Stream
+from tandem_core.contract.intent import IntentStream, Share
 from tandem_core.contract.records import encode
 from tandem_core.model.states import MemberKind
 from tandem_core.routing.function import RoutingFunction
@@ -21,7 +21,9 @@ def test_the_first_intent_gives_every_pair_its_keys_and_every_stream_its_partiti
     assert generation.names() == ("pair-0", "pair-1")
     function = RoutingFunction.plain(["pair-0", "pair-1"])
     assert generation.share_of("pair-1") == Share(digest_of(function), "pair-1")
-    assert intent.streams == (Stream("payments", ("payments/0", "payments/1"), 10_000, 30_000),)
+    assert intent.streams == (
+        IntentStream("payments", ("payments/0", "payments/1"), 10_000, 30_000),
+    )
 
 
 def test_promotions_make_new_versions_that_are_read_back(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_promotions_make_new_versions_that_are_read_back(tmp_path: Path) -> None
 
 def test_the_roster_has_a_standby_for_each_merge_and_twins_for_each_pair() -> None:
     asked = pipeline(merges={"count": 2}, pairs={"count": 1, "spares": 1}, splits={"count": 1})
-    roster = roster_of(asked.spec)
+    roster = topology_of(asked.spec)
     assert [place.name for place in roster] == [
         "split-0",
         "pair-0-a",
@@ -52,5 +54,5 @@ def test_the_roster_has_a_standby_for_each_merge_and_twins_for_each_pair() -> No
         "spare-0",
     ]
     assert [place.slot for place in roster if place.kind is MemberKind.MERGE] == [0, 0, 1, 1]
-    single = roster_of(pipeline(pairs={"count": 2, "replicas": 1}).spec)
+    single = topology_of(pipeline(pairs={"count": 2, "replicas": 1}).spec)
     assert [p.name for p in single if p.pair is not None] == ["pair-0-a", "pair-1-a"]

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
-from tandem.local.processes.process_record import Entry, Roll, from_json, to_json
+from tandem.local.processes.process_record import ProcessEntry, ProcessRecord, from_json, to_json
 from tandem.local.store.directory import Directory, locked, prepare
 from tandem.local.store.lookup import directory_of, name_of, signal_member
-from tandem.targets import Missing
+from tandem.output.member_table import Missing
 from tandem_core.model.states import PairState
 from tandem_core.model.status import PairStatus, Status
 
@@ -17,8 +17,10 @@ STATUS = Status(
         PairStatus(name="pair-1", state=PairState.STARTING),
     )
 )
-ROLL = Roll(
-    {"split-0": Entry("v", 7), "pair-0-a": Entry("w"), "pair-0-b": Entry("x")}, (), "split-0"
+ROLL = ProcessRecord(
+    {"split-0": ProcessEntry("v", 7), "pair-0-a": ProcessEntry("w"), "pair-0-b": ProcessEntry("x")},
+    (),
+    "split-0",
 )
 
 
@@ -67,8 +69,8 @@ def test_a_number_that_another_process_has_by_now_is_not_signalled(tmp_path: Pat
     directory = make(tmp_path, "state")
     with pytest.raises(Missing):
         signal_member(directory, "split-0", signal.SIGKILL)
-    directory.members.write_text(to_json(Roll({"split-0": Entry("v", 1)})))
-    with pytest.raises(Missing, match="does not run"):
+    directory.members.write_text(to_json(ProcessRecord({"split-0": ProcessEntry("v", 1)})))
+    with pytest.raises(Missing, match="is not running"):
         signal_member(directory, "split-0", signal.SIGKILL)
 
 

@@ -7,28 +7,29 @@ from rich.console import Console
 from tests.policy.builders import look, merge, replica, split
 
 from tandem.local.display.console import ConsoleTail
-from tandem.local.display.snapshot import Event, Picture
-from tandem.local.display.table import LINE_EVERY, Lines, LiveTable, _print_rows, display_for
-from tandem.local.rates import Rate
-from tandem.policy.controller_state import Memory
+from tandem.local.display.snapshot import DisplaySnapshot, Event, Rate
+from tandem.local.display.table import LINE_EVERY, LineDisplay, LiveTable, _print_rows, display_for
+from tandem.policy.controller_state import ControllerState
 from tandem.policy.decide import decide
 from tandem.policy.status.conditions import Background
 from tandem.policy.status.status import status_of
-from tandem.policy.timeouts import Limits
-from tandem_core.contract.reports import SplitReport, Trouble
+from tandem.policy.timeouts import Timeouts
+from tandem_core.contract.reports import SplitState, Trouble
 from tandem_core.model.states import EventReason
 from tandem_core.model.status import Status
 
-EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.TAKE_OVER, "pair-0", "pair-0-b [is] primary")
+EVENT = Event("2024-01-01T12:30:00.000Z", EventReason.FAILOVER, "pair-0", "failed over to [b]")
 
 
 @pytest.fixture
-def picture() -> Picture:
+def picture() -> DisplaySnapshot:
     snapshot = look(split(), replica(), replica("pair-0-b"), merge(), merge("merge-1"))
-    memory = decide(snapshot, Memory(), Limits()).memory
-    background = Background("2024-01-01T12:30:00Z", Limits(), one_machine=True)
+    memory = decide(snapshot, ControllerState(), Timeouts()).memory
+    background = Background("2024-01-01T12:30:00Z", Timeouts(), one_machine=True)
     status = status_of(snapshot, memory, background, Status())
-    return Picture("spending", status, snapshot, memory.lead, 2000.0, 10.0, (EVENT,), 62.0, "here")
+    return DisplaySnapshot(
+        "spending", status, snapshot, memory.lead, 2000.0, 10.0, (EVENT,), 62.0, "here"
+    )
 
 
 def text_of(console: Console) -> str:
@@ -40,7 +41,7 @@ def console(*, terminal: bool) -> Console:
     return Console(file=io.StringIO(), force_terminal=terminal, width=120, color_system=None)
 
 
-def test_the_table_shows_everybody_with_their_roles(picture: Picture) -> None:
+def test_the_table_shows_everybody_with_their_roles(picture: DisplaySnapshot) -> None:
     terminal = console(terminal=True)
     table = display_for(terminal, [])
     assert isinstance(table, LiveTable)
@@ -54,15 +55,15 @@ def test_the_table_shows_everybody_with_their_roles(picture: Picture) -> None:
     assert ["pair-0", "Paired", "pair-0-a", "primary", "Running", "10", "17"] in rows
     assert ["pair-0-b", "secondary", "Running", "10", "17"] in rows
     assert ["merge-0", "active", "Running", "0", "17"] in rows
-    assert "pair-0-b [is] primary" in text
+    assert "failed over to [b]" in text
     assert "2,000/s" in text
     assert "no room" in text
 
 
-def test_lines_come_now_and_then_events_at_once(picture: Picture, tmp_path: Path) -> None:
+def test_lines_come_now_and_then_events_at_once(picture: DisplaySnapshot, tmp_path: Path) -> None:
     pipe = console(terminal=False)
     lines = display_for(pipe, [ConsoleTail(tmp_path)])
-    assert isinstance(lines, Lines)
+    assert isinstance(lines, LineDisplay)
     lines.show(picture)
     lines.show(picture)
     lines.tell(EVENT)
@@ -71,12 +72,12 @@ def test_lines_come_now_and_then_events_at_once(picture: Picture, tmp_path: Path
     printed = text_of(pipe).splitlines()
     assert len(printed) == 3
     assert printed[0].endswith("pairs 1/1")
-    assert printed[1] == "12:30:00 TakeOver pair-0: pair-0-b [is] primary"
+    assert printed[1] == "12:30:00 Failover: pair-0 failed over to [b]"
     assert printed[2] == '{"user": "[a]"}'
     assert LINE_EVERY > 0
 
 
-def test_rows_that_were_put_aside_are_shown_with_their_place(picture: Picture) -> None:
+def test_rows_that_were_put_aside_are_shown_with_their_place(picture: DisplaySnapshot) -> None:
     status = picture.status
     rejecting = replace(status, counters=replace(status.counters, dead_letters=1234))
     for terminal in (True, False):
@@ -88,11 +89,11 @@ def test_rows_that_were_put_aside_are_shown_with_their_place(picture: Picture) -
         assert ["1,234 (in DIR/dead)" in text_of(each) for each in shown] == [False, True]
 
 
-def test_why_a_pipeline_is_not_ready_is_shown(picture: Picture) -> None:
+def test_why_a_pipeline_is_not_ready_is_shown(picture: DisplaySnapshot) -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/data/[clcks] is not there", "mend it")
-    snapshot = look(split(says=SplitReport(troubles=(typo,))), replica(), merge())
-    memory = decide(snapshot, Memory(), Limits()).memory
-    background = Background("2024-01-01T12:30:00Z", Limits(), one_machine=True)
+    snapshot = look(split(says=SplitState(troubles=(typo,))), replica(), merge())
+    memory = decide(snapshot, ControllerState(), Timeouts()).memory
+    background = Background("2024-01-01T12:30:00Z", Timeouts(), one_machine=True)
     status = status_of(snapshot, memory, background, Status())
     failing = replace(picture, status=status, snapshot=snapshot)
     for terminal in (True, False):

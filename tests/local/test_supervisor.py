@@ -37,7 +37,7 @@ def test_failures_are_mended_and_the_end_leaves_nobody(start: Start) -> None:
     run.signal(signal.SIGINT)
     assert run.wait() == 0
     assert run.processes() == set()
-    assert "100 rows in, 70 rows out, 2 take-overs" in run.log.read_text()
+    assert "100 rows in, 70 rows out, 2 failovers" in run.log.read_text()
     assert {member.state for member in run.status().members} == {MemberState.GONE}
 
 
@@ -52,7 +52,7 @@ def _kill_the_primary(run: Run) -> None:
     run.wait_whole()
     wait_for(lambda: len(run.events()) == 3)
     assert run.events() == [
-        ("TakeOver", "pair-0"),
+        ("Failover", "pair-0"),
         ("CatchUpStarted", "pair-0"),
         ("Paired", "pair-0"),
     ]
@@ -64,7 +64,7 @@ def _kill_the_primary(run: Run) -> None:
 def _freeze_the_secondary(run: Run) -> None:
     frozen = next(m.name for m in run.status().members if m.role is Role.SECONDARY)
     pid, group = run.pid(frozen), run.processes()
-    assert main(["freeze", frozen, "--dir", str(run.directory.path)]) == 0
+    assert main(["pause", frozen, "--dir", str(run.directory.path)]) == 0
     wait_for(lambda: run.member(frozen).state is MemberState.SILENT)
     run.wait_restarted(frozen, pid)
     run.wait_whole()

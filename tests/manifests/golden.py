@@ -7,13 +7,13 @@ import yaml
 from tests.manifests.orders import ORDERS
 
 from tandem.manifests.config_objects import intent_of, register_of, token_of
-from tandem.manifests.desired_state import Order
+from tandem.manifests.desired_state import DesiredState
 from tandem.manifests.objects import objects_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def rendered(order: Order) -> str:
+def rendered(order: DesiredState) -> str:
     """All objects as YAML documents, also those that are created only once."""
     once = (
         token_of(order, "secret"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tandem.manifests.desired_state import Images, Order
+from tandem.manifests.desired_state import DesiredState, Images
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 
 IMAGES = Images(
@@ -38,11 +38,11 @@ def manifest(name: str = "spending", **spec: Any) -> dict[str, Any]:
     }
 
 
-def order(data: dict[str, Any], generation: int = 1) -> Order:
+def order(data: dict[str, Any], generation: int = 1) -> DesiredState:
     """The order of a manifest, with the pairs that it asks for."""
     pipeline = parse_pipeline(data)
     assert isinstance(pipeline, Pipeline), pipeline
-    return Order(
+    return DesiredState(
         pipeline=pipeline,
         uid=UID,
         images=IMAGES,
@@ -124,7 +124,7 @@ _NAMES = st.from_regex(r"\A[a-z]([-a-z0-9]{0,38}[a-z0-9])?\Z")
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> Order:
+def orders(draw: st.DrawFn) -> DesiredState:
     """Any order that the model lets through, with the templates of `EVERYTHING` or without."""
     drawn = manifest(
         name=draw(_NAMES),

@@ -9,15 +9,14 @@ import pytest
 from tests.manifests.orders import EVERYTHING, IMAGES, order
 
 from tandem.manifests import workloads
-from tandem.manifests.canonical import digest
 from tandem.manifests.config_objects import spec_of
-from tandem.manifests.desired_state import Order, parse_images
+from tandem.manifests.desired_state import DesiredState, digest, parse_images
 from tandem.manifests.objects import objects_of
 from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_KEY
 from tandem_core.model.pipeline import Pipeline, fixed_part, parse_pipeline
 
 
-def digests(found: Order) -> dict[tuple[str, str], str]:
+def digests(found: DesiredState) -> dict[tuple[str, str], str]:
     return {
         (made["kind"], made["metadata"]["name"]): made["metadata"]["annotations"][
             APPLIED_ANNOTATION
@@ -26,7 +25,7 @@ def digests(found: Order) -> dict[tuple[str, str], str]:
     }
 
 
-def changed(before: Order, after: Order) -> set[str]:
+def changed(before: DesiredState, after: DesiredState) -> set[str]:
     old, new = digests(before), digests(after)
     return {name for (kind, name) in new if old.get((kind, name)) != new[(kind, name)]}
 

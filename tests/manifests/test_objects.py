@@ -10,14 +10,14 @@ from tests.manifests.pod_security import violations
 from tests.repeatable import thorough
 
 from tandem.manifests.config_objects import intent_of, register_of, token_of
-from tandem.manifests.desired_state import Order
+from tandem.manifests.desired_state import DesiredState
 from tandem.manifests.objects import objects_of
 from tandem_core.model.kubernetes_names import KIND_LABEL, MOST_NAME, PAIR_LABEL
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
-def everything(order: Order) -> list[dict[str, Any]]:
+def everything(order: DesiredState) -> list[dict[str, Any]]:
     once = (
         token_of(order, "secret"),
         register_of(order),
@@ -26,7 +26,7 @@ def everything(order: Order) -> list[dict[str, Any]]:
     return [*once, *objects_of(order)]
 
 
-def workloads(order: Order) -> list[dict[str, Any]]:
+def workloads(order: DesiredState) -> list[dict[str, Any]]:
     return [found for found in objects_of(order) if found["kind"] in {"Deployment", "ReplicaSet"}]
 
 
@@ -36,7 +36,7 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 @thorough(60)
 @given(order=orders())
-def test_names_are_valid_and_differ(order: Order) -> None:
+def test_names_are_valid_and_differ(order: DesiredState) -> None:
     assert len(order.name) <= MOST_NAME
     found = [(made["kind"], made["metadata"]["name"]) for made in everything(order)]
     assert len(set(found)) == len(found)
@@ -47,7 +47,7 @@ def test_names_are_valid_and_differ(order: Order) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_everything_goes_away_with_the_pipeline(order: Order) -> None:
+def test_everything_goes_away_with_the_pipeline(order: DesiredState) -> None:
     for made in everything(order):
         metadata = made["metadata"]
         assert metadata["namespace"] == order.namespace
@@ -59,7 +59,7 @@ def test_everything_goes_away_with_the_pipeline(order: Order) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_every_pod_passes_the_restricted_standard(order: Order) -> None:
+def test_every_pod_passes_the_restricted_standard(order: DesiredState) -> None:
     for made in workloads(order):
         pod = made["spec"]["template"]["spec"]
         assert violations(pod) == []
@@ -81,7 +81,7 @@ def test_the_checker_of_the_standard_finds_what_it_forbids() -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Order) -> None:
+def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: DesiredState) -> None:
     made = workloads(order)
     labels = [found["spec"]["template"]["metadata"]["labels"] for found in made]
     for position, found in enumerate(made):
@@ -94,7 +94,7 @@ def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Orde
 
 @thorough(60)
 @given(order=orders())
-def test_budgets_keep_one_of_a_pair(order: Order) -> None:
+def test_budgets_keep_one_of_a_pair(order: DesiredState) -> None:
     budgets = {
         made["metadata"]["name"]: made["spec"]
         for made in objects_of(order)
@@ -116,7 +116,7 @@ def test_budgets_keep_one_of_a_pair(order: Order) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: Order) -> None:
+def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: DesiredState) -> None:
     for made in workloads(order):
         (container,) = made["spec"]["template"]["spec"]["containers"]
         requests, limits = container["resources"]["requests"], container["resources"]["limits"]
@@ -151,7 +151,7 @@ def test_kubernetes_knows_every_field(name: str) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_no_part_of_an_object_is_shared_with_another(order: Order) -> None:
+def test_no_part_of_an_object_is_shared_with_another(order: DesiredState) -> None:
     seen: set[int] = set()
 
     def visit(part: object) -> None:

@@ -32,7 +32,7 @@ from tandem_core.model.states import (
 )
 from tandem_core.model.status import (
     Condition,
-    Member,
+    MemberStatus,
     PairStatus,
     SinkStatus,
     Status,
@@ -291,7 +291,9 @@ def test_a_status_survives_being_written() -> None:
         ),
         pairs=(PairStatus(name="pair-0", state=PairState.ALONE, primary="pair-0-a", epoch=41),),
         sinks=(SinkStatus(name="totals", delivery=SinkClass.TRANSACTIONAL, position=40),),
-        members=(Member(name="split-0", kind=MemberKind.SPLIT, pid=12, state=MemberState.RUNNING),),
+        members=(
+            MemberStatus(name="split-0", kind=MemberKind.SPLIT, pid=12, state=MemberState.RUNNING),
+        ),
     )
     written = status_document(status)
     assert written["sinks"] == [{"name": "totals", "class": "Transactional", "position": 40}]

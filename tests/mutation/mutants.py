@@ -42,7 +42,7 @@ SWAPPED = {
 WORDING = frozenset({"_events", "_lane", "_seat"})
 """Functions of `lead.py` that only say what happened."""
 
-TUNING = frozenset({"Settings"})
+TUNING = frozenset({"ProtocolSettings"})
 """Classes whose values are settings, which the simulator draws anyway."""
 
 

@@ -61,7 +61,8 @@ class Workshop:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _unit_tests_pass(self, mutant: Mutant) -> bool:
-        own = Path("tests/protocol") / f"test_{mutant.module}"
+        module = Path(mutant.module)
+        own = Path("tests/protocol") / module.with_name(f"test_{module.name}")
         first = [str(own)] if (self.directory / own).exists() else []
         return (not first or self.unit_tests_pass(*first)) and self.unit_tests_pass()
 

@@ -2,41 +2,41 @@
 
 from typing import Any
 
-from tandem.policy.snapshot import Life, Member, Place, Snapshot
+from tandem.policy.snapshot import Life, MemberPlace, MemberSnapshot, Snapshot
 from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
-    MergeReport,
+    MergeState,
     PairReport,
-    ReplicaReport,
+    ReplicaState,
     SeatReport,
-    SplitReport,
+    SplitState,
 )
 from tandem_core.model.states import MemberKind, SeatState
 
 NOW = 1000.0
 
 
-def split(name: str = "split-0", /, **fields: Any) -> Member:
-    report = fields.pop("says", SplitReport())
-    return _member(Place(name, MemberKind.SPLIT), report, fields)
+def split(name: str = "split-0", /, **fields: Any) -> MemberSnapshot:
+    report = fields.pop("says", SplitState())
+    return _member(MemberPlace(name, MemberKind.SPLIT), report, fields)
 
 
-def merge(name: str = "merge-0", slot: int = 0, /, **fields: Any) -> Member:
-    report = fields.pop("says", MergeReport(active=name == "merge-0"))
-    return _member(Place(name, MemberKind.MERGE, slot=slot), report, fields)
+def merge(name: str = "merge-0", slot: int = 0, /, **fields: Any) -> MemberSnapshot:
+    report = fields.pop("says", MergeState(active=name == "merge-0"))
+    return _member(MemberPlace(name, MemberKind.MERGE, slot=slot), report, fields)
 
 
-def replica(name: str = "pair-0-a", pair: str = "pair-0", /, **fields: Any) -> Member:
-    running = ReplicaReport(state=DriverState.RUNNING, committed=10, verified=True)
+def replica(name: str = "pair-0-a", pair: str = "pair-0", /, **fields: Any) -> MemberSnapshot:
+    running = ReplicaState(state=DriverState.RUNNING, committed=10, verified=True)
     report = fields.pop("says", running)
-    return _member(Place(name, MemberKind.REPLICA, pair=pair), report, fields)
+    return _member(MemberPlace(name, MemberKind.REPLICA, pair=pair), report, fields)
 
 
-def spare(name: str = "spare-0", /, **fields: Any) -> Member:
-    report = fields.pop("says", ReplicaReport(state=DriverState.SPARE))
-    return _member(Place(name, MemberKind.SPARE), report, fields)
+def spare(name: str = "spare-0", /, **fields: Any) -> MemberSnapshot:
+    report = fields.pop("says", ReplicaState(state=DriverState.SPARE))
+    return _member(MemberPlace(name, MemberKind.SPARE), report, fields)
 
 
 def ended(code: int, *, at: float = NOW, started: float = NOW - 5) -> dict[str, Any]:
@@ -44,11 +44,11 @@ def ended(code: int, *, at: float = NOW, started: float = NOW - 5) -> dict[str, 
     return {"life": Life.ENDED, "exit_code": code, "ended": at, "started": started}
 
 
-def _member(place: Place, report: Any, fields: dict[str, Any]) -> Member:
+def _member(place: MemberPlace, report: Any, fields: dict[str, Any]) -> MemberSnapshot:
     volume = fields.pop("volume", f"v-{place.name}")
     said = MemberReport(str(volume), 1, report) if report is not None else None
     values: dict[str, Any] = {"life": Life.UP, "run": 1, "started": NOW - 100, "pid": 17, **fields}
-    return Member(place=place, volume=volume, report=said, **values)
+    return MemberSnapshot(place=place, volume=volume, report=said, **values)
 
 
 def lead(*seats: SeatReport, pair: str = "pair-0", **fields: Any) -> LeadReport:
@@ -64,5 +64,7 @@ def seat(name: str, /, **fields: Any) -> SeatReport:
 BOTH_SEATS = lead(seat("pair-0-a"), seat("pair-0-b"))
 
 
-def look(*members: Member, lead: LeadReport | None = BOTH_SEATS, now: float = NOW) -> Snapshot:
+def look(
+    *members: MemberSnapshot, lead: LeadReport | None = BOTH_SEATS, now: float = NOW
+) -> Snapshot:
     return Snapshot(now, members, lead, "v-split-0" if lead is not None else None)

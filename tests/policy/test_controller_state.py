@@ -3,19 +3,19 @@
 import pytest
 from tests.policy.builders import BOTH_SEATS, NOW, look, merge, replica
 
-from tandem.policy.controller_state import Memory, Stage, remembered
+from tandem.policy.controller_state import ControllerState, RecoveryStage, remembered
 from tandem.policy.decide import decide
-from tandem.policy.decisions import Record
+from tandem.policy.decisions import RecordEvent
 from tandem.policy.snapshot import Snapshot
 from tandem.policy.status.conditions import Background
 from tandem.policy.status.status import status_of
 from tandem.policy.status.totals import add_up
-from tandem.policy.timeouts import Limits
-from tandem_core.contract.reports import MergeReport
+from tandem.policy.timeouts import Timeouts
+from tandem_core.contract.reports import MergeState
 from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
 from tandem_core.model.status import Counters, PairStatus, Status
 
-LIMITS = Limits()
+LIMITS = Timeouts()
 PRIMARIES = {"pair-0": "v-pair-0-a"}
 
 
@@ -32,15 +32,15 @@ TWINS = (replica(), replica("pair-0-b"))
 @pytest.mark.parametrize(
     ("state", "stage", "formed"),
     [
-        (PairState.STARTING, Stage.WHOLE, False),
-        (PairState.PAIRED, Stage.WHOLE, True),
-        (PairState.CATCHING_UP, Stage.BROKEN, True),
-        (PairState.ALONE, Stage.BROKEN, True),
-        (PairState.DOWN, Stage.WHOLE, True),
+        (PairState.STARTING, RecoveryStage.WHOLE, False),
+        (PairState.PAIRED, RecoveryStage.WHOLE, True),
+        (PairState.CATCHING_UP, RecoveryStage.BROKEN, True),
+        (PairState.ALONE, RecoveryStage.BROKEN, True),
+        (PairState.DOWN, RecoveryStage.WHOLE, True),
     ],
 )
 def test_a_recovery_goes_on_where_the_status_says(
-    state: PairState, stage: Stage, formed: bool
+    state: PairState, stage: RecoveryStage, formed: bool
 ) -> None:
     memory = remembered(PRIMARIES, shown(state), TWINS)
     pair = memory.pair("pair-0")
@@ -51,7 +51,7 @@ def test_a_recovery_goes_on_where_the_status_says(
 def test_replicas_that_the_status_does_not_know_are_a_recovery_that_began_meanwhile() -> None:
     new = (replica(), replica("pair-0-c"))
     memory = remembered(PRIMARIES, shown(PairState.PAIRED), new)
-    assert memory.pair("pair-0").stage is Stage.BROKEN
+    assert memory.pair("pair-0").stage is RecoveryStage.BROKEN
     assert memory.totals.counters.take_overs == 3
 
 
@@ -59,7 +59,7 @@ def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None
     taken_over = shown(PairState.PAIRED, primary="pair-0-b", secondary="pair-0-a")
     memory = remembered(PRIMARIES, taken_over, (replica(), replica("pair-0-c")))
     assert memory.pair("pair-0").untold == "pair-0-b"
-    assert memory.pair("pair-0").stage is Stage.BROKEN
+    assert memory.pair("pair-0").stage is RecoveryStage.BROKEN
     # Nobody knows who it was.
     gone = remembered(PRIMARIES, taken_over, (replica("pair-0-c"),))
     assert gone.pair("pair-0").untold is None
@@ -68,16 +68,16 @@ def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None
 def test_what_is_lost_stays_lost_while_no_lead_speaks() -> None:
     lost = BOTH_SEATS.replace(lost=("pair-0", "payments/0"))
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
-    before = decide(look(*TWINS, lead=lost), Memory(), LIMITS)
+    before = decide(look(*TWINS, lead=lost), ControllerState(), LIMITS)
     status = status_of(look(*TWINS, lead=lost), before.memory, background, Status())
     after = decide(look(*TWINS, lead=None), remembered(PRIMARIES, status, TWINS), LIMITS)
     again = status_of(look(*TWINS, lead=None), after.memory, background, status)
     assert again.phase is Phase.HALTED
     (told,) = (each for each in again.conditions if each.type is ConditionType.DATA_LOST)
-    assert (told.status, told.message) == (ConditionStatus.TRUE, "pair-0, payments/0")
+    assert (told.status, told.message) == (ConditionStatus.TRUE, "lost: pair-0, payments/0")
     # It was told of before.
     spoken = decide(look(*TWINS, lead=lost), after.memory, LIMITS).decisions
-    assert EventReason.DATA_LOST not in {d.event for d in spoken if isinstance(d, Record)}
+    assert EventReason.DATA_LOST not in {d.event for d in spoken if isinstance(d, RecordEvent)}
     assert not remembered(PRIMARIES, shown(PairState.PAIRED), TWINS).lost
 
 
@@ -86,12 +86,12 @@ def test_nothing_is_made_of_nothing() -> None:
     assert memory.pairs == {}
     assert not memory.completed
     assert remembered({}, Status(phase=Phase.COMPLETED)).completed
-    assert remembered(PRIMARIES, Status()).pair("pair-0").stage is Stage.WHOLE
+    assert remembered(PRIMARIES, Status()).pair("pair-0").stage is RecoveryStage.WHOLE
 
 
 def test_what_counters_show_when_somebody_begins_to_look_was_counted_before() -> None:
     def looking(duplicates: int) -> Snapshot:
-        says = MergeReport(active=True, duplicates_dropped=duplicates)
+        says = MergeState(active=True, duplicates_dropped=duplicates)
         return Snapshot(NOW, (merge(says=says),))
 
     before = Status(counters=Counters(duplicates_dropped=7))

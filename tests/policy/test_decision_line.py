@@ -4,17 +4,17 @@ from typing import get_args
 
 from tests.policy.builders import NOW, ended, look, merge, replica, split
 
-from tandem.policy.controller_state import Memory, PairMemory
+from tandem.policy.controller_state import ControllerState, PairMemory
 from tandem.policy.decisions import (
     Adopt,
     AssignSpare,
     Complete,
     Decision,
+    EvictPod,
     Halt,
     Kill,
-    Move,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Restart,
     Start,
@@ -34,9 +34,9 @@ EACH: tuple[Decision, ...] = (
     Kill("split-0", "why"),
     AssignSpare("spare-0", "pair-0-a", "v", "why"),
     Adopt("spare-0", "pair-0", "why"),
-    Move("pair-0-a", "v", "why"),
+    EvictPod("pair-0-a", "v", "why"),
     Promote("pair-0", "pair-0-b", "v", "why"),
-    Record(EventReason.LANE_CLOSED, "lane-0", ""),
+    RecordEvent(EventReason.LANE_CLOSED, "lane-0", ""),
     Halt("split-0", WHY),
     Withhold(WHY),
     Wait("split-0", "why"),
@@ -82,13 +82,13 @@ def test_a_line_has_each_reason_once() -> None:
 
 
 def test_who_is_concerned_or_not_well_is_told_with_the_role_before() -> None:
-    memory = Memory(pairs={"pair-0": PairMemory(primary="v-pair-0-a")})
+    memory = ControllerState(pairs={"pair-0": PairMemory(primary="v-pair-0-a")})
     quiet = look(split(), replica(), replica("pair-0-b"), merge())
     assert "pair-0" not in observed_by(quiet, memory, [])
     dead = replica(**ended(-9))
     seen = observed_by(look(split(), dead, replica("pair-0-b"), merge()), memory, [])
-    assert seen == "pair-0: primary pair-0-a ended by signal 9, pair-0-b running"
+    assert seen == "pair-0: primary pair-0-a was killed (signal 9), pair-0-b running"
     silent = look(split(silent_since=NOW - 2.1), replica(), merge())
-    assert observed_by(silent, memory, []) == "split-0 silent 2.1 s"
+    assert observed_by(silent, memory, []) == "split-0 silent for 2.1 s"
     about = observed_by(quiet, memory, [step_of(Kill("merge-0", "why"))])
     assert about == "merge-0 running"

@@ -2,41 +2,41 @@ from dataclasses import replace
 
 from tests.policy.builders import BOTH_SEATS, NOW, ended, lead, look, merge, replica, seat, split
 
-from tandem.policy.controller_state import Memory
-from tandem.policy.decide import decide, yielding
-from tandem.policy.decisions import Promote, Record
+from tandem.policy.controller_state import ControllerState
+from tandem.policy.decide import decide, low_priority_members
+from tandem.policy.decisions import Promote, RecordEvent
 from tandem.policy.recovery.pairs import look_at, state_of
-from tandem.policy.snapshot import Life, Member, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.reports import (
     DriverState,
     MemberEvent,
-    MergeReport,
-    ReplicaReport,
-    SplitReport,
+    MergeState,
+    ReplicaState,
+    SplitState,
     Trouble,
 )
 from tandem_core.model.states import EventReason, PairState
 
-LIMITS = Limits()
-JOINING = ReplicaReport(state=DriverState.JOINING)
+LIMITS = Timeouts()
+JOINING = ReplicaState(state=DriverState.JOINING)
 
 
-def follow(*snapshots: Snapshot) -> tuple[list[Promote | Record], Memory]:
+def follow(*snapshots: Snapshot) -> tuple[list[Promote | RecordEvent], ControllerState]:
     """What is said of roles and events along these looks."""
-    memory, said = Memory(), []
+    memory, said = ControllerState(), []
     for snapshot in snapshots:
         outcome = decide(snapshot, memory, LIMITS)
-        said += [each for each in outcome.decisions if isinstance(each, Promote | Record)]
+        said += [each for each in outcome.decisions if isinstance(each, Promote | RecordEvent)]
         memory = outcome.memory
     return said, memory
 
 
-def events(said: list[Promote | Record]) -> list[EventReason]:
-    return [each.event for each in said if isinstance(each, Record)]
+def events(said: list[Promote | RecordEvent]) -> list[EventReason]:
+    return [each.event for each in said if isinstance(each, RecordEvent)]
 
 
-def state(snapshot: Snapshot, memory: Memory) -> PairState:
+def state(snapshot: Snapshot, memory: ControllerState) -> PairState:
     return state_of(look_at(snapshot, "pair-0", LIMITS), memory.pair("pair-0"))
 
 
@@ -66,7 +66,7 @@ def test_a_killed_primary_gives_take_over_catch_up_and_paired_in_this_order() ->
         a_is(run=2),
     )
     assert events(said) == [
-        EventReason.TAKE_OVER,
+        EventReason.FAILOVER,
         EventReason.CATCH_UP_STARTED,
         EventReason.PAIRED,
     ]
@@ -86,7 +86,7 @@ def test_a_frozen_primary_is_taken_over_and_comes_back_as_secondary() -> None:
     frozen = a_is(silent_since=NOW - LIMITS.unheard)
     said, memory = follow(WHOLE, frozen, frozen, WHOLE, WHOLE)
     assert events(said) == [
-        EventReason.TAKE_OVER,
+        EventReason.FAILOVER,
         EventReason.CATCH_UP_STARTED,
         EventReason.PAIRED,
     ]
@@ -96,15 +96,15 @@ def test_a_frozen_primary_is_taken_over_and_comes_back_as_secondary() -> None:
 def test_a_primary_that_starts_after_a_pause_is_waited_for() -> None:
     """Roles outlive the one who decides; a slower start is no failure."""
     known = follow(WHOLE)[1].pair("pair-0")
-    memory = Memory(pairs={"pair-0": replace(known, stood=frozenset(), formed=False)})
+    memory = ControllerState(pairs={"pair-0": replace(known, stood=frozenset(), formed=False)})
     outcome = decide(a_is(says=JOINING), memory, LIMITS)
-    assert [each for each in outcome.decisions if isinstance(each, Promote | Record)] == []
+    assert [each for each in outcome.decisions if isinstance(each, Promote | RecordEvent)] == []
     failed = decide(a_is(**ended(1)), outcome.memory, LIMITS)
     assert any(isinstance(each, Promote) for each in failed.decisions)
 
 
 def test_when_both_fail_the_first_to_return_is_primary() -> None:
-    def both(a: Member, b: Member) -> Snapshot:
+    def both(a: MemberSnapshot, b: MemberSnapshot) -> Snapshot:
         return look(split(), a, b)
 
     a_gone, b_gone = replica(**ended(-9)), replica("pair-0-b", **ended(-9))
@@ -116,7 +116,7 @@ def test_when_both_fail_the_first_to_return_is_primary() -> None:
         both(replica(run=2), replica("pair-0-b", run=2)),
     )
     assert events(said) == [
-        EventReason.TAKE_OVER,
+        EventReason.FAILOVER,
         EventReason.CATCH_UP_STARTED,
         EventReason.PAIRED,
     ]
@@ -166,12 +166,12 @@ def test_who_catches_up_yields_and_who_is_waited_for_does_not() -> None:
     _, memory = follow(WHOLE)
     rejoining = a_is(says=JOINING, run=2)
     after = decide(rejoining, memory, LIMITS).memory
-    assert yielding(rejoining, after, LIMITS) == {"pair-0-a"}
-    assert yielding(WHOLE, memory, LIMITS) == frozenset()
+    assert low_priority_members(rejoining, after, LIMITS) == {"pair-0-a"}
+    assert low_priority_members(WHOLE, memory, LIMITS) == frozenset()
     both = look(replica(says=JOINING), replica("pair-0-b", says=JOINING))
-    assert yielding(both, follow(both)[1], LIMITS) == frozenset()
+    assert low_priority_members(both, follow(both)[1], LIMITS) == frozenset()
     beginning = look(replica(), replica("pair-0-b", says=JOINING))
-    assert yielding(beginning, follow(beginning)[1], LIMITS) == frozenset()
+    assert low_priority_members(beginning, follow(beginning)[1], LIMITS) == frozenset()
 
 
 def test_a_twin_whose_spark_is_not_up_does_not_make_a_pair() -> None:
@@ -206,22 +206,22 @@ def test_a_source_or_sink_that_fails_is_told_once_until_it_works_again() -> None
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "not there", "mend the path")
     other = typo.replace(message="not there either")
     rewound = Trouble(EventReason.SINK_REWOUND, "out")
-    failing = split(says=SplitReport(troubles=(typo, other)))
-    both = split("split-1", says=SplitReport(troubles=(other,)))
+    failing = split(says=SplitState(troubles=(typo, other)))
+    both = split("split-1", says=SplitState(troubles=(other,)))
     said, memory = follow(
         look(failing, merge()),
         look(failing, both, merge()),
-        look(split(), both, merge(says=MergeReport(active=True, troubles=(rewound,)))),
+        look(split(), both, merge(says=MergeState(active=True, troubles=(rewound,)))),
         look(split(), split("split-1"), merge()),
         look(failing, split("split-1"), merge()),
     )
-    records = [each for each in said if isinstance(each, Record)]
+    records = [each for each in said if isinstance(each, RecordEvent)]
     assert [(each.event, each.subject) for each in records] == [
         (EventReason.SOURCE_FAILED, "clicks"),
         (EventReason.SINK_REWOUND, "out"),
         (EventReason.SOURCE_FAILED, "clicks"),
     ]
-    assert records[0].detail == typo.text
+    assert records[0].message.endswith(typo.text)
     assert memory.failing == {(EventReason.SOURCE_FAILED, "clicks")}
 
 
@@ -231,7 +231,7 @@ def test_another_lead_is_an_event_the_first_is_none() -> None:
     first = Snapshot(NOW, splits, BOTH_SEATS, "v-split-0")
     second = Snapshot(NOW, splits, BOTH_SEATS, "v-split-1")
     said, memory = follow(silent, first, silent, first, second, second)
-    assert [(each.event, each.subject) for each in said if isinstance(each, Record)] == [
+    assert [(each.event, each.subject) for each in said if isinstance(each, RecordEvent)] == [
         (EventReason.LEAD_CHANGED, "split-1")
     ]
     assert memory.lead == "split-1"
@@ -244,3 +244,15 @@ def test_who_leads_for_a_moment_when_everything_ends_is_no_event() -> None:
     said, memory = follow(before, over)
     assert events(said) == []
     assert memory.completed
+
+
+def test_a_closed_lane_is_told_by_the_name_of_its_split_also_after_that_is_gone() -> None:
+    closed = MemberEvent(1, "LaneClosed", "v-split-1/4 at 129")
+    reporting = split()
+    assert reporting.report is not None
+    reporting = replace(reporting, report=reporting.report.replace(events=(closed,)))
+    said, _ = follow(look(split(), split("split-1")), look(reporting))
+    (told,) = (each for each in said if isinstance(each, RecordEvent))
+    assert (told.event, told.subject) == (EventReason.LANE_CLOSED, "split-1")
+    assert "129" in told.message
+    assert "v-split-1" not in told.message

@@ -17,51 +17,55 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.policy.controller_state import Memory, Moves, PairMemory, Stage
+from tandem.policy.controller_state import ControllerState, PairMemory, PodEvictions, RecoveryStage
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     Adopt,
     AssignSpare,
     Decision,
+    EvictPod,
     Halt,
     Kill,
-    Move,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Wait,
     Withhold,
 )
 from tandem.policy.recovery.placement import shared_nodes
-from tandem.policy.recovery.pods import tend
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
+from tandem.policy.recovery.pods import recover_pods
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
 from tandem.policy.status.conditions import Background
 from tandem.policy.status.status import status_of
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import REFUSED
-from tandem_core.contract.reports import DriverState, ReplicaReport
+from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.model.states import ConditionStatus, ConditionType
 from tandem_core.model.status import Status
 
-LIMITS = Limits(hung=30.0)
+LIMITS = Timeouts(hung=30.0)
 BOTH = frozenset({"n0", "n1"})
 WHOLE = PairMemory(primary="v-pair-0-a", formed=True, paired=True)
-BROKEN = replace(WHOLE, stage=Stage.BROKEN, paired=False)
+BROKEN = replace(WHOLE, stage=RecoveryStage.BROKEN, paired=False)
 NOBODY: dict[str, Any] = {"life": Life.ABSENT, "volume": None, "says": None}
 COLD: dict[str, Any] = {"run": 0, "life": Life.STARTING, "says": None}
 
 
 def decided(snapshot: Snapshot, pair: PairMemory = WHOLE, **memory: Any) -> list[Decision]:
     """What is to be done about pods."""
-    outcome = decide(snapshot, Memory(pairs={"pair-0": pair}, **memory), LIMITS, tend)
-    return [each for each in outcome.decisions if not isinstance(each, Promote | Record | Wait)]
+    outcome = decide(
+        snapshot, ControllerState(pairs={"pair-0": pair}, **memory), LIMITS, recover_pods
+    )
+    return [
+        each for each in outcome.decisions if not isinstance(each, Promote | RecordEvent | Wait)
+    ]
 
 
-def on(node: str, member: Member) -> Member:
+def on(node: str, member: MemberSnapshot) -> MemberSnapshot:
     return replace(member, node=node, hosts=BOTH)
 
 
-def everybody(*twins: Member, **more: Any) -> Snapshot:
+def everybody(*twins: MemberSnapshot, **more: Any) -> Snapshot:
     splits = (on("n0", split()), on("n1", split("split-1")))
     return look(*splits, *twins, merge(), merge("merge-1"), **more)
 
@@ -105,7 +109,9 @@ def test_one_that_hangs_is_given_up_if_its_twin_carries_the_pair(
     assert decided(everybody(A, frozen, lead=unsure)) == []
     both = replica(silent_since=NOW - 40)
     assert decided(everybody(both, frozen, lead=heard)) == []
-    waiting = decide(everybody(A, frozen, lead=unsure), Memory(), LIMITS, tend).decisions
+    waiting = decide(
+        everybody(A, frozen, lead=unsure), ControllerState(), LIMITS, recover_pods
+    ).decisions
     held = [each.name for each in waiting if isinstance(each, Wait)]
     assert held == (["pair-0-b"] if killed else [])
 
@@ -173,17 +179,21 @@ def test_one_spare_is_given_to_one_replica() -> None:
     holders = [replica(f"{pair}-a", pair) for pair in ("pair-0", "pair-1")]
     said = lead(seat("pair-0-a"), seat("pair-1-a"))
     snapshot = look(*holders, *lost, spare(), lead=said)
-    memory = Memory(pairs={"pair-0": BROKEN, "pair-1": replace(BROKEN, primary="v-pair-1-a")})
-    assigned = [each for each in tend(snapshot, memory, LIMITS) if isinstance(each, AssignSpare)]
+    memory = ControllerState(
+        pairs={"pair-0": BROKEN, "pair-1": replace(BROKEN, primary="v-pair-1-a")}
+    )
+    assigned = [
+        each for each in recover_pods(snapshot, memory, LIMITS) if isinstance(each, AssignSpare)
+    ]
     assert len(assigned) == 1
 
 
 def test_a_spare_that_has_joined_is_counted_among_the_pairs_pods() -> None:
     lost = replica("pair-0-b", **NOBODY)
-    joined = on("n1", spare(says=ReplicaReport(state=DriverState.JOINING, pair="pair-0")))
+    joined = on("n1", spare(says=ReplicaState(state=DriverState.JOINING, pair="pair-0")))
     another = on("n1", spare("spare-1"))
     assert decided(everybody(A, lost, joined, another), BROKEN) == [
-        Adopt("spare-0", "pair-0", "it was a spare")
+        Adopt("spare-0", "pair-0", "it was a warm spare")
     ]
 
 
@@ -206,11 +216,11 @@ def test_twins_and_splits_that_would_be_lost_together() -> None:
 
 def test_the_secondary_is_moved_when_everything_is_well_and_there_is_another_node() -> None:
     (decision,) = decided(everybody(A, TOGETHER))
-    assert isinstance(decision, Move)
+    assert isinstance(decision, EvictPod)
     assert decision.name == "pair-0-b"
     other = replace(WHOLE, primary="v-pair-0-b")
     (decision,) = decided(everybody(A, TOGETHER), other)
-    assert isinstance(decision, Move)
+    assert isinstance(decision, EvictPod)
     assert decision.name == "pair-0-a"
 
 
@@ -227,7 +237,7 @@ def test_the_secondary_is_moved_when_everything_is_well_and_there_is_another_nod
     ],
 )
 def test_nobody_is_moved_in_vain_or_while_anything_is_at_risk(snapshot: Snapshot) -> None:
-    assert not [each for each in decided(snapshot) if isinstance(each, Move)]
+    assert not [each for each in decided(snapshot) if isinstance(each, EvictPod)]
 
 
 def test_nobody_is_moved_while_a_pair_is_not_whole() -> None:
@@ -238,17 +248,17 @@ def test_nobody_is_moved_while_a_pair_is_not_whole() -> None:
 def test_splits_are_parted_but_not_by_moving_the_lead() -> None:
     splits = (on("n0", split()), on("n0", split("split-1")))
     (decision,) = decided(look(*splits, A, B, merge()))
-    assert isinstance(decision, Move)
+    assert isinstance(decision, EvictPod)
     assert decision.name == "split-1"
 
 
 def test_moves_that_do_not_help_come_more_and_more_seldom() -> None:
     snapshot = everybody(A, TOGETHER)
-    outcome = decide(snapshot, Memory(pairs={"pair-0": WHOLE}), LIMITS, tend)
-    assert outcome.memory.moves == Moves(NOW, 1)
+    outcome = decide(snapshot, ControllerState(pairs={"pair-0": WHOLE}), LIMITS, recover_pods)
+    assert outcome.memory.moves == PodEvictions(NOW, 1)
     pauses = []
     for count in (1, 2, 3, 20):
-        moved = Moves(NOW, count)
+        moved = PodEvictions(NOW, count)
         waits = [
             seconds
             for seconds in range(1000)
@@ -256,15 +266,17 @@ def test_moves_that_do_not_help_come_more_and_more_seldom() -> None:
         ]
         pauses.append(len(waits))
     assert pauses == [60, 120, 240, 960]
-    paused = Memory(pairs={"pair-0": WHOLE}, moves=Moves(NOW, 1))
+    paused = ControllerState(pairs={"pair-0": WHOLE}, moves=PodEvictions(NOW, 1))
     waiting = [
-        decide(replace(snapshot, now=NOW + seconds), paused, LIMITS, tend).decisions
+        decide(replace(snapshot, now=NOW + seconds), paused, LIMITS, recover_pods).decisions
         for seconds in (1, 59)
     ]
     # The reason does not count down: it is logged once.
     assert waiting[0] == waiting[1]
     assert [type(each) for each in waiting[0]] == [Wait]
-    parted = decide(everybody(A, B), Memory(pairs={"pair-0": WHOLE}, moves=moved), LIMITS, tend)
+    parted = decide(
+        everybody(A, B), ControllerState(pairs={"pair-0": WHOLE}, moves=moved), LIMITS, recover_pods
+    )
     assert parted.memory.moves is None
 
 
@@ -272,7 +284,7 @@ def test_outdated_drivers_are_made_anew_one_at_a_time_the_primary_last() -> None
     old_a, old_b = replace(A, outdated=True), replace(B, outdated=True)
     for twins, expected in (((old_a, old_b), "pair-0-b"), ((old_a, B), "pair-0-a")):
         (decision,) = decided(everybody(*twins))
-        assert isinstance(decision, Move)
+        assert isinstance(decision, EvictPod)
         assert decision.name == expected
     behind = lead(seat("pair-0-a"), seat("pair-0-b"), vulnerable=("pair-0",))
     assert decided(everybody(old_a, old_b, lead=behind)) == []
@@ -285,7 +297,7 @@ def test_nobody_is_given_up_for_a_template_that_no_node_takes() -> None:
     assert isinstance(decision, Withhold)
     # Who may not see the nodes does what is asked for.
     unseen = replace(B, outdated=True, hosts=None)
-    assert [type(each) for each in decided(everybody(A, unseen))] == [Move]
+    assert [type(each) for each in decided(everybody(A, unseen))] == [EvictPod]
 
 
 PENDING: dict[str, Any] = {"life": Life.STARTING, "says": None, "run": 0}
@@ -299,7 +311,7 @@ WHY = Complaint("NoSuchFile", "there is none")
         ({**ended(1), "says": None}, True),
         ({**ended(REFUSED), "says": None, "complaint": WHY}, True),
         # It answers: it may become whole before the changed template turns out to be wrong.
-        ({"says": ReplicaReport(state=DriverState.JOINING)}, False),
+        ({"says": ReplicaState(state=DriverState.JOINING)}, False),
         ({**PENDING, "outdated": False}, False),
         ({**PENDING, "hosts": frozenset()}, False),
     ],
@@ -309,9 +321,11 @@ def test_one_that_never_held_state_is_made_anew_when_its_template_has_changed(
 ) -> None:
     waiting = replica("pair-0-b", **{"outdated": True, "hosts": BOTH, **twin})
     alone = lead(seat("pair-0-a"), vulnerable=("pair-0",))
-    moves = [d.name for d in decided(everybody(A, waiting, lead=alone), BROKEN) if type(d) is Move]
+    moves = [
+        d.name for d in decided(everybody(A, waiting, lead=alone), BROKEN) if type(d) is EvictPod
+    ]
     assert moves == ["pair-0-b"] * renewed
-    assert Move not in map(type, decided(everybody(A, waiting, lead=None), BROKEN))
+    assert EvictPod not in map(type, decided(everybody(A, waiting, lead=None), BROKEN))
 
 
 def test_one_that_may_come_back_to_its_state_is_not_given_up_for_a_template() -> None:
@@ -326,12 +340,12 @@ def test_conditions_on_a_cluster_say_what_kubernetes_says() -> None:
     pending = replica("pair-0-b", **{**COLD, "note": "Unschedulable: no room"})
     crashed = merge("merge-1", **{**ended(-9), "note": "OOMKilled"})
     snapshot = look(on("n0", split()), A, pending, merge(), crashed)
-    memory = decide(snapshot, Memory(), LIMITS, tend).memory
+    memory = decide(snapshot, ControllerState(), LIMITS, recover_pods).memory
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
     status = status_of(snapshot, memory, background, Status())
     ready = next(each for each in status.conditions if each.type is ConditionType.READY)
     assert ready.message == (
-        "pair-0-b: Unschedulable: no room; merge-1: ended by signal 9 (OOMKilled)"
+        "pair-0-b: Unschedulable: no room; merge-1 was killed (signal 9): OOMKilled"
     )
     assert {member.name: member.node for member in status.members}["pair-0-a"] == "n0"
     trouble = Complaint("InvalidSpec", "spec.x is wrong")
@@ -343,7 +357,7 @@ def test_conditions_on_a_cluster_say_what_kubernetes_says() -> None:
 
 def test_an_empty_place_is_nobodys_name() -> None:
     snapshot = everybody(A, replica("pair-0/missing-1", **NOBODY))
-    memory = decide(snapshot, Memory(), LIMITS, tend).memory
+    memory = decide(snapshot, ControllerState(), LIMITS, recover_pods).memory
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
     (pair,) = status_of(snapshot, memory, background, Status()).pairs
     assert (pair.primary, pair.secondary) == ("pair-0-a", None)

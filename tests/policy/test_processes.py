@@ -14,7 +14,7 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.policy.controller_state import Crashes, Memory
+from tandem.policy.controller_state import ControllerState, Crashes
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
@@ -23,7 +23,7 @@ from tandem.policy.decisions import (
     Halt,
     Kill,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Restart,
     Start,
@@ -31,23 +31,23 @@ from tandem.policy.decisions import (
 )
 from tandem.policy.recovery.processes import count_crashes, next_start
 from tandem.policy.snapshot import Complaint, Life, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED
-from tandem_core.contract.reports import DriverState, LeadReport, ReplicaReport
+from tandem_core.contract.reports import DriverState, LeadReport, ReplicaState
 from tandem_core.model.states import SeatState
 
-LIMITS = Limits()
+LIMITS = Timeouts()
 
 
-def actions(snapshot: Snapshot, memory: Memory | None = None) -> list[Decision]:
+def actions(snapshot: Snapshot, memory: ControllerState | None = None) -> list[Decision]:
     """What is to be done about processes."""
-    decided = decide(snapshot, memory or Memory(), LIMITS).decisions
-    return [each for each in decided if not isinstance(each, Promote | Record | Wait)]
+    decided = decide(snapshot, memory or ControllerState(), LIMITS).decisions
+    return [each for each in decided if not isinstance(each, Promote | RecordEvent | Wait)]
 
 
-def waits(snapshot: Snapshot, memory: Memory | None = None) -> list[str]:
+def waits(snapshot: Snapshot, memory: ControllerState | None = None) -> list[str]:
     """Whose time has not come yet."""
-    decided = decide(snapshot, memory or Memory(), LIMITS).decisions
+    decided = decide(snapshot, memory or ControllerState(), LIMITS).decisions
     return [each.name for each in decided if isinstance(each, Wait)]
 
 
@@ -109,11 +109,11 @@ def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> Non
     (decision,) = actions(look(*everybody, lead=BOTH_SEATS.replace(completed=True)))
     assert isinstance(decision, Complete)
     one_knew = (split(**ended(COMPLETED)), merge(), replica(**ended(-15)))
-    outcome = decide(look(*one_knew, lead=None), Memory(), LIMITS)
+    outcome = decide(look(*one_knew, lead=None), ControllerState(), LIMITS)
     assert any(isinstance(each, Complete) for each in outcome.decisions)
     assert outcome.memory.completed
     stopped = (split(**ended(0)), merge(**ended(0)))
-    assert not decide(look(*stopped, lead=None), Memory(), LIMITS).memory.completed
+    assert not decide(look(*stopped, lead=None), ControllerState(), LIMITS).memory.completed
 
 
 def test_hung_members_are_ended_and_slow_ones_are_not() -> None:
@@ -150,7 +150,7 @@ def test_the_last_volume_that_the_lead_counts_on_is_not_given_up() -> None:
     for twin in (
         replica("pair-0-b", **ended(1)),
         replica("pair-0-b", silent_since=NOW - 5),
-        replica("pair-0-b", says=ReplicaReport(state=DriverState.JOINING)),
+        replica("pair-0-b", says=ReplicaState(state=DriverState.JOINING)),
         replica("pair-0-b", life=Life.STARTING, says=None),
     ):
         assert isinstance(actions(look(useless, twin))[0], Restart)
@@ -199,7 +199,7 @@ def test_a_spare_goes_to_one_place_only() -> None:
 @pytest.mark.parametrize(
     "cold",
     [
-        {"says": ReplicaReport(state=DriverState.BOOTING)},
+        {"says": ReplicaState(state=DriverState.BOOTING)},
         {"silent_since": NOW - 0.5},
         {"life": Life.STARTING, "says": None},
     ],
@@ -247,7 +247,7 @@ def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
 
 
 def test_while_the_delay_lasts_nothing_is_started() -> None:
-    memory = Memory(crashes={"split-0": Crashes(run=1, count=4)})
+    memory = ControllerState(crashes={"split-0": Crashes(run=1, count=4)})
     crashed = split(**ended(1, started=NOW), run=1)
     assert actions(look(crashed, lead=None), memory) == []
     assert waits(look(crashed, lead=None), memory) == ["split-0"]

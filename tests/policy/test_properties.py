@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.policy.world import LIMITS, NAMES, World
 from tests.repeatable import thorough
 
-from tandem.policy.controller_state import Stage
+from tandem.policy.controller_state import RecoveryStage
 from tandem.policy.decide import decide
-from tandem.policy.decisions import Promote, Record
+from tandem.policy.decisions import Promote, RecordEvent
 from tandem.policy.snapshot import Life
 from tandem.policy.status.conditions import Background
 from tandem.policy.status.status import status_of
@@ -98,12 +98,12 @@ def test_events_of_a_failure_come_in_order(actions: list[Action]) -> None:
     for pair in PAIRS:
         before: EventReason | None = None
         for each in world.said:
-            if not isinstance(each, Record) or each.subject != pair:
+            if not isinstance(each, RecordEvent) or each.subject != pair:
                 continue
             if each.event is EventReason.PAIRED:
                 assert before is EventReason.CATCH_UP_STARTED
             before = each.event
-    take_overs = [e for e in world.said if isinstance(e, Record) and e.event == "TakeOver"]
+    take_overs = [e for e in world.said if isinstance(e, RecordEvent) and e.event == "Failover"]
     assert world.memory.totals.counters.take_overs == len(take_overs)
 
 
@@ -115,8 +115,8 @@ def test_nothing_new_is_said_when_nothing_has_changed(actions: list[Action]) -> 
         first = decide(snapshot, world.memory, LIMITS)
         second = decide(snapshot, first.memory, LIMITS)
         assert second.memory == first.memory
-        assert not [each for each in second.decisions if isinstance(each, Promote | Record)]
-        assert [e for e in first.decisions if not isinstance(e, Promote | Record)] == list(
+        assert not [each for each in second.decisions if isinstance(each, Promote | RecordEvent)]
+        assert [e for e in first.decisions if not isinstance(e, Promote | RecordEvent)] == list(
             second.decisions
         )
 
@@ -137,7 +137,7 @@ def test_left_in_peace_everything_is_whole_again(actions: list[Action]) -> None:
         world.decide()
     assert not world.memory.completed
     assert all(process.life is Life.UP for process in world.processes.values())
-    assert all(world.memory.pair(pair).stage is Stage.WHOLE for pair in PAIRS)
+    assert all(world.memory.pair(pair).stage is RecoveryStage.WHOLE for pair in PAIRS)
     assert all(world.memory.pair(pair).paired for pair in PAIRS)
     assert len(world.full) == 4
 

@@ -14,19 +14,19 @@ from tests.policy.builders import (
     split,
 )
 
-from tandem.policy.controller_state import Memory, remembered
+from tandem.policy.controller_state import ControllerState, remembered
 from tandem.policy.decide import decide
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.status.conditions import MOST_TROUBLES, Background
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.status.conditions import MOST_LISTED, Background
 from tandem.policy.status.status import at_rest, status_of, with_rows_out
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED
 from tandem_core.contract.reports import (
     DriverState,
-    MergeReport,
-    ReplicaReport,
+    MergeState,
+    ReplicaState,
     SinkReport,
-    SplitReport,
+    SplitState,
     Trouble,
 )
 from tandem_core.model.pipeline import parse_status, status_document
@@ -42,7 +42,7 @@ from tandem_core.model.states import (
 )
 from tandem_core.model.status import MOST_MESSAGE, SinkStatus, Status
 
-LIMITS = Limits()
+LIMITS = Timeouts()
 BACKGROUND = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=True)
 EVERYBODY = (split(), replica(), replica("pair-0-b"), merge(), merge("merge-1"), spare())
 
@@ -50,7 +50,7 @@ EVERYBODY = (split(), replica(), replica("pair-0-b"), merge(), merge("merge-1"),
 def seen(
     *snapshots: Snapshot, previous: Status | None = None, background: Background = BACKGROUND
 ) -> Status:
-    memory, status = Memory(), previous or Status()
+    memory, status = ControllerState(), previous or Status()
     for snapshot in snapshots:
         memory = decide(snapshot, memory, LIMITS).memory
         status = status_of(snapshot, memory, background, status)
@@ -62,13 +62,13 @@ def condition(status: Status, kind: ConditionType) -> tuple[ConditionStatus, str
     return found.status, found.reason
 
 
-def of_slots(*slots: int, position: int, rows: int = 0) -> list[Member]:
+def of_slots(*slots: int, position: int, rows: int = 0) -> list[MemberSnapshot]:
     """A merge of each of these slots, the first one `position` far, each further one epoch on."""
     return [
         merge(
             f"merge-{place}",
             slot,
-            says=MergeReport(
+            says=MergeState(
                 active=True,
                 rows_out=rows + place,
                 sinks=(SinkReport("out", SinkClass.TRANSACTIONAL, position + place),),
@@ -118,7 +118,7 @@ def test_while_a_slot_says_nothing_the_position_stays() -> None:
 
 def test_a_pipeline_that_runs() -> None:
     sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, 9),)
-    delivering = merge(says=MergeReport(active=True, rows_out=70, sinks=sinks))
+    delivering = merge(says=MergeState(active=True, rows_out=70, sinks=sinks))
     whole = (split(), replica(), replica("pair-0-b"), delivering, merge("merge-1"), spare())
     status = seen(look(*whole, lead=BOTH_SEATS.replace(rows_in=100, lag_seconds=0.25)))
     assert status.phase is Phase.RUNNING
@@ -157,8 +157,8 @@ def test_a_pipeline_that_runs() -> None:
     [
         ({"life": Life.ABSENT, "says": None}, MemberState.STARTING),
         ({"life": Life.STARTING, "says": None}, MemberState.STARTING),
-        ({"says": ReplicaReport(state=DriverState.BOOTING)}, MemberState.STARTING),
-        ({"says": ReplicaReport(state=DriverState.JOINING)}, MemberState.CATCHING_UP),
+        ({"says": ReplicaState(state=DriverState.BOOTING)}, MemberState.STARTING),
+        ({"says": ReplicaState(state=DriverState.JOINING)}, MemberState.CATCHING_UP),
         ({"silent_since": NOW - 5}, MemberState.SILENT),
         (ended(1), MemberState.GONE),
     ],
@@ -188,8 +188,8 @@ def test_messages_are_bounded_however_much_there_is_to_say() -> None:
         next(each.message for each in seen(snapshot).conditions if each.type is kind)
         for kind in (ConditionType.READY, ConditionType.VULNERABLE)
     )
-    assert ready.startswith("pair-0-a: Unschedulable: ")
-    assert ready.endswith(f"; and {len(waiting) - MOST_TROUBLES} more")
+    assert "; pair-0-a: Unschedulable: " in ready
+    assert ready.endswith(f"; and {len(waiting) - MOST_LISTED} more")
     assert len(vulnerability) == MOST_MESSAGE
     assert vulnerability.endswith("…")
 
@@ -213,15 +213,37 @@ def test_lag_grows_on_while_nobody_leads() -> None:
     assert seen(delivered, *unheard).lag.seconds == 0
 
 
+def test_every_condition_of_a_healthy_pipeline_has_reason_and_message() -> None:
+    (_, *others) = (status := seen(look(*EVERYBODY))).conditions
+    assert [(each.type, each.reason) for each in others] == [
+        (ConditionType.PAIRED, "AllPaired"),
+        (ConditionType.CATCHING_UP, "NoReplicaCatchingUp"),
+        (ConditionType.REBALANCING, "NoChange"),
+        (ConditionType.VULNERABLE, "FullyReplicated"),
+        (ConditionType.CO_LOCATED, "SharedMachine"),
+        (ConditionType.DATA_LOST, "NoDataLoss"),
+    ]
+    assert all(each.message for each in status.conditions)
+
+
+def test_conditions_name_members_where_the_lead_names_volumes() -> None:
+    (lane, *_) = EVERYBODY
+    vulnerable = (f"lane {lane.volume}/3", "lane gone/1", "pair-0")
+    status = seen(look(*EVERYBODY, lead=BOTH_SEATS.replace(vulnerable=vulnerable)))
+    (said,) = (each for each in status.conditions if each.type is ConditionType.VULNERABLE)
+    assert (said.status, said.reason) == (ConditionStatus.TRUE, "UnderReplicated")
+    assert said.message.endswith(f"lane 3 of {lane.name}, lane gone/1, pair-0")
+
+
 def test_why_a_pipeline_is_not_ready() -> None:
     whole = look(*EVERYBODY)
     no_merge = look(split(), replica(), replica("pair-0-b"), merge("merge-1"))
-    assert condition(seen(no_merge), ConditionType.READY)[1] == "NoMerge"
+    assert condition(seen(no_merge), ConditionType.READY)[1] == "NoActiveMerge"
     down = look(split(), replica(**ended(1)), replica("pair-0-b", **ended(-9)), merge())
     status = seen(whole, down)
     assert condition(status, ConditionType.READY)[1] == "PairDown"
     ready = next(each for each in status.conditions if each.type is ConditionType.READY)
-    assert "pair-0-b: ended by signal 9" in ready.message
+    assert "pair-0-b was killed (signal 9)" in ready.message
     halted = replace(BACKGROUND, halted=Complaint("Broken", "it does not work", "mend it"))
     status = seen(whole, background=halted)
     assert status.phase is Phase.HALTED
@@ -235,9 +257,9 @@ def test_why_a_pipeline_is_not_ready() -> None:
 def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks is not there", "mend the path")
     full = Trouble(EventReason.SINK_FAILED, "results", "/out is full", "make room")
-    reading = [split(name, says=SplitReport(troubles=(typo,))) for name in ("split-0", "split-1")]
+    reading = [split(name, says=SplitState(troubles=(typo,))) for name in ("split-0", "split-1")]
     pair = (replica(), replica("pair-0-b"))
-    stuck = merge(says=MergeReport(active=True, troubles=(full,)))
+    stuck = merge(says=MergeState(active=True, troubles=(full,)))
     status = seen(look(*reading, *pair, stuck))
     assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "SinkFailed")
     ready = next(each for each in status.conditions if each.type is ConditionType.READY)
@@ -247,7 +269,7 @@ def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
     assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "SourceFailed")
     starting = look(*reading, replica(says=None), merge(), lead=lead())
     assert condition(seen(starting), ConditionType.READY)[1] == "SourceFailed"
-    status = seen(look(split(**ended(1), says=SplitReport(troubles=(typo,))), *pair, merge()))
+    status = seen(look(split(**ended(1), says=SplitState(troubles=(typo,))), *pair, merge()))
     assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
 
 
@@ -281,9 +303,9 @@ def test_a_pipeline_at_rest_has_nobody() -> None:
 
 def test_totals_go_on_when_counters_begin_anew() -> None:
     def counting(duplicates: int, late: int, incarnation: int) -> Snapshot:
-        says = ReplicaReport(DriverState.RUNNING, 10, verified=True, late_dropped=late)
+        says = ReplicaState(DriverState.RUNNING, 10, verified=True, late_dropped=late)
         a, b = replica(says=says), replica("pair-0-b", says=says)
-        m = merge(says=MergeReport(active=True, duplicates_dropped=duplicates))
+        m = merge(says=MergeState(active=True, duplicates_dropped=duplicates))
         assert a.report is not None
         assert m.report is not None
         return look(
@@ -293,7 +315,7 @@ def test_totals_go_on_when_counters_begin_anew() -> None:
             replace(m, report=m.report.replace(incarnation=incarnation)),
         )
 
-    late = ReplicaReport(DriverState.RUNNING, 10, verified=True, late_dropped=3)
+    late = ReplicaState(DriverState.RUNNING, 10, verified=True, late_dropped=3)
     twin = replica("pair-0-b", says=late)
     unheard = look(split(), replica(says=None), twin, merge(says=None))
     counters = seen(

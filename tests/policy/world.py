@@ -6,43 +6,43 @@ state, so that a test can tell when the last one was given up.
 
 from dataclasses import dataclass, replace
 
-from tandem.policy.controller_state import Memory
+from tandem.policy.controller_state import ControllerState
 from tandem.policy.decide import decide
 from tandem.policy.decisions import (
     AssignSpare,
     Decision,
     Kill,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Restart,
     Start,
 )
-from tandem.policy.snapshot import Life, Member, Place, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.snapshot import Life, MemberPlace, MemberSnapshot, Snapshot
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
     MemberReport,
-    MergeReport,
+    MergeState,
     PairReport,
-    ReplicaReport,
+    ReplicaState,
     SeatReport,
-    SplitReport,
+    SplitState,
 )
 from tandem_core.model.states import MemberKind, SeatState
 
-LIMITS = Limits()
+LIMITS = Timeouts()
 
 _PLACES = (
-    Place("split-0", MemberKind.SPLIT),
-    Place("split-1", MemberKind.SPLIT),
-    Place("pair-0-a", MemberKind.REPLICA, pair="pair-0"),
-    Place("pair-0-b", MemberKind.REPLICA, pair="pair-0"),
-    Place("pair-1-a", MemberKind.REPLICA, pair="pair-1"),
-    Place("pair-1-b", MemberKind.REPLICA, pair="pair-1"),
-    Place("merge-0", MemberKind.MERGE, slot=0),
-    Place("spare-0", MemberKind.SPARE),
+    MemberPlace("split-0", MemberKind.SPLIT),
+    MemberPlace("split-1", MemberKind.SPLIT),
+    MemberPlace("pair-0-a", MemberKind.REPLICA, pair="pair-0"),
+    MemberPlace("pair-0-b", MemberKind.REPLICA, pair="pair-0"),
+    MemberPlace("pair-1-a", MemberKind.REPLICA, pair="pair-1"),
+    MemberPlace("pair-1-b", MemberKind.REPLICA, pair="pair-1"),
+    MemberPlace("merge-0", MemberKind.MERGE, slot=0),
+    MemberPlace("spare-0", MemberKind.SPARE),
 )
 NAMES = tuple(place.name for place in _PLACES)
 
@@ -51,7 +51,7 @@ NAMES = tuple(place.name for place in _PLACES)
 class Process:
     """A process that may run, be frozen, or have ended."""
 
-    place: Place
+    place: MemberPlace
     volume: str | None = None
     life: Life = Life.ABSENT
     run: int = 0
@@ -74,8 +74,8 @@ class World:
         self.begun: set[str] = set()
         """Pairs whose state cannot be had from nothing any more."""
         self.seats: dict[str, list[str]] = {"pair-0": [], "pair-1": []}
-        self.memory = Memory()
-        self.said: list[Promote | Record] = []
+        self.memory = ControllerState()
+        self.said: list[Promote | RecordEvent] = []
         self.born = 0
         self.vanished: set[str] = set()
 
@@ -170,7 +170,7 @@ class World:
                 warm, dead = self.processes[spare], self.processes[name]
                 self.processes[name] = replace(warm, place=dead.place, run=dead.run + 1)
                 self.processes[spare] = Process(warm.place, run=warm.run)
-            case Promote() | Record():
+            case Promote() | RecordEvent():
                 self.said.append(decision)
 
     def _start(self, process: Process, volume: str | None) -> None:
@@ -196,8 +196,8 @@ class World:
             for p in self.processes.values()
         )
 
-    def _member(self, process: Process) -> Member:
-        return Member(
+    def _member(self, process: Process) -> MemberSnapshot:
+        return MemberSnapshot(
             place=process.place,
             life=process.life,
             volume=process.volume,
@@ -213,13 +213,13 @@ class World:
     def _report(self, process: Process) -> MemberReport | None:
         if process.life in {Life.ABSENT, Life.STARTING} or process.volume is None:
             return None
-        part: SplitReport | ReplicaReport | MergeReport = SplitReport()
+        part: SplitState | ReplicaState | MergeState = SplitState()
         if process.place.kind in {MemberKind.REPLICA, MemberKind.SPARE}:
             full = process.volume in self.full
             state = DriverState.RUNNING if full else DriverState.JOINING
-            part = ReplicaReport(state=state, committed=5, verified=full)
+            part = ReplicaState(state=state, committed=5, verified=full)
         elif process.place.kind is MemberKind.MERGE:
-            part = MergeReport(active=True)
+            part = MergeState(active=True)
         return MemberReport(process.volume, process.run, part)
 
     def _lead(self) -> LeadReport:

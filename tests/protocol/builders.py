@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from tests.repeatable import thorough
 
-from tandem_core.contract.intent import Generation, Intent, Pair, Stream
+from tandem_core.contract.intent import Generation, Intent, IntentStream, Pair
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Send, Ship, Write
-from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay
+from tandem_runtime.protocol.lead.peer_reports import LastReport, PeerReports
 from tandem_runtime.protocol.log.entries import (
     Entry,
     GenerationKnown,
@@ -23,7 +23,7 @@ from tandem_runtime.protocol.log.entries import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import (
     LaneReport,
     MergeReport,
@@ -32,7 +32,16 @@ from tandem_runtime.protocol.messages.peers import (
     SplitReport,
 )
 from tandem_runtime.protocol.states import LaneState
-from tandem_runtime.protocol.types import Header, LaneId, Mark, Member, Note, Peer, Settings, Span
+from tandem_runtime.protocol.types import (
+    Header,
+    LaneId,
+    Mark,
+    Member,
+    Note,
+    Peer,
+    ProtocolSettings,
+    Span,
+)
 
 T = TypeVar("T")
 Volume = dict[Key, object]
@@ -40,7 +49,7 @@ Volume = dict[Key, object]
 PROPERTY = thorough(60, stateful_step_count=40)
 """For property tests: few examples, the same in every run."""
 
-S = Settings(interval=500, silence=1500)
+S = ProtocolSettings(interval=500, silence=1500)
 """Settings that tests change only where a bound matters."""
 
 A1, A2 = LaneId("a", 1), LaneId("a", 2)
@@ -108,7 +117,7 @@ def intent(
     replicas: int = 2,
     primaries: tuple[tuple[str, str], ...] = (),
 ) -> Intent:
-    streams = (Stream("s", partitions, delay, idle),)
+    streams = (IntentStream("s", partitions, delay, idle),)
     return Intent(version, generations or (G1,), target, streams, slots, replicas, primaries)
 
 
@@ -196,26 +205,26 @@ def merge_report(
 # --- what the lead knows ------------------------------------------------------------------------
 
 
-def book_of(*entries: Entry) -> Book:
+def state_of(*entries: Entry) -> LogState:
     """A book in which slot 0 is open, as in every pipeline."""
-    book = Book()
-    record(book, SlotOpened(slot=0, first=1, intent_version=0), *entries)
-    return book
+    log_state = LogState()
+    record(log_state, SlotOpened(slot=0, first=1, intent_version=0), *entries)
+    return log_state
 
 
-def record(book: Book, *entries: Entry) -> None:
+def record(log_state: LogState, *entries: Entry) -> None:
     """Apply entries, each preceded by what has to stand in the log before it."""
     for entry in entries:
-        for each in (*_before(book, entry), entry):
-            book.apply(each)
+        for each in (*_before(log_state, entry), entry):
+            log_state.apply(each)
 
 
-def _before(book: Book, entry: Entry) -> Iterator[Entry]:
+def _before(log_state: LogState, entry: Entry) -> Iterator[Entry]:
     if isinstance(entry, LaneClosed):
-        if entry.lane in book.lanes and book.lanes[entry.lane].state is LaneState.OPEN:
+        if entry.lane in log_state.lanes and log_state.lanes[entry.lane].state is LaneState.OPEN:
             yield LaneClosing(entry.lane)
     elif isinstance(entry, Seated | Verified | Lapsed):
-        seat = book.seats.get(entry.pair, [None, None])[entry.seat]
+        seat = log_state.seats.get(entry.pair, [None, None])[entry.seat]
         is_full = seat is not None and seat.verified
         if seat is not None and is_full and not isinstance(entry, Lapsed):
             yield Vacated(entry.pair, entry.seat, seat.volume, "gone")
@@ -234,9 +243,9 @@ def seated(pair: str = "x", *volumes: str, epoch: int = 0) -> list[Entry]:
     return entries
 
 
-def running_book(*more: Entry) -> Book:
+def running_state(*more: Entry) -> LogState:
     """Generation 1 with one pair of full members, a lane of `a` that owns `p`."""
-    return book_of(
+    return state_of(
         GenerationKnown(G1, 1),
         *seated("x", "x0", "x1"),
         LaneOpened(A1, "b"),
@@ -245,7 +254,7 @@ def running_book(*more: Entry) -> Book:
     )
 
 
-def hearsay(
+def make_reports(
     *,
     now: int = 0,
     splits: Mapping[str, SplitReport] | None = None,
@@ -255,18 +264,22 @@ def hearsay(
     known: Intent | None = None,
     delivered: int | None = None,
     notes: Mapping[LaneId, Mapping[int, Note]] | None = None,
-) -> Hearsay:
+) -> PeerReports:
     """What a lead has heard, all of it at the moment `now`."""
-    hear = Hearsay(now, S.silence, set(gone))
+    reports = PeerReports(now, S.silence, set(gone))
     for volume, report in (splits or {}).items():
-        hear.hear_lanes(None, report)
-        hear.splits[volume] = Heard(1, now, report)
-    hear.replicas = {volume: Heard(1, now, report) for volume, report in (replicas or {}).items()}
-    hear.merges = {volume: Heard(1, now, report) for volume, report in (merges or {}).items()}
-    hear.intent = known if known is not None or delivered is None else intent()
-    hear.delivered = {} if delivered is None else {0: delivered}
-    hear.notes = {lane: dict(by_number) for lane, by_number in (notes or {}).items()}
-    return hear
+        reports.on_lanes(None, report)
+        reports.splits[volume] = LastReport(1, now, report)
+    reports.replicas = {
+        volume: LastReport(1, now, report) for volume, report in (replicas or {}).items()
+    }
+    reports.merges = {
+        volume: LastReport(1, now, report) for volume, report in (merges or {}).items()
+    }
+    reports.intent = known if known is not None or delivered is None else intent()
+    reports.delivered = {} if delivered is None else {0: delivered}
+    reports.notes = {lane: dict(by_number) for lane, by_number in (notes or {}).items()}
+    return reports
 
 
 # --- what a shell does ----------------------------------------------------------------------------
@@ -318,6 +331,6 @@ def shipped(volume: Volume, effect: Ship) -> Any:
     return message.replace(payload=values)
 
 
-def told(book: Book) -> dict[str, object]:
+def told(log_state: LogState) -> dict[str, object]:
     """Everything a book says, to be compared."""
-    return {name: getattr(book, name) for name in Book.__struct_fields__}
+    return {name: getattr(log_state, name) for name in LogState.__struct_fields__}

@@ -1,6 +1,6 @@
-"""The state diagrams of `docs/protocol.md`, drawn from the tables of the state machines.
+"""The state diagrams of `docs/protocol/`, drawn from the tables of the state machines.
 
-`python -m tests.protocol.diagrams` writes them into the document.
+`python -m tests.protocol.diagrams` writes them into the documents.
 """
 
 import re
@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, Move
+from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, Transition
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "protocol.md"
+DOCUMENTS = sorted((Path(__file__).parents[2] / "docs" / "protocol").glob("*.md"))
 
 
 def diagram(lifecycle: Lifecycle[Any]) -> str:
@@ -31,7 +31,7 @@ def diagram(lifecycle: Lifecycle[Any]) -> str:
     return "\n".join(lines)
 
 
-def _from_everywhere(lifecycle: Lifecycle[Any], move: Move[Any]) -> bool:
+def _from_everywhere(lifecycle: Lifecycle[Any], move: Transition[Any]) -> bool:
     states = {each.after for each in lifecycle.moves} - {None, move.after}
     causing = {each.before for each in lifecycle.moves if each.cause == move.cause}
     return move.after is not None and len(states) > 1 and causing == states
@@ -41,13 +41,15 @@ def _name(state: StrEnum | None) -> str:
     return "[*]" if state is None else state.name
 
 
-def _label(move: Move[Any]) -> str:
+def _label(move: Transition[Any]) -> str:
     return f"{move.cause}, {move.note}" if move.note else move.cause
 
 
 def drawn(machine: str) -> str:
-    """The diagram that stands in the document for a machine."""
-    return _block(machine).search(DOCUMENT.read_text())["diagram"]  # type: ignore[index]
+    """The diagram that the documents show of a machine."""
+    found = [_block(machine).search(document.read_text()) for document in DOCUMENTS]
+    (diagram,) = [match["diagram"] for match in found if match]
+    return diagram
 
 
 def _block(machine: str) -> re.Pattern[str]:
@@ -55,12 +57,13 @@ def _block(machine: str) -> re.Pattern[str]:
 
 
 def main() -> None:
-    """Write every diagram into the document."""
-    text = DOCUMENT.read_text()
-    for lifecycle in LIFECYCLES:
-        block = f"<!-- states: {lifecycle.machine} -->\n```mermaid\n{diagram(lifecycle)}\n```"
-        text = _block(lifecycle.machine).sub(block, text)
-    DOCUMENT.write_text(text)
+    """Write every diagram into its document."""
+    for document in DOCUMENTS:
+        text = document.read_text()
+        for lifecycle in LIFECYCLES:
+            block = f"<!-- states: {lifecycle.machine} -->\n```mermaid\n{diagram(lifecycle)}\n```"
+            text = _block(lifecycle.machine).sub(block, text)
+        document.write_text(text)
 
 
 if __name__ == "__main__":

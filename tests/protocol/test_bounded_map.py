@@ -1,10 +1,10 @@
 """A mapping that remembers only so much."""
 
-from tandem_runtime.protocol.bounded_map import REMEMBERED, Recent
+from tandem_runtime.protocol.bounded_map import REMEMBERED, BoundedMap
 
 
 def test_only_the_newest_are_remembered() -> None:  # [12]
-    recent: Recent[int] = Recent()
+    recent: BoundedMap[int] = BoundedMap()
     for number in range(REMEMBERED):
         recent[str(number)] = number
     assert len(recent) == REMEMBERED

@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from tandem_runtime.protocol.heartbeat import Words
-from tandem_runtime.protocol.types import Settings
+from tandem_runtime.protocol.heartbeat import Heartbeat
+from tandem_runtime.protocol.types import ProtocolSettings
 
 
-def said_at(settings: Settings, ticks: int, jitter: int = 0) -> list[int]:
-    words = Words(settings)
+def said_at(settings: ProtocolSettings, ticks: int, jitter: int = 0) -> list[int]:
+    heartbeat = Heartbeat(settings)
     times = [number * settings.beat + jitter * (number % 2) for number in range(ticks)]
-    return [now for now in times if words.worth("alive", now)]
+    return [now for now in times if heartbeat.is_due("alive", now)]
 
 
 @pytest.mark.parametrize("jitter", [0, 1, 3])
@@ -19,23 +19,23 @@ def said_at(settings: Settings, ticks: int, jitter: int = 0) -> list[int]:
 def test_the_same_is_said_several_times_in_every_silence_and_not_at_every_tick(
     interval: int, jitter: int
 ) -> None:
-    settings = Settings(interval=interval)
+    settings = ProtocolSettings(interval=interval)
     said = said_at(settings, 1000, jitter)
     pauses = [later - earlier for earlier, later in pairwise(said)]
-    assert max(pauses) <= 1.5 * settings.heard_every
+    assert max(pauses) <= 1.5 * settings.heartbeat_every
     assert min(pauses) >= 2 * settings.beat - jitter
 
 
 @pytest.mark.parametrize("interval", [500, 600, 5000])
 def test_where_ticks_are_no_more_frequent_than_that_all_are_used(interval: int) -> None:
-    settings = Settings(interval=interval)
+    settings = ProtocolSettings(interval=interval)
     assert len(said_at(settings, 100)) == 100
 
 
 def test_news_is_said_at_once() -> None:
-    words = Words(Settings(interval=100))
-    assert words.worth(1, 0)
-    assert not words.worth(1, 50)
-    assert words.worth(2, 51)
-    assert not words.worth(2, 100)
-    assert words.worth(1, 101)
+    heartbeat = Heartbeat(ProtocolSettings(interval=100))
+    assert heartbeat.is_due(1, 0)
+    assert not heartbeat.is_due(1, 50)
+    assert heartbeat.is_due(2, 51)
+    assert not heartbeat.is_due(2, 100)
+    assert heartbeat.is_due(1, 101)

@@ -1,6 +1,6 @@
 """The schedules that showed a rule of the first design to be wrong, each as a scenario.
 
-The numbers are those of "Where this goes beyond the first design" in docs/protocol.md.
+The numbers are those of docs/protocol/design-history.md.
 """
 
 from tests.protocol.builders import (
@@ -9,27 +9,27 @@ from tests.protocol.builders import (
     G1,
     G2,
     Volume,
-    book_of,
     carry_out,
     header,
-    hearsay,
     intent,
     joiner_report,
     lane_report,
+    make_reports,
     merge_report,
     note,
     of,
     peer,
     replica_report,
-    running_book,
+    running_state,
     seated,
     sent,
     split_report,
+    state_of,
 )
 
 from tandem_runtime.protocol.effects import Happened
 from tandem_runtime.protocol.election.register import RegisterClient, swap
-from tandem_runtime.protocol.lead.lane_rules import lost_lanes, settlements
+from tandem_runtime.protocol.lead.lane_rules import close_or_resume_lanes, report_lost_lanes
 from tandem_runtime.protocol.lead.lead import Lead
 from tandem_runtime.protocol.lead.peer_reports import delivered_through
 from tandem_runtime.protocol.lead.seat_rules import build_epoch
@@ -42,7 +42,7 @@ from tandem_runtime.protocol.log.entries import (
     Trimmed,
 )
 from tandem_runtime.protocol.log.header_log import HeaderLog
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.sink_position import SinkTracker
 from tandem_runtime.protocol.messages.peers import (
     CopyChunk,
@@ -54,19 +54,19 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.split.lane_copies import Copies
 from tandem_runtime.protocol.split.own_lane import OwnLane
-from tandem_runtime.protocol.types import Chunk, Mark, Place, Settings, Span
+from tandem_runtime.protocol.types import Chunk, Mark, ProtocolSettings, RegisterState, Span
 
-S = Settings(interval=500, silence=1500, max_lane_bytes=10)
+S = ProtocolSettings(interval=500, silence=1500, max_lane_bytes=10)
 FULL = lane_report(A1, over_bound=True)
 
 
 class Leading:
     """A lead that is alone, so that what it decides is published at once."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, log_state: LogState) -> None:
         volume: Volume = {}
         stored = HeaderLog(volume, 24)
-        carry_out(volume, stored.reset((1, 0), 0, book))
+        carry_out(volume, stored.reset((1, 0), 0, log_state))
         self.gone: set[str] = set()
         self.lead = Lead("a", 2, stored, S, self.gone, now=0)
         self.lead.begin()
@@ -77,19 +77,19 @@ class Leading:
 
 
 def test_1_a_twin_that_died_unnoticed_takes_no_survivor_with_it() -> None:
-    leading = Leading(running_book(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2))))
+    leading = Leading(running_state(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2))))
     lead = leading.lead
-    lead.hear_intent(intent(), 0)
-    lead.hear_merge(peer("m"), merge_report(2), 0)
-    lead.hear_replica(peer("x0"), replica_report(2), 0)
-    lead.hear_replica(peer("x1"), replica_report(1), 0)
+    lead.on_intent(intent(), 0)
+    lead.on_merge_report(peer("m"), merge_report(2), 0)
+    lead.on_replica_report(peer("x0"), replica_report(2), 0)
+    lead.on_replica_report(peer("x1"), replica_report(1), 0)
     # x0 is dead by now, but nobody knows. A full lane makes the lead call the one behind.
-    effects = lead.hear_split(peer("a"), split_report(FULL), 1)
+    effects = lead.on_split_report(peer("a"), split_report(FULL), 1)
     views = dict(sent(ReplicaView, effects))
     assert all(view.standing != Standing.DISPLACED for view in views.values())
-    assert lead.book.trim == 1
+    assert lead.log_state.trim == 1
     leading.lose("x0")
-    _, survivor = lead.book.seats["x"]
+    _, survivor = lead.log_state.seats["x"]
     assert survivor is not None
     assert survivor.volume == "x1"
     assert not survivor.lapsed
@@ -97,60 +97,60 @@ def test_1_a_twin_that_died_unnoticed_takes_no_survivor_with_it() -> None:
 
 
 def test_1_a_joiner_takes_no_frozen_holder_s_seat_while_its_twin_may_be_dead() -> None:
-    leading = Leading(running_book(header(1)))
+    leading = Leading(running_state(header(1)))
     lead = leading.lead
-    lead.hear_intent(intent(), 0)
-    lead.hear_replica(peer("x0"), replica_report(1), 0)
-    lead.hear_replica(peer("x1"), replica_report(1), S.silence - 1)
-    lead.hear_replica(peer("n"), joiner_report(), S.silence)
-    assert lead.book.seat_of("x0") is not None
+    lead.on_intent(intent(), 0)
+    lead.on_replica_report(peer("x0"), replica_report(1), 0)
+    lead.on_replica_report(peer("x1"), replica_report(1), S.silence - 1)
+    lead.on_replica_report(peer("n"), joiner_report(), S.silence)
+    assert lead.log_state.seat_of("x0") is not None
     leading.lose("x1")
-    assert lead.book.seat_of("x0") is not None
-    assert lead.book.lost == {}
+    assert lead.log_state.seat_of("x0") is not None
+    assert lead.log_state.lost == {}
 
 
 def test_2_parents_stay_while_a_new_pair_may_be_dead() -> None:
-    book = running_book(
+    log_state = running_state(
         GenerationKnown(G2, 2),
         *seated("y", "y0", "y1"),
         *seated("z", "z0", "z1"),
         header(1),
         header(2, generation=2),
     )
-    leading = Leading(book)
+    leading = Leading(log_state)
     lead = leading.lead
-    lead.hear_intent(intent(G1, G2, version=2, target=2), 0)
+    lead.on_intent(intent(G1, G2, version=2, target=2), 0)
     for volume in ("x0", "x1", "y0", "y1", "z0", "z1"):
-        lead.hear_replica(peer(volume), replica_report(2, pair=volume[0]), 0)
-    lead.hear_merge(peer("m"), merge_report(2), 0)
-    assert lead.book.retiring == 1
+        lead.on_replica_report(peer(volume), replica_report(2, pair=volume[0]), 0)
+    lead.on_merge_report(peer("m"), merge_report(2), 0)
+    assert lead.log_state.retiring == 1
     leading.lose("y0", "y1")
-    assert "x" not in lead.book.retired
-    assert lead.book.lost == {}
+    assert "x" not in lead.log_state.retired
+    assert lead.log_state.lost == {}
 
 
 def test_3_a_former_process_s_swap_is_not_taken_for_the_own() -> None:
-    done, place = swap(Place(0, 0, "", None), 0, Place(0, 1, "a", None))
+    done, place = swap(RegisterState(0, 0, "", None), 0, RegisterState(0, 1, "a", None))
     assert done
     # Restarted, it must not propose before it has read: the same content stands there already.
     client = RegisterClient(patience=750)
     assert not client.consulted
     (question,) = client.tick(0)
     client.answered(RegisterAnswer(question.op, swapped=False, place=place), 1)  # type: ignore[union-attr]
-    client.propose(Place(0, 2, "a", None), 2)
+    client.propose(RegisterState(0, 2, "a", None), 2)
     outcome, _ = client.answered(RegisterAnswer(2, swapped=False, place=place), 3)
     assert outcome is None
 
 
 def test_4_trimming_waits_for_the_sinks() -> None:
-    leading = Leading(running_book(header(1), header(2)))
+    leading = Leading(running_state(header(1), header(2)))
     lead = leading.lead
-    lead.hear_intent(intent(), 0)
-    lead.hear_replica(peer("x0"), replica_report(2), 0)
-    lead.hear_replica(peer("x1"), replica_report(2), 0)
-    assert lead.book.trim == 0
-    lead.hear_merge(peer("m"), merge_report(1), 0)
-    assert lead.book.trim == 1
+    lead.on_intent(intent(), 0)
+    lead.on_replica_report(peer("x0"), replica_report(2), 0)
+    lead.on_replica_report(peer("x1"), replica_report(2), 0)
+    assert lead.log_state.trim == 0
+    lead.on_merge_report(peer("m"), merge_report(1), 0)
+    assert lead.log_state.trim == 1
 
 
 def test_5_a_seal_outlives_its_lane() -> None:
@@ -188,19 +188,19 @@ def test_7_an_answer_that_comes_late_rewinds_no_sink() -> None:
 
 
 def test_8_a_chunk_that_only_a_restarted_owner_has_is_in_no_epoch() -> None:
-    leading = Leading(running_book())
+    leading = Leading(running_state())
     lead = leading.lead
-    lead.hear_intent(intent(), 0)
+    lead.on_intent(intent(), 0)
     past = lane_report(A1, {1: note(p=Mark(5, 0))}, live=False)
-    lead.hear_split(peer("a", 2), split_report(past), S.interval)
+    lead.on_split_report(peer("a", 2), split_report(past), S.interval)
     lead.tick(2 * S.interval)
-    assert lead.book.epoch == 0
+    assert lead.log_state.epoch == 0
 
 
 def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
     volume: Volume = {}
     log = HeaderLog(volume, 24)
-    carry_out(volume, log.reset((1, 1), 3, book_of()))
+    carry_out(volume, log.reset((1, 1), 3, state_of()))
     carry_out(volume, log.declare_void())
     assert HeaderLog(volume, 24).void
     carry_out(volume, log.redeem())
@@ -210,41 +210,41 @@ def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
 
 
 def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
-    book = running_book(header(1, Span(A1, 1, 3)), LaneClosing(A1))
-    book.lanes[A1] = book.lanes[A1].replace(trimmed=3)
+    log_state = running_state(header(1, Span(A1, 1, 3)), LaneClosing(A1))
+    log_state.lanes[A1] = log_state.lanes[A1].replace(trimmed=3)
     sealed = SealedCopy(A1, 1, 1, ())
-    hear = hearsay(splits={"b": split_report(sealed=(sealed,))})
-    assert list(settlements(book, hear, 0)) == [LaneClosed(A1, 3, ())]
+    reports = make_reports(splits={"b": split_report(sealed=(sealed,))})
+    assert list(close_or_resume_lanes(log_state, reports, 0)) == [LaneClosed(A1, 3, ())]
 
 
 def test_a_lane_closed_by_its_owners_word_claims_no_second_copy() -> None:  # [8]
-    book = running_book(header(1, Span(A1, 1, 3)), LaneClosing(A1))
-    book.apply(LaneClosed(A1, 3, (), alone=True))
-    assert book.lanes[A1].buddy is None
-    gone = hearsay(gone={"a"}, replicas={"x0": replica_report(0)})
-    (lost,) = lost_lanes(book, gone, 0)
+    log_state = running_state(header(1, Span(A1, 1, 3)), LaneClosing(A1))
+    log_state.apply(LaneClosed(A1, 3, (), alone=True))
+    assert log_state.lanes[A1].buddy is None
+    gone = make_reports(gone={"a"}, replicas={"x0": replica_report(0)})
+    (lost,) = report_lost_lanes(log_state, gone, 0)
     assert isinstance(lost, DataLost)
 
 
 def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:
-    book = running_book(
+    log_state = running_state(
         GenerationKnown(G2, 2), header(1), header(2), Trimmed(2), header(3, generation=2)
     )
-    assert build_epoch(book, hearsay(replicas={"x0": replica_report(3)}), "y") == 2
+    assert build_epoch(log_state, make_reports(replicas={"x0": replica_report(3)}), "y") == 2
 
 
 def test_how_many_slots_there_are_says_the_log_and_not_the_intent() -> None:
-    hear = hearsay()
-    hear.delivered = {0: 4}
-    assert delivered_through(running_book(header(1)), hear) == 4
+    reports = make_reports()
+    reports.delivered = {0: 4}
+    assert delivered_through(running_state(header(1)), reports) == 4
     second = SlotOpened(slot=1, first=1, intent_version=1)
-    hear.intent = intent(slots=1)
-    assert delivered_through(running_book(second, header(1)), hear) == 0
+    reports.intent = intent(slots=1)
+    assert delivered_through(running_state(second, header(1)), reports) == 0
 
 
 def test_a_loss_is_said_again_by_the_next_lead() -> None:
     volume: Volume = {}
     stored = HeaderLog(volume, 24)
-    carry_out(volume, stored.reset((1, 0), 0, running_book(DataLost("x", "gone"))))
+    carry_out(volume, stored.reset((1, 0), 0, running_state(DataLost("x", "gone"))))
     effects = Lead("b", 2, stored, S, set(), now=0).begin()
     assert [e.event for e in of(Happened, effects)] == ["LeadChanged", "DataLost"]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.protocol.builders import A1, B1, G1, PROPERTY, header, running_book
+from tests.protocol.builders import A1, B1, G1, PROPERTY, header, running_state
 from tests.protocol.diagrams import diagram, drawn
 
 from tandem_core.contract.records import encode
@@ -29,7 +29,7 @@ from tandem_runtime.protocol.log.entries import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.log.replicated_log import OwnedLog
 from tandem_runtime.protocol.states import (
     LANE,
@@ -121,32 +121,32 @@ SLOT_RECORDS = st.one_of(
 )
 
 
-def lane_state(book: Book, record: Any) -> StrEnum | None:
-    lane: Lane | None = book.lanes.get(record.lane)
+def lane_state(log_state: LogState, record: Any) -> StrEnum | None:
+    lane: Lane | None = log_state.lanes.get(record.lane)
     return None if lane is None else lane.state
 
 
-def seat_state(book: Book, record: Any) -> StrEnum | None:
-    seat: Seat | None = book.seats["x"][record.seat]
+def seat_state(log_state: LogState, record: Any) -> StrEnum | None:
+    seat: Seat | None = log_state.seats["x"][record.seat]
     if seat is None or (seat.volume != record.volume and not isinstance(record, Seated)):
         return None
     return seat.state
 
 
-def slot_state(book: Book, record: Any) -> StrEnum | None:
-    slot: Slot | None = book.slots.get(record.slot)
+def slot_state(log_state: LogState, record: Any) -> StrEnum | None:
+    slot: Slot | None = log_state.slots.get(record.slot)
     if slot is not None:
         return slot.state
-    return SlotState.SEALED if record.slot < book.next_slot else None
+    return SlotState.SEALED if record.slot < log_state.next_slot else None
 
 
-def taken(book: Book, entry: Entry) -> bool:
+def taken(log_state: LogState, entry: Entry) -> bool:
     """Whether a book takes an entry; if it does not, nothing has changed."""
-    before = encode(book)
+    before = encode(log_state)
     try:
-        book.apply(entry)
+        log_state.apply(entry)
     except IllegalMove:
-        assert encode(book) == before
+        assert encode(log_state) == before
         return False
     return True
 
@@ -154,8 +154,8 @@ def taken(book: Book, entry: Entry) -> bool:
 @PROPERTY
 @given(st.lists(LANE_RECORDS | SEAT_RECORDS | SLOT_RECORDS, max_size=60))
 def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -> None:
-    book = Book()
-    book.apply(GenerationKnown(G1, 1))
+    log_state = LogState()
+    log_state.apply(GenerationKnown(G1, 1))
     for record in records:
         if hasattr(record, "lane"):
             table, state_of = LANE.moves, lane_state
@@ -163,12 +163,12 @@ def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -
             table, state_of = SLOT.moves, slot_state  # type: ignore[assignment]
         else:
             table, state_of = SEAT.moves, seat_state  # type: ignore[assignment]
-        before = state_of(book, record)
+        before = state_of(log_state, record)
         cause = type(record).__name__
         legal = {move.after for move in table if (move.cause, move.before) == (cause, before)}
-        assert taken(book, record) is bool(legal)
+        assert taken(log_state, record) is bool(legal)
         if legal:
-            assert state_of(book, record) in legal
+            assert state_of(log_state, record) in legal
 
 
 @pytest.mark.parametrize("last", [PartitionState.RELEASED, PartitionState.ENDED])
@@ -176,15 +176,15 @@ def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -
 def test_after_its_last_word_an_owner_says_nothing_else(
     last: PartitionState, state: PartitionState
 ) -> None:
-    book = running_book(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
+    log_state = running_state(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
     later = header(2, Span(A1, 2, 2), marks={"p": Mark(2, 2, state)})
-    assert taken(book, later) is (state is last)
+    assert taken(log_state, later) is (state is last)
 
 
 def test_a_partition_that_was_let_go_is_owned_anew_an_ended_one_never() -> None:  # [9]
     for last, owned in ((PartitionState.RELEASED, True), (PartitionState.ENDED, False)):
-        book = running_book(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
-        assert taken(book, PartitionOwned("p", A1)) is owned
+        log_state = running_state(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
+        assert taken(log_state, PartitionOwned("p", A1)) is owned
 
 
 def test_a_log_that_has_a_follower_fills_no_other() -> None:  # (c)

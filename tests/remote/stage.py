@@ -10,11 +10,10 @@ from tests.control.world import KEY, World
 from tandem.control.pods import Pod
 from tandem.kube.kinds import LEASE, Object
 from tandem.kube.objects import labels_of, name_of, uid_of
-from tandem.kube.port import KubeError
-from tandem.kube.shell import Ran
-from tandem.kube.user import Access
+from tandem.kube.port import KubeError, Ran
+from tandem.kube.user import UserAccess
 from tandem.remote.commands import SIGNAL_PROGRAM
-from tandem.remote.observe import Cast, cast_of
+from tandem.remote.observe import PipelinePods, cast_of
 from tandem_core.model.kubernetes_names import KIND_LABEL, register_name
 
 BEGAN, LATER = "2024-05-01T12:00:00Z", "2024-05-01T12:01:00Z"
@@ -50,10 +49,10 @@ class Stage:
             self.make_ready(name_of(pod), ready=True)
 
     @property
-    def access(self) -> Access:
-        return Access(self.cluster, self.shell, KEY.namespace, "test")
+    def access(self) -> UserAccess:
+        return UserAccess(self.cluster, self.shell, KEY.namespace, "test")
 
-    def cast(self) -> Cast:
+    def cast(self) -> PipelinePods:
         return cast_of(self.cluster, self.world.resource())
 
     def make_ready(self, name: str, *, ready: bool, since: str = LATER) -> None:

@@ -13,9 +13,9 @@ import pytest
 from tests.remote.stage import Stage
 
 from tandem.kube.kinds import Object
-from tandem.kube.shell import Ran
+from tandem.kube.port import Ran
+from tandem.output.member_table import Missing
 from tandem.remote.commands import SIGNAL_PROGRAM, signal_pod
-from tandem.targets import Missing
 from tandem_core.model.kubernetes_names import POD_UID_VARIABLE
 
 SLEEPER = "import sys, time; print('up', flush=True); time.sleep(600)"

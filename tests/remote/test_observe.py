@@ -7,23 +7,23 @@ from tests.control.world import KEY, resource
 from tests.kube.cluster import Cluster
 from tests.remote.stage import BEGAN, LATER, Stage
 
-from tandem.control.keys import Key
+from tandem.control.types import Key
 from tandem.kube.kinds import REPLICA_SET
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import NotFound, Refused, Unreachable
+from tandem.output.member_table import Missing
 from tandem.remote.members import state_of
-from tandem.remote.observe import Look, look_at
+from tandem.remote.observe import RemotePipeline, look_at
 from tandem.remote.pipelines import find_pipeline
-from tandem.targets import Missing
 from tandem_core.model.states import MemberKind, MemberState, PairState, Role
-from tandem_core.model.status import Member
+from tandem_core.model.status import MemberStatus
 
 
-def look(stage: Stage) -> Look:
+def look(stage: Stage) -> RemotePipeline:
     return look_at(stage.cluster, stage.shell, stage.world.resource())
 
 
-def members(stage: Stage) -> dict[str, Member]:
+def members(stage: Stage) -> dict[str, MemberStatus]:
     return {member.name: member for member in look(stage).status.members}
 
 

@@ -2,8 +2,8 @@ import pytest
 from tests.remote.stage import Stage
 
 from tandem.kube.objects import name_of
+from tandem.output.member_table import Missing
 from tandem.remote.targets import find_target, short_names
-from tandem.targets import Missing
 from tandem_core.model.kubernetes_names import ROLE_LABEL
 
 

@@ -14,15 +14,22 @@ from tandem.routing.load.key_summary import AmountArray
 from tandem.routing.load.profile import LoadProfile, merge_profiles
 from tandem.routing.planning.construct import construct, why_reconstruct
 from tandem.routing.planning.construction import Task
-from tandem.routing.planning.routing_decision import Decision
-from tandem.routing.planning.settings import Beta, Heuristic, Measure, Resource, Settings, Utility
+from tandem.routing.planning.routing_decision import RoutingDecision
+from tandem.routing.planning.settings import (
+    Beta,
+    Heuristic,
+    Measure,
+    PlanningSettings,
+    Resource,
+    Utility,
+)
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import from_bytes, to_bytes
 from tandem_core.routing.ring import bucket_of
 from tandem_core.routing.xxh64 import U64Array, hash_words
 
 PROBES = hash_words(np.arange(20_000, dtype=np.uint64), seed=99)
-ROWS_ONLY = Settings(
+ROWS_ONLY = PlanningSettings(
     Resource("state", Measure.ROWS),
     Resource("computation", Measure.ROWS),
     Resource("communication", Measure.ROWS),
@@ -53,7 +60,7 @@ def owner_names(function: RoutingFunction, hashes: U64Array) -> npt.NDArray[np.s
 # Changes of pairs and load
 
 
-def check_moves(old: RoutingFunction, decision: Decision, hashes: U64Array) -> None:
+def check_moves(old: RoutingFunction, decision: RoutingDecision, hashes: U64Array) -> None:
     """Exactly the listed keys and buckets change owners."""
     moves, new = decision.moves, decision.function
     changed = owner_names(old, hashes) != owner_names(new, hashes)
@@ -84,7 +91,7 @@ def check_ring_is_consistent(old: RoutingFunction, new: RoutingFunction) -> None
 @pytest.mark.parametrize("heuristic", Heuristic)
 @pytest.mark.parametrize(("before", "after"), [(4, 5), (5, 4), (1, 2), (2, 1), (3, 9), (6, 6)])
 def test_only_what_is_listed_moves(heuristic: Heuristic, before: int, after: int) -> None:
-    chosen = Settings(heuristic=heuristic)
+    chosen = PlanningSettings(heuristic=heuristic)
     first = construct(zipf(5_000, seed=3), names(before), None, chosen).function
     decision = construct(zipf(5_000, 1.2, seed=4), names(after), first, chosen)
     hashes = np.concatenate([PROBES, keys(5_000, 3), keys(5_000, 4)])
@@ -159,7 +166,7 @@ def test_nothing_moves_for_hardly_any_gain(heuristic: Heuristic) -> None:
     load = zipf(2_000)
     huge = profile_of(np.tile(load.totals, (1, 1)), seed=88)
     together = merge_profiles([load, huge])
-    chosen = Settings(heuristic=heuristic)
+    chosen = PlanningSettings(heuristic=heuristic)
     start = RoutingFunction.plain(names(6))
     settled = [construct(together, names(6), start, chosen)]
     for _ in range(3):
@@ -230,7 +237,7 @@ def test_a_key_no_longer_hot_goes_back_to_the_ring() -> None:
 @pytest.mark.parametrize("heuristic", Heuristic)
 @pytest.mark.parametrize("utility", Utility)
 def test_construction_is_deterministic(heuristic: Heuristic, utility: Utility) -> None:
-    chosen = Settings(heuristic=heuristic, utility=utility)
+    chosen = PlanningSettings(heuristic=heuristic, utility=utility)
     parts = [zipf(3_000, seed=1), zipf(3_000, 1.3, seed=2), zipf(500, seed=3)]
     forms = set()
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
@@ -276,7 +283,7 @@ EXTREMES: dict[str, Callable[[], LoadProfile]] = {
 @pytest.mark.parametrize("extreme", EXTREMES)
 def test_no_load_breaks_it(extreme: str, pairs: int, heuristic: Heuristic) -> None:
     load = EXTREMES[extreme]()
-    chosen = Settings(heuristic=heuristic)
+    chosen = PlanningSettings(heuristic=heuristic)
     first = construct(load, names(pairs), None, chosen)
     grown = construct(load, names(pairs + 1), first.function, chosen)
     shrunk = construct(load, names(max(pairs - 1, 1)), first.function, chosen)
@@ -301,7 +308,7 @@ def test_a_thousand_pairs() -> None:
 @pytest.mark.parametrize("beta", Beta)
 @pytest.mark.parametrize("tolerance", [1.0, 1.05, 4.0])
 def test_every_kind_of_resource_works(beta: Beta, tolerance: float) -> None:
-    chosen = Settings(
+    chosen = PlanningSettings(
         Resource("state", Measure.MEMORY, beta, tolerance),
         Resource("computation", Measure.ROWS, beta, tolerance),
         Resource("communication", Measure.BYTES, beta, tolerance),
@@ -319,7 +326,7 @@ def test_one_pair_owns_everything() -> None:
 
 
 def test_the_limit_of_entries_is_kept_and_told() -> None:
-    decision = construct(zipf(20_000), names(10), None, Settings(most_hot_keys=5))
+    decision = construct(zipf(20_000), names(10), None, PlanningSettings(most_hot_keys=5))
     assert decision.function.hot_count == 5
     assert any("over the limit" in reason for reason in decision.reasons)
 
@@ -332,7 +339,7 @@ def test_hot_keys_and_weights_keep_bounds_that_the_ring_alone_misses() -> None:
     plain = RoutingFunction.plain(names(10))
     assert len(why_reconstruct(load, plain)) == 3
     for heuristic in Heuristic:
-        decision = construct(load, names(10), plain, Settings(heuristic=heuristic))
+        decision = construct(load, names(10), plain, PlanningSettings(heuristic=heuristic))
         assert decision.missed == ()
         assert decision.after.relative <= 1
 

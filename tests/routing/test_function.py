@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.routing.baselines import modulo_owner
+from tandem.routing.planning.balance import modulo_owner
 from tandem_core.routing.errors import InvalidSettingError
 from tandem_core.routing.function import MOST_VNODES, RoutingFunction
 from tandem_core.routing.key_hashing import hash_column

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tandem.routing.load.key_summary import AmountArray
 from tandem.routing.load.profile import LoadProfile
 from tandem.routing.planning.construct import construct, why_reconstruct
-from tandem.routing.planning.routing_decision import Decision
+from tandem.routing.planning.routing_decision import RoutingDecision
 from tandem_core.routing.xxh64 import U64Array, hash_words
 
 CASES = 100
@@ -52,7 +52,7 @@ def best_possible(amounts: AmountArray, pairs: int) -> float:
     return float(product.min() ** (1 / 3))
 
 
-def small_case(seed: int, alike: bool) -> tuple[AmountArray, int, Decision]:
+def small_case(seed: int, alike: bool) -> tuple[AmountArray, int, RoutingDecision]:
     """Two or three pairs and few keys; built from nothing, after a change of load, or of pairs."""
     rng = np.random.default_rng(seed)
     pairs = int(rng.integers(2, 4))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tandem.routing.load.key_summary import AmountArray
 from tandem.routing.load.profile import LoadProfile
 from tandem.routing.planning.balance import ResourceBalance
-from tandem.routing.planning.settings import Beta, Measure, Resource, Settings, Utility
+from tandem.routing.planning.settings import Beta, Measure, PlanningSettings, Resource, Utility
 from tandem.routing.planning.thresholds import counting_epsilon, delta, theta
 from tandem.routing.planning.workload import hot_keys
 from tandem_core.routing.errors import InvalidSettingError
@@ -80,8 +80,8 @@ def test_constant_resources_ask_for_no_entries() -> None:
     assert delta(constant, 10, 0.1, 1.0) == 1
 
 
-def settings_with(state: Beta, computation: Beta, network: Beta) -> Settings:
-    return Settings(
+def settings_with(state: Beta, computation: Beta, network: Beta) -> PlanningSettings:
+    return PlanningSettings(
         Resource("state", Measure.ROWS, state),
         Resource("computation", Measure.ROWS, computation),
         Resource("network", Measure.ROWS, network),
@@ -156,6 +156,6 @@ def test_impossible_tolerances_are_refused(tolerance: float) -> None:
 
 def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidSettingError, match="untracked_share"):
-        Settings(untracked_share=0)
+        PlanningSettings(untracked_share=0)
     with pytest.raises(InvalidSettingError, match="most_hot_keys"):
-        Settings(most_hot_keys=-1)
+        PlanningSettings(most_hot_keys=-1)

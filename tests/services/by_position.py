@@ -95,6 +95,8 @@ class Layout(NamedTuple):
     rate: int = 2500
     clicks: bool = True
     happens: Callable[[Intake], None] = _nothing
+    after: float = 0.4
+    """The part of all rows that are in epochs when it happens."""
 
 
 def kill_one(run: Intake) -> None:
@@ -125,7 +127,7 @@ def run(directory: Path, layout: Layout) -> Intake:
     fill(directory / "source")
     document = manifest(directory / "source", layout)
     with Intake(directory / "run", document, splits=layout.splits, pairs=layout.pairs) as running:
-        running.await_rows(0.4 * (PAYMENTS + CLICKS * layout.clicks))
+        running.await_rows(layout.after * (PAYMENTS + CLICKS * layout.clicks))
         layout.happens(running)
         running.await_end()
     return running

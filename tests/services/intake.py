@@ -20,21 +20,21 @@ from typing import Any, NamedTuple, Self, cast
 import pyarrow as pa
 from tests.local.harness import wait_for
 
-from tandem_core.contract.intent import Function, Generation, Intent, Pair, Share, Stream
+from tandem_core.contract.intent import Function, Generation, Intent, IntentStream, Pair, Share
 from tandem_core.contract.intent_text import function_key, intent_text
 from tandem_core.contract.partitions import partitions_of
-from tandem_core.contract.reports import DriverState, ReplicaReport
+from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of, to_bytes
-from tandem_runtime.environment.hosts import OnLaptop
+from tandem_runtime.environment.hosts import LaptopHost
 from tandem_runtime.environment.laptop import Laptop
 from tandem_runtime.protocol.effects import Select
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.types import Header
 from tandem_runtime.services.driver import Driver
-from tandem_runtime.services.event_loop import Node, milliseconds
+from tandem_runtime.services.event_loop import EventLoop, milliseconds
 from tandem_runtime.services.process import Process
 from tandem_runtime.spark.epochs.inbox import Inbox
 from tandem_runtime.volume.chunks import read_segments
@@ -116,7 +116,7 @@ class KeepingReplica:
     """The one replica of a pair."""
 
     def __init__(self, directory: Path, pair: str, share: Share) -> None:
-        process = Process("replica", OnLaptop(directory, pair, f"{pair}.a"))
+        process = Process("replica", LaptopHost(directory, pair, f"{pair}.a"))
         self.driver = KeepingDriver(process)
         self.driver.settled.wait()
         machine = ReplicaMachine(
@@ -129,11 +129,11 @@ class KeepingReplica:
             milliseconds(),
             booting=True,
         )
-        self._node = Node(
+        self._node = EventLoop(
             machine, process.volume, process.surroundings, process.post, process.settings
         )
         self.driver.serve(self._node)
-        process.serve(lambda: ReplicaReport(DriverState.RUNNING), lambda: True, pair)
+        process.serve(lambda: ReplicaState(DriverState.RUNNING), lambda: True, pair)
         process._node = self._node
         self._thread = threading.Thread(target=self._node.run, daemon=True)
         self._thread.start()
@@ -175,7 +175,7 @@ class Intake:
 
     def _intent(self) -> Intent:
         streams = tuple(
-            Stream(
+            IntentStream(
                 name=stream.name,
                 partitions=partitions_of(stream),
                 delay=stream.watermark.delay.milliseconds if stream.watermark else 0,

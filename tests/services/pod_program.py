@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tandem_runtime.environment import hosts as habitats
+from tandem_runtime.environment import hosts
 
 _real = socket.getaddrinfo
 
@@ -24,6 +24,6 @@ def resolve(host: Any, port: Any, *rest: Any, **more: Any) -> Any:
 
 
 socket.getaddrinfo = resolve
-habitats.everywhere = lambda host: host
+hosts.all_addresses = lambda host: host
 program = sys.argv.pop(1)
 runpy.run_module(f"tandem_runtime.services.{program}", run_name="__main__")

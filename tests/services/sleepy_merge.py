@@ -18,10 +18,9 @@ from enum import StrEnum
 from pathlib import Path
 from unittest.mock import patch
 
-from tandem_runtime.sinks import factory as opening
-from tandem_runtime.sinks import files
+from tandem_runtime.sinks import factory, files
 from tandem_runtime.sinks.base import Answer
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.sinks.files import DirectorySink
 from tandem_runtime.sinks.json_text import json_lines
 from tandem_runtime.sinks.slot_positions import Position, move_position
 
@@ -80,7 +79,7 @@ class Sleeper:
             file.write(f"{json.dumps(found)}\n")
 
 
-class UncheckedSink(FilesSink):
+class UncheckedSink(DirectorySink):
     """The planted bug: takes any epoch at any time."""
 
     def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
@@ -94,10 +93,10 @@ class UncheckedSink(FilesSink):
         return epoch
 
 
-def sleepy(sleeper: Sleeper) -> type[FilesSink]:
+def sleepy(sleeper: Sleeper) -> type[DirectorySink]:
     """The real sink, in which its merge may fall asleep."""
 
-    class SleepySink(FilesSink):
+    class SleepySink(DirectorySink):
         def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
             take = super().deliver
             if any(table.num_rows for _, table in answers):
@@ -128,7 +127,7 @@ def main() -> None:
         move_position(beside, old, new)
 
     with (
-        patch.object(opening, "FilesSink", sleepy(sleeper)),
+        patch.object(factory, "DirectorySink", sleepy(sleeper)),
         patch.object(files, "move_position", move),
     ):
         runpy.run_module("tandem_runtime.services.merge", run_name="__main__")

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem_core.contract.reports import DriverState, ReplicaReport
+from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run
 from tandem_runtime.protocol.messages.peers import BatchCommitted, BatchResult, Installed, SparkUp
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
-from tandem_runtime.services.event_loop import Node, milliseconds
+from tandem_runtime.services.event_loop import EventLoop, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.replica import share_at_birth
 from tandem_runtime.volume.chunks import epoch_rows
@@ -28,7 +28,7 @@ from tandem_runtime.volume.chunks import epoch_rows
 class Toy:
     """Numbers the rows of each key."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: EventLoop) -> None:
         self._node = node
         self._seen: Counter[str] = Counter()
         node.lend(
@@ -71,9 +71,9 @@ def run(process: Process[Any], arguments: argparse.Namespace) -> int:
         milliseconds(),
         booting=True,
     )
-    node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
+    node = EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
     Toy(node)
-    report = ReplicaReport(DriverState.RUNNING, pair=arguments.pair)
+    report = ReplicaState(DriverState.RUNNING, pair=arguments.pair)
     process.serve(lambda: report, process.is_running, arguments.pair)
     return process.run(node)
 

@@ -33,7 +33,7 @@ from tandem_runtime.protocol.types import Header, Peer
 from tandem_runtime.services import driver as module
 from tandem_runtime.services import replica as program
 from tandem_runtime.services.driver import Driver, checkpoint_of
-from tandem_runtime.services.event_loop import INBOX_MESSAGES, Failure, Node
+from tandem_runtime.services.event_loop import INBOX_MESSAGES, EventLoop, Failure
 from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
 from tandem_runtime.spark.jvm.java import NoJava
 from tandem_runtime.spark.state.checkpoint import committed_epochs
@@ -83,7 +83,7 @@ class Replica:
         post: Any = self.sent
         share, empty = Share("f", "pair-0"), StoredReplica({})
         self.machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0)
-        self.node = Node(self.machine, volume, Around(), post, SETTINGS)
+        self.node = EventLoop(self.machine, volume, Around(), post, SETTINGS)
         self.driver = Driver(Around().pipeline, volume, post)
         self.driver.serve(self.node)
 
@@ -309,7 +309,7 @@ def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
     assert replica.driver.booted.wait(LIMIT)
     share, empty = Share("f", "pair-0"), StoredReplica({})
     machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0, booting=True)
-    node = Node(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
+    node = EventLoop(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
     replica.driver.serve(node)
     node.stop()
     node.run()

@@ -11,25 +11,33 @@ from tandem_core.contract.exit_codes import REFUSED, WIPED
 from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.reports import Card
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
-from tandem_runtime.environment.interface import Outcast
+from tandem_runtime.environment.interface import VolumeRevoked
 from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
 from tandem_runtime.protocol.messages.peers import (
     CopyChunk,
     NewIntent,
-    Splits,
+    SplitsDiscovered,
     TakeLead,
     VolumeGone,
 )
-from tandem_runtime.protocol.types import Chunk, LaneId, Member, Note, Peer, Segment, Settings
-from tandem_runtime.services.event_loop import INBOX_BYTES, INBOX_MESSAGES, Failure, Node
+from tandem_runtime.protocol.types import (
+    Chunk,
+    LaneId,
+    Member,
+    Note,
+    Peer,
+    ProtocolSettings,
+    Segment,
+)
+from tandem_runtime.services.event_loop import INBOX_BYTES, INBOX_MESSAGES, EventLoop, Failure
 from tandem_runtime.volume.chunks import chunk_bytes
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel
 
 PEER = Peer("split-1.b", 1)
 LANE = LaneId("split-1.b", 1)
-SETTINGS = Settings(interval=20)
-ALL = frozenset({Splits, NewIntent})
+SETTINGS = ProtocolSettings(interval=20)
+ALL = frozenset({SplitsDiscovered, NewIntent})
 CONCERNS = frozenset({"x", "y", "z"})
 
 
@@ -121,12 +129,16 @@ def node_of(
     answer: Callable[[Any], list[Effect]] = lambda _: [],
     ticks: int = 2,
     around: Around | None = None,
-    settings: Settings = SETTINGS,
-) -> tuple[Node, Scripted, Sent]:
+    settings: ProtocolSettings = SETTINGS,
+) -> tuple[EventLoop, Scripted, Sent]:
     machine, sent = Scripted(answer, ticks), Sent()
     post: Any = sent
     concerns = lambda: CONCERNS  # noqa: E731
-    return Node(machine, volume, around or Around(), post, settings, ALL, concerns), machine, sent
+    return (
+        EventLoop(machine, volume, around or Around(), post, settings, ALL, concerns),
+        machine,
+        sent,
+    )
 
 
 def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Volume) -> None:
@@ -138,7 +150,7 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
         VolumeGone("x"),
         VolumeGone("y"),
         NewIntent(Intent(1, (), 1, ())),
-        Splits((Member("split-0", "a", "n"),)),
+        SplitsDiscovered((Member("split-0", "a", "n"),)),
     ]
     assert around.asked[0] == CONCERNS | {volume.id}
     assert set(around.asked[1:]) == {frozenset({"z", volume.id})}
@@ -146,7 +158,7 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
 
 @pytest.mark.timeout(20)
 def test_the_machine_hears_of_the_time_often_however_long_epochs_are(volume: Volume) -> None:
-    node, _, _ = node_of(volume, ticks=5, settings=Settings(interval=3_600_000))
+    node, _, _ = node_of(volume, ticks=5, settings=ProtocolSettings(interval=3_600_000))
     assert node.run() == 0
 
 
@@ -160,7 +172,7 @@ def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
 
 def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
     node, machine, _ = node_of(volume, ticks=10**6)
-    node.cast_out(Outcast("the pod was deleted"))
+    node.cast_out(VolumeRevoked("the pod was deleted"))
     node.tell(TakeLead(1))
     assert node.run() == WIPED
     assert TakeLead(1) not in machine.handled

@@ -1,12 +1,12 @@
 import pytest
 from tests.services.asking import get
 
-from tandem_core.contract.reports import MemberReport, SplitReport, decode_report
-from tandem_runtime.services import health as http
+from tandem_core.contract.reports import MemberReport, SplitState, decode_report
+from tandem_runtime.services import health
 from tandem_runtime.services.health import Pages
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
-REPORT = MemberReport("s.0", 1, SplitReport(lane_bytes=7))
+REPORT = MemberReport("s.0", 1, SplitState(lane_bytes=7))
 
 
 class Process:
@@ -16,7 +16,7 @@ class Process:
 
     def __init__(self) -> None:
         pages = Pages(lambda: self.healthy, lambda: self.ready, lambda: REPORT)
-        self.port = http.serve(("127.0.0.1", 0), TOKEN, pages)
+        self.port = health.serve(("127.0.0.1", 0), TOKEN, pages)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from tests.services.slotted import (
     running,
 )
 
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.sinks.files import DirectorySink
 
 
 def recount(pipe: Pipe) -> None:
@@ -101,12 +101,14 @@ def ended_while_asleep(pipe: Pipe, slot: int, moment: Moment) -> None:
         takes_no_more(sink, slot, of_zombie(sink, slot))
 
 
-def of_zombie(results: Results, slot: int, kind: type[FilesSink] = FilesSink) -> FilesSink:
+def of_zombie(
+    results: Results, slot: int, kind: type[DirectorySink] = DirectorySink
+) -> DirectorySink:
     """A sink as a merge of the slot has it open."""
     return kind(results.directory, UID, results.form, slot=slot)
 
 
-def takes_no_more(results: Results, slot: int, sink: FilesSink) -> None:
+def takes_no_more(results: Results, slot: int, sink: DirectorySink) -> None:
     """The epoch after the last one of an ended slot would be its next; only the seal forbids it."""
     before = results.of_slot(slot)
     last = sink.position()

@@ -17,7 +17,7 @@ from tests.services.asking import report
 from tests.services.test_in_cluster import INTENT
 
 from tandem_core.contract.intent_text import intent_text
-from tandem_core.contract.reports import ActiveMerge, LeadReport, MemberReport, MergeReport, Trouble
+from tandem_core.contract.reports import ActiveMerge, LeadReport, MemberReport, MergeState, Trouble
 from tandem_core.model.states import SinkClass
 
 TOKEN = "secret"  # noqa: S105 - of this test's own pipeline
@@ -45,7 +45,7 @@ class Member:
         said = self.report()
         return said.lead if said is not None else None
 
-    def merge(self) -> MergeReport | None:
+    def merge(self) -> MergeState | None:
         said = self.report()
         return said.merge if said is not None else None
 

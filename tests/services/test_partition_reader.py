@@ -12,8 +12,8 @@ from tests.sources.builders import files_stream, json_lines, write
 
 from tandem_runtime.protocol.messages.peers import SourceRows
 from tandem_runtime.protocol.types import Position
-from tandem_runtime.services import partition_reader as readers
-from tandem_runtime.services.event_loop import Failure, Node
+from tandem_runtime.services import partition_reader
+from tandem_runtime.services.event_loop import EventLoop, Failure
 from tandem_runtime.services.partition_reader import Reader
 from tandem_runtime.sources.base import Rejected
 from tandem_runtime.sources.dead_letters import DeadLetters
@@ -33,7 +33,7 @@ class Asker:
             PARTITION,
             lambda: open_partition(stream, PARTITION),
             letters,
-            cast("Node", self),
+            cast("EventLoop", self),
         )
 
     def tell(self, answer: SourceRows) -> None:
@@ -66,7 +66,7 @@ class NoRoom(DeadLetters):
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(partition_reader, "RETRY_SECONDS", 0)
 
 
 def test_a_source_that_cannot_be_read_is_told_and_read_later(tmp_path: Path) -> None:

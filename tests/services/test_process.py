@@ -7,12 +7,12 @@ import pytest
 from tests.services.asking import get, report
 from tests.services.test_event_loop import Around, Scripted
 
-from tandem_core.contract.reports import Card, MergeReport
-from tandem_runtime.environment.hosts import Doors
+from tandem_core.contract.reports import Card, MergeState
+from tandem_runtime.environment.hosts import ListenAddress
 from tandem_runtime.protocol.effects import Effect, Exit
 from tandem_runtime.protocol.messages.peers import TakeLead
 from tandem_runtime.protocol.types import Peer
-from tandem_runtime.services.event_loop import Node
+from tandem_runtime.services.event_loop import EventLoop
 from tandem_runtime.services.process import LOOP_STUCK_MS, Process, main, settings_of
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
@@ -37,7 +37,7 @@ class Told(Around):
 class Home:
     """A habitat that the test changes."""
 
-    name, doors = "merge-0", Doors("127.0.0.1")
+    name, doors = "merge-0", ListenAddress("127.0.0.1")
 
     def __init__(self, directory: Path) -> None:
         self.volume = Volume(directory / "merge-0.a")
@@ -77,21 +77,23 @@ def home(tmp_path: Path) -> Iterator[Home]:
         signal.signal(number, handler)
 
 
-def node_of(process: Process[Told], answer: Callable[[object], list[Effect]], ticks: int) -> Node:
+def node_of(
+    process: Process[Told], answer: Callable[[object], list[Effect]], ticks: int
+) -> EventLoop:
     machine = Scripted(answer, ticks)
-    return Node(machine, process.volume, process.surroundings, process.post, process.settings)
+    return EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
 
 
 def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
     process = Process("merge", home)
-    process.serve(lambda: MergeReport(active=True, slot=3), process.is_running)
+    process.serve(lambda: MergeState(active=True, slot=3), process.is_running)
     port = home.around.card.http_port
     assert get(port, "/healthz")[0] == 200
     assert get(port, "/readyz")[0] == 503
     told = report(port, "t")
     assert told is not None
     assert (told.name, told.volume, told.incarnation) == ("merge-0", "merge-0.a", 1)
-    assert told.part == MergeReport(active=True, slot=3)
+    assert told.part == MergeState(active=True, slot=3)
     process._server.shutdown()
 
 
@@ -99,18 +101,18 @@ def test_what_a_former_process_had_half_received_goes(home: Home) -> None:  # [1
     left = home.volume.directory / "incoming" / "0"
     left.mkdir(parents=True)
     process = Process("replica", home)
-    process.serve(MergeReport, lambda: False)
-    process.serve(MergeReport, lambda: True, "pair-0")
+    process.serve(MergeState, lambda: False)
+    process.serve(MergeState, lambda: True, "pair-0")
     assert list(left.parent.iterdir()) == []
     process._server.shutdown()
 
 
 def test_readiness_is_what_was_said_last(home: Home) -> None:
     process = Process("replica", home)
-    process.serve(MergeReport, lambda: False)
+    process.serve(MergeState, lambda: False)
     port = home.around.card.http_port
     assert get(port, "/readyz")[0] == 503
-    process.serve(MergeReport, lambda: True, "pair-0")
+    process.serve(MergeState, lambda: True, "pair-0")
     assert home.around.card == home.around.card.replace(pair="pair-0", http_port=port)
     assert get(port, "/readyz")[0] == 200
     process._server.shutdown()
@@ -118,7 +120,7 @@ def test_readiness_is_what_was_said_last(home: Home) -> None:
 
 def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
     process = Process("merge", home)
-    process.serve(MergeReport, process.is_running)
+    process.serve(MergeState, process.is_running)
     heard: list[object] = []
     done = TakeLead(-1)
 
@@ -146,7 +148,7 @@ def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
 
 def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
     process = Process("split", home)
-    process.serve(MergeReport, process.is_running)
+    process.serve(MergeState, process.is_running)
     node = node_of(process, lambda _: [Exit("completed")], 10**6)
     seen: list[int] = []
 
@@ -164,7 +166,7 @@ def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
 
 def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
     process = Process("split", home)
-    process.serve(MergeReport, process.is_running)
+    process.serve(MergeState, process.is_running)
     seen: list[int] = []
 
     def stuck(_: object) -> list[Effect]:

@@ -4,15 +4,15 @@ from typing import Any
 
 from tests.local.harness import wait_for
 
-from tandem_runtime.environment.interface import Outcast, RegisterSilent
+from tandem_runtime.environment.interface import RegisterSilent, VolumeRevoked
 from tandem_runtime.protocol.effects import ReadRegister, Swap
 from tandem_runtime.protocol.messages.peers import RegisterAnswer
-from tandem_runtime.protocol.types import Place
+from tandem_runtime.protocol.types import RegisterState
 from tandem_runtime.services.event_loop import Failure
-from tandem_runtime.services.register_client import WAITING, Registrar
+from tandem_runtime.services.register_client import WAITING, RegisterWorker
 
-PLACE = Place(3, 2, "a", None)
-NEXT = Place(0, 3, "me", None)
+PLACE = RegisterState(3, 2, "a", None)
+NEXT = RegisterState(0, 3, "me", None)
 
 
 class Register:
@@ -24,11 +24,11 @@ class Register:
         self.open.set()
         self.calls = 0
 
-    def read_register(self) -> Place:
+    def read_register(self) -> RegisterState:
         self._call()
         return PLACE
 
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+    def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
         self._call()
         return expected == PLACE.version, place
 
@@ -50,9 +50,9 @@ class Told:
     cast_out = fail = tell
 
 
-def asking(register: Register) -> tuple[Registrar, list[Any]]:
+def asking(register: Register) -> tuple[RegisterWorker, list[Any]]:
     told: Any = Told()
-    return Registrar(register, told), told.messages
+    return RegisterWorker(register, told), told.messages
 
 
 def raising(problem: Exception) -> Callable[[], None]:
@@ -104,7 +104,7 @@ def test_a_register_in_trouble_gives_no_answer_and_is_asked_again() -> None:
 
 def test_who_is_cast_out_learns_it() -> None:
     register = Register()
-    register.trouble = raising(outcast := Outcast("this pod was deleted"))
+    register.trouble = raising(outcast := VolumeRevoked("this pod was deleted"))
     registrar, told = asking(register)
     registrar.ask(Swap(1, 3, NEXT))
     wait_for(lambda: told)

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.environment.test_laptop import MANIFEST
 from tests.local.harness import wait_for
-from tests.protocol.builders import S, header, running_book
+from tests.protocol.builders import S, header, running_state
 from tests.protocol.lead.test_summary import lead_of
 from tests.protocol.merge.test_merge_machine import Merge
 from tests.protocol.split.test_split_machine import opened
@@ -20,10 +20,10 @@ from tandem_core.contract.reports import (
     ActiveMerge,
     DriverState,
     MemberReport,
-    MergeReport,
-    ReplicaReport,
+    MergeState,
+    ReplicaState,
     SinkReport,
-    SplitReport,
+    SplitState,
     Trouble,
     decode_report,
     encode_report,
@@ -36,9 +36,8 @@ from tandem_runtime.protocol.lead.summary import PairSummary, SeatSummary, Summa
 from tandem_runtime.protocol.messages.peers import SinkPosition, SourceRows
 from tandem_runtime.protocol.states import ReplicaLife
 from tandem_runtime.protocol.types import Slot
-from tandem_runtime.services import merge, replica, split
-from tandem_runtime.services import partition_reader as readers
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.services import merge, partition_reader, replica, split
+from tandem_runtime.sinks.files import DirectorySink
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.factory import open_partition
 
@@ -69,12 +68,12 @@ def gauge(name: str) -> float | None:
 
 def test_gauges_of_a_split_are_of_the_moment_they_are_read() -> None:
     found = opened()
-    watch = split.Watch(found.machine, intake(Told()))
+    watch = split.SplitMonitor(found.machine, intake(Told()))
     assert [gauge(f"tandem_{name}") for name in ("lane_bytes", "leads", "epoch_cut")] == [0, 0, 0]
     found.rows(size=10)
     found.tick(S.interval)
     assert gauge("tandem_lane_bytes") == 10
-    found.machine.succession.lead = lead_of(running_book(header(1), header(2)))
+    found.machine.succession.lead = lead_of(running_state(header(1), header(2)))
     assert [gauge(f"tandem_{name}") for name in ("leads", "epoch_cut")] == [1, 2]
     assert watch.report().lane_bytes == 10
 
@@ -104,7 +103,7 @@ SUMMARY = Summary(
 def test_a_lead_reports_all_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     found = opened()
     monkeypatch.setattr(found.machine, "summary", lambda _: SUMMARY)
-    lead = split.Watch(found.machine, intake(Told())).report().lead
+    lead = split.SplitMonitor(found.machine, intake(Told())).report().lead
     assert lead is not None
     assert (lead.merges, lead.open_slots) == ((ActiveMerge(0, "m0"), ActiveMerge(1, "m1")), (0, 2))
     assert [(pair.name, len(pair.seats)) for pair in lead.pairs] == [("x", 2)]
@@ -115,7 +114,7 @@ def test_a_lead_reports_all_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> No
     assert {name: getattr(lead, name) for name in same} == {
         name: getattr(SUMMARY, name) for name in same
     }
-    assert decode_report(encode_report(MemberReport("s", 1, SplitReport(lead)))).lead == lead
+    assert decode_report(encode_report(MemberReport("s", 1, SplitState(lead)))).lead == lead
 
 
 @pytest.mark.parametrize(
@@ -142,8 +141,8 @@ def test_a_replica_reports_what_it_is_doing(
         life=ReplicaLife.IDLE,
     )
     driver = SimpleNamespace(late_dropped=3, batch_ms=12.345)
-    told = replica.Watch(cast("Any", machine), cast("Any", driver)).report()
-    assert told == ReplicaReport(
+    told = replica.ReplicaMonitor(cast("Any", machine), cast("Any", driver)).report()
+    assert told == ReplicaState(
         state=state,
         committed=5,
         verified=True,
@@ -157,14 +156,14 @@ def test_a_replica_reports_what_it_is_doing(
 def test_a_merge_reports_the_sinks_that_it_has_opened() -> None:
     found = Merge(sinks=("o",))
     delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
-    watch = merge.Watch(found.machine, delivery)
-    assert watch.report() == MergeReport(slot=found.machine.slot)
+    watch = merge.MergeMonitor(found.machine, delivery)
+    assert watch.report() == MergeState(slot=found.machine.slot)
     outlet = delivery.outlets["o"]
     outlet.delivery, outlet.position, outlet.rows_out = SinkClass.IDEMPOTENT, 4, 70
     found.view(delivered=3)
     found.at(4, "o")
     found.machine.duplicates_dropped = 2
-    assert watch.report() == MergeReport(
+    assert watch.report() == MergeState(
         active=True,
         delivered=4,
         rows_out=70,
@@ -176,7 +175,7 @@ def test_a_merge_reports_the_sinks_that_it_has_opened() -> None:
 
 def test_the_gauge_of_a_merge_is_of_the_moment_it_is_read() -> None:
     found = Merge()
-    merge.Watch(found.machine, cast("Any", None))
+    merge.MergeMonitor(found.machine, cast("Any", None))
     found.view(delivered=3)
     assert gauge("tandem_epoch_delivered") == 0
     found.at(3)
@@ -195,12 +194,12 @@ def stream_of(directory: Path) -> Stream:
 def test_a_source_is_in_trouble_until_it_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(partition_reader, "RETRY_SECONDS", 0.0)
     directory, node, found = tmp_path / "typo", Told(), intake(Told())
     stream = stream_of(directory)
     letters = DeadLetters(tmp_path / "letters", "s")
     opened = partial(open_partition, stream, "s/0")
-    reader = readers.Reader(stream, "s/0", opened, letters, cast("Any", node))
+    reader = partition_reader.Reader(stream, "s/0", opened, letters, cast("Any", node))
     found._readers["s/0"] = reader
     failures = partial(REGISTRY.get_sample_value, "tandem_source_failures_total")
     before = failures({"partition": "s/0"}) or 0
@@ -226,7 +225,7 @@ def test_a_source_is_in_trouble_until_it_can_be_read(
 def test_a_sink_is_in_trouble_until_it_can_be_written(tmp_path: Path) -> None:
     in_the_way, node = tmp_path / "file", Told()
     in_the_way.touch()
-    opened = partial(FilesSink, in_the_way / "out", "u", ResultFormat.JSON)
+    opened = partial(DirectorySink, in_the_way / "out", "u", ResultFormat.JSON)
     outlet = merge.Outlet("o", opened, lambda: 0, cast("Any", node))
     for op in (1, 2):
         outlet.ask(ReadPosition("o", op))
@@ -246,7 +245,7 @@ def test_a_sink_is_in_trouble_until_it_can_be_written(tmp_path: Path) -> None:
 def test_only_the_merge_that_delivers_tells_of_sinks() -> None:
     found = Merge(sinks=("o",))
     delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
-    watch = merge.Watch(found.machine, delivery)
+    watch = merge.MergeMonitor(found.machine, delivery)
     found.view(delivered=3)
     found.at(2, "o")
     (rewound,) = delivery.troubles()

@@ -17,18 +17,18 @@ from typing import Any, cast
 import pyarrow as pa
 
 from tandem_core.contract.intent import Share
-from tandem_core.contract.reports import DriverState, ReplicaReport
-from tandem_runtime.environment.interface import Surroundings
+from tandem_core.contract.reports import DriverState, ReplicaState
+from tandem_runtime.environment.interface import Environment
 from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run, ShipState
 from tandem_runtime.protocol.messages.peers import BatchCommitted, BatchResult, Installed, SparkUp
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
-from tandem_runtime.services.event_loop import Node, milliseconds
+from tandem_runtime.services.event_loop import EventLoop, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel
-from tandem_runtime.wire.frames import Part
+from tandem_runtime.wire.frames import FramePart
 
 Counts = dict[str, int]
 
@@ -57,7 +57,7 @@ class ToyDriver:
         self._volume = volume
         self._states = volume.directory / "states"
         self._states.mkdir(exist_ok=True)
-        self._node: Node | None = None
+        self._node: EventLoop | None = None
         self._computed: tuple[int, Counts] = (0, {})
         """The epoch that was run last and is not committed, with the state after it."""
 
@@ -69,7 +69,7 @@ class ToyDriver:
     def _epochs(self) -> list[int]:
         return [int(path.name) for path in self._states.iterdir() if path.name.isdecimal()]
 
-    def serve(self, node: Node) -> None:
+    def serve(self, node: EventLoop) -> None:
         """Carry the node's effects out from now on."""
         self._node = node
         node.lend(
@@ -118,7 +118,7 @@ class ToyDriver:
         states = {epoch: json.loads(self._path(epoch).read_bytes()) for epoch in epochs}
         results = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
         values = [json.dumps(states).encode(), *results]
-        parts = [Part(number, None, value) for number, value in enumerate(values)]
+        parts = [FramePart(number, None, value) for number, value in enumerate(values)]
         self._node.post.send(effect.to, Parcel(message, lambda: iter(parts)))
 
     def _forget_state(self, effect: ForgetState) -> None:
@@ -140,14 +140,14 @@ class ToyDriver:
         self._node.tell(message)
 
 
-def _share(pair: str, surroundings: Surroundings) -> Share:
+def _share(pair: str, surroundings: Environment) -> Share:
     """What the pair owns, once the intent says it."""
     while (intent := surroundings.intent()) is None:
         time.sleep(0.05)
     return intent.generations[-1].share_of(pair)
 
 
-def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
+def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done."""
     volume = process.volume
     driver = ToyDriver(volume)
@@ -161,11 +161,11 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         milliseconds(),
         booting=True,
     )
-    node = Node(machine, volume, process.surroundings, process.post, process.settings)
+    node = EventLoop(machine, volume, process.surroundings, process.post, process.settings)
     driver.serve(node)
 
-    def report() -> ReplicaReport:
-        return ReplicaReport(
+    def report() -> ReplicaState:
+        return ReplicaState(
             DriverState.RUNNING, committed=machine.committed, verified=machine.verified
         )
 

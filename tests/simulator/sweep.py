@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from tandem_simulator.campaign.campaign import run_campaign
-from tandem_simulator.plants import PLANTS
+from tandem_simulator.campaign.seeded_bugs import PLANTS
 
 
 class Found(NamedTuple):

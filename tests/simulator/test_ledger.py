@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tandem_core.contract.intent import Stream
+from tandem_core.contract.intent import IntentStream
 from tandem_runtime.protocol.log.entries import Lapsed, Seated, Trimmed, Vacated, Verified
 from tandem_runtime.protocol.states import PartitionState
 from tandem_runtime.protocol.types import (
@@ -15,8 +15,8 @@ from tandem_runtime.protocol.types import (
     LaneId,
     Mark,
     Note,
+    ProtocolSettings,
     Segment,
-    Settings,
     Span,
 )
 from tandem_simulator.engine.configuration import QUIET, Configuration, Partition, Row
@@ -33,14 +33,14 @@ def configuration() -> Configuration:
     return Configuration(
         seed=0,
         number=0,
-        settings=Settings(),
+        settings=ProtocolSettings(),
         nodes=("node-0",),
         splits=2,
         buckets=8,
         pairs=(("pair-0", KEYS),),
         slots=1,
         sinks=(("sink-0", True), ("sink-1", False)),
-        streams=(Stream("stream-0", ("stream-0/0",)),),
+        streams=(IntentStream("stream-0", ("stream-0/0",)),),
         partitions=(Partition("stream-0/0", 0, 0, ROWS, (0, 0, 0), 0, forgets=True),),
         keys=8,
         faults_end=1000,
@@ -52,16 +52,16 @@ def configuration() -> Configuration:
 
 
 def ledger() -> Ledger:
-    book = Ledger(configuration())
-    book.generation_made(generation_of(1, (("pair-0", KEYS),)))
-    return book
+    filled = Ledger(configuration())
+    filled.generation_made(generation_of(1, (("pair-0", KEYS),)))
+    return filled
 
 
-def write_chunks(book: Ledger) -> None:
+def write_chunks(filled: Ledger) -> None:
     """Three chunks of one row each."""
     for number, row in enumerate(ROWS, 1):
         mark = Mark(row[1] + 1, row[3], rows=row[1] + 1)
-        book.chunk_written(LANE, number, chunk(row, mark=mark), 0)
+        filled.chunk_written(LANE, number, chunk(row, mark=mark), 0)
 
 
 def chunk(*rows: Row, mark: Mark | None = None) -> Chunk:
@@ -91,135 +91,135 @@ def breaks(invariant: int, kind: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def book() -> Ledger:
+def filled() -> Ledger:
     fresh = ledger()
     write_chunks(fresh)
     return fresh
 
 
-def test_the_right_account_breaks_nothing(book: Ledger) -> None:
-    book.header_seen(header(1), "somebody")
-    book.result("pair-0", header(1), FIRST, "pair-0a.1")
-    book.delivered("sink-0", 1, (("pair-0", FIRST),))
-    book.upserted("sink-1", 1, "pair-0", FIRST[0])
-    book.advanced("sink-1", 1, (("pair-0", FIRST),))
-    assert book.everywhere() == 1
+def test_the_right_account_breaks_nothing(filled: Ledger) -> None:
+    filled.header_seen(header(1), "somebody")
+    filled.result("pair-0", header(1), FIRST, "pair-0a.1")
+    filled.delivered("sink-0", 1, (("pair-0", FIRST),))
+    filled.upserted("sink-1", 1, "pair-0", FIRST[0])
+    filled.advanced("sink-1", 1, (("pair-0", FIRST),))
+    assert filled.everywhere() == 1
 
 
-def test_two_headers_for_an_epoch(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_two_headers_for_an_epoch(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(6, "two-headers"):
-        book.header_seen(header(1).replace(delivered=7), "another")
+        filled.header_seen(header(1).replace(delivered=7), "another")
 
 
 def named(found: Header, digest: str) -> Header:
     return found.replace(digest=digest)
 
 
-def test_a_rebuilt_log_may_go_on_with_either_history(book: Ledger) -> None:
+def test_a_rebuilt_log_may_go_on_with_either_history(filled: Ledger) -> None:
     old = [named(header(1), "a1"), named(header(2), "a2")]
     anew = named(header(1).replace(term=2), "b1")
     for shown in old:
-        book.header_seen(shown, "one")
-    book.rebuilt("", {}, "split-0.1")
-    book.header_seen(anew, "another")
-    assert book.expected.through == 1
-    book.rebuilt("a2", {1: old[0], 2: old[1]}, "split-1.1")
-    assert (book.expected.through, book.expected.headers[1]) == (2, old[0])
-    book.rebuilt("b1", {}, "split-2.1")
-    assert (book.expected.through, book.expected.headers[1]) == (1, anew)
+        filled.header_seen(shown, "one")
+    filled.rebuilt("", {}, "split-0.1")
+    filled.header_seen(anew, "another")
+    assert filled.expected.through == 1
+    filled.rebuilt("a2", {1: old[0], 2: old[1]}, "split-1.1")
+    assert (filled.expected.through, filled.expected.headers[1]) == (2, old[0])
+    filled.rebuilt("b1", {}, "split-2.1")
+    assert (filled.expected.through, filled.expected.headers[1]) == (1, anew)
 
 
-def test_a_rebuilt_log_of_two_histories(book: Ledger) -> None:
-    book.header_seen(named(header(1), "a1"), "one")
-    book.header_seen(named(header(2), "a2"), "one")
-    book.rebuilt("", {}, "split-0.1")
+def test_a_rebuilt_log_of_two_histories(filled: Ledger) -> None:
+    filled.header_seen(named(header(1), "a1"), "one")
+    filled.header_seen(named(header(2), "a2"), "one")
+    filled.rebuilt("", {}, "split-0.1")
     anew = named(header(1).replace(term=2), "b1")
-    book.header_seen(anew, "another")
+    filled.header_seen(anew, "another")
     with breaks(6, "no-such-history"):
-        book.rebuilt("a2", {1: anew, 2: named(header(2), "a2")}, "split-1.1")
+        filled.rebuilt("a2", {1: anew, 2: named(header(2), "a2")}, "split-1.1")
 
 
-def test_a_rebuilt_log_with_a_header_that_nobody_was_shown(book: Ledger) -> None:
+def test_a_rebuilt_log_with_a_header_that_nobody_was_shown(filled: Ledger) -> None:
     with breaks(6, "no-such-history"):
-        book.rebuilt("a1", {1: named(header(1), "a1")}, "split-1.1")
+        filled.rebuilt("a1", {1: named(header(1), "a1")}, "split-1.1")
 
 
-def test_what_was_delivered_binds_a_rebuilt_log(book: Ledger) -> None:
+def test_what_was_delivered_binds_a_rebuilt_log(filled: Ledger) -> None:
     old, anew = named(header(1), "a1"), named(header(1).replace(term=2), "b1")
-    book.header_seen(old, "one")
-    book.rebuilt("", {}, "split-0.1")
-    book.header_seen(anew, "another")
-    book.delivered("sink-0", 1, (("pair-0", FIRST),))
-    book.rebuilt("a1", {1: old}, "split-1.1")
+    filled.header_seen(old, "one")
+    filled.rebuilt("", {}, "split-0.1")
+    filled.header_seen(anew, "another")
+    filled.delivered("sink-0", 1, (("pair-0", FIRST),))
+    filled.rebuilt("a1", {1: old}, "split-1.1")
     with breaks(6, "two-headers"):
-        book.header_seen(old, "one more")
+        filled.header_seen(old, "one more")
 
 
-def test_a_generation_that_falls(book: Ledger) -> None:
-    book.header_seen(header(1, generation=2), "one")
+def test_a_generation_that_falls(filled: Ledger) -> None:
+    filled.header_seen(header(1, generation=2), "one")
     with breaks(7, "generation-fell"):
-        book.header_seen(header(2, generation=1), "one")
+        filled.header_seen(header(2, generation=1), "one")
 
 
-def test_a_header_after_the_final_one(book: Ledger) -> None:
-    book.header_seen(header(1).replace(final=True), "one")
+def test_a_header_after_the_final_one(filled: Ledger) -> None:
+    filled.header_seen(header(1).replace(final=True), "one")
     with breaks(6, "after-the-end"):
-        book.header_seen(header(2), "one")
+        filled.header_seen(header(2), "one")
 
 
-def test_a_chunk_left_out(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_a_chunk_left_out(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(1, "span-gap"):
-        book.header_seen(header(2, first=3), "one")
+        filled.header_seen(header(2, first=3), "one")
 
 
-def test_a_chunk_that_nobody_wrote(book: Ledger) -> None:
+def test_a_chunk_that_nobody_wrote(filled: Ledger) -> None:
     for epoch in (1, 2, 3):
-        book.header_seen(header(epoch), "one")
+        filled.header_seen(header(epoch), "one")
     with breaks(3, "no-such-chunk"):
-        book.header_seen(header(4), "one")
+        filled.header_seen(header(4), "one")
 
 
-def test_a_chunk_that_changes_after_its_header(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_a_chunk_that_changes_after_its_header(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(3, "chunk-changed"):
-        book.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
+        filled.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
 
 
-def test_a_chunk_that_exists_in_two_forms(book: Ledger) -> None:
-    book.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
+def test_a_chunk_that_exists_in_two_forms(filled: Ledger) -> None:
+    filled.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
     with breaks(3, "no-such-chunk"):
-        book.header_seen(header(1), "one")
+        filled.header_seen(header(1), "one")
 
 
 @pytest.mark.parametrize(
     ("row", "invariant", "kind"), [(1, 1, "rows-missing"), (0, 2, "rows-twice")]
 )
 def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
-    book = ledger()
+    filled = ledger()
     rows = (ROWS[row],) if row else (ROWS[0], ROWS[0])
-    book.chunk_written(LANE, 1, chunk(*rows), 0)
+    filled.chunk_written(LANE, 1, chunk(*rows), 0)
     with breaks(invariant, kind):
-        book.header_seen(header(1), "one")
+        filled.header_seen(header(1), "one")
 
 
-def test_a_mark_that_is_not_what_the_rows_say(book: Ledger) -> None:
+def test_a_mark_that_is_not_what_the_rows_say(filled: Ledger) -> None:
     wrong = (("stream-0/0", Mark(2, 1000)),)
     with breaks(1, "wrong-mark"):
-        book.header_seen(header(1).replace(marks=wrong), "one")
+        filled.header_seen(header(1).replace(marks=wrong), "one")
 
 
-def test_a_partition_that_ends_before_its_last_row(book: Ledger) -> None:
+def test_a_partition_that_ends_before_its_last_row(filled: Ledger) -> None:
     wrong = (("stream-0/0", Mark(1, 1000, PartitionState.ENDED, rows=1)),)
     with breaks(1, "ended-early"):
-        book.header_seen(header(1).replace(marks=wrong), "one")
+        filled.header_seen(header(1).replace(marks=wrong), "one")
 
 
 @pytest.mark.parametrize("watermark", [999, 1001])
-def test_a_watermark_that_is_not_the_minimum(book: Ledger, watermark: int) -> None:
+def test_a_watermark_that_is_not_the_minimum(filled: Ledger, watermark: int) -> None:
     with breaks(7, "watermark"):
-        book.header_seen(header(1).replace(watermarks=(("stream-0", watermark),)), "one")
+        filled.header_seen(header(1).replace(watermarks=(("stream-0", watermark),)), "one")
 
 
 def test_a_partition_called_idle_while_its_source_has_rows() -> None:
@@ -229,139 +229,141 @@ def test_a_partition_called_idle_while_its_source_has_rows() -> None:
         ledger().chunk_written(LANE, 1, Chunk(idle, ()), 5000)
 
 
-def test_a_result_made_on_lost_state(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_a_result_made_on_lost_state(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(4, "wrong-result"):
-        book.result("pair-0", header(1), ((0, 3, 2, ((0, 0),)),), "pair-0a.1")
+        filled.result("pair-0", header(1), ((0, 3, 2, ((0, 0),)),), "pair-0a.1")
 
 
 @pytest.mark.parametrize(("rows", "invariant"), [((), 1), (FIRST + FIRST, 2)])
 def test_a_wrong_delivery(
-    book: Ledger, rows: tuple[tuple[object, ...], ...], invariant: int
+    filled: Ledger, rows: tuple[tuple[object, ...], ...], invariant: int
 ) -> None:
-    book.header_seen(header(1), "one")
+    filled.header_seen(header(1), "one")
     with breaks(invariant, "wrong-delivery"):
-        book.delivered("sink-0", 1, (("pair-0", rows),))
+        filled.delivered("sink-0", 1, (("pair-0", rows),))
 
 
-def test_a_corrupted_answer_may_be_delivered(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_a_corrupted_answer_may_be_delivered(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     spoilt = ((0, 3, -1, ((0, 0),)),)
-    book.corrupted["pair-0", 1] = spoilt
-    book.delivered("sink-0", 1, (("pair-0", spoilt),))
+    filled.corrupted["pair-0", 1] = spoilt
+    filled.delivered("sink-0", 1, (("pair-0", spoilt),))
 
 
-def test_an_epoch_delivered_twice(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
-    book.delivered("sink-0", 1, (("pair-0", FIRST),))
+def test_an_epoch_delivered_twice(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
+    filled.delivered("sink-0", 1, (("pair-0", FIRST),))
     with breaks(2, "delivered-twice"):
-        book.delivered("sink-0", 1, (("pair-0", FIRST),))
+        filled.delivered("sink-0", 1, (("pair-0", FIRST),))
 
 
-def test_an_epoch_left_out(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
-    book.header_seen(header(2), "one")
+def test_an_epoch_left_out(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
+    filled.header_seen(header(2), "one")
     with breaks(1, "epoch-skipped"):
-        book.delivered("sink-0", 2, (("pair-0", ()),))
+        filled.delivered("sink-0", 2, (("pair-0", ()),))
 
 
-def test_an_epoch_without_a_header(book: Ledger) -> None:
+def test_an_epoch_without_a_header(filled: Ledger) -> None:
     with breaks(6, "no-header"):
-        book.delivered("sink-0", 1, (("pair-0", FIRST),))
+        filled.delivered("sink-0", 1, (("pair-0", FIRST),))
 
 
-def test_answers_of_other_pairs_than_the_generation_lists(book: Ledger) -> None:
-    book.generation_made(generation_of(2, (("pair-1", KEYS),)))
-    book.header_seen(header(1), "one")
+def test_answers_of_other_pairs_than_the_generation_lists(filled: Ledger) -> None:
+    filled.generation_made(generation_of(2, (("pair-1", KEYS),)))
+    filled.header_seen(header(1), "one")
     with breaks(2, "wrong-pairs"):
-        book.delivered("sink-0", 1, (("pair-1", FIRST),))
+        filled.delivered("sink-0", 1, (("pair-1", FIRST),))
 
 
-def test_a_row_upserted_after_its_epoch_was_done(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
-    book.upserted("sink-1", 1, "pair-0", FIRST[0])
-    book.advanced("sink-1", 1, (("pair-0", FIRST),))
+def test_a_row_upserted_after_its_epoch_was_done(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
+    filled.upserted("sink-1", 1, "pair-0", FIRST[0])
+    filled.advanced("sink-1", 1, (("pair-0", FIRST),))
     with breaks(2, "delivered-twice"):
-        book.upserted("sink-1", 1, "pair-0", FIRST[0])
+        filled.upserted("sink-1", 1, "pair-0", FIRST[0])
 
 
-def test_a_wrong_row_upserted(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_a_wrong_row_upserted(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(2, "wrong-delivery"):
-        book.upserted("sink-1", 1, "pair-0", (0, 3, 9, ((0, 0),)))
+        filled.upserted("sink-1", 1, "pair-0", (0, 3, 9, ((0, 0),)))
 
 
-def test_an_idempotent_sink_that_advances_without_its_rows(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
+def test_an_idempotent_sink_that_advances_without_its_rows(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
     with breaks(1, "wrong-delivery"):
-        book.advanced("sink-1", 1, (("pair-0", FIRST),))
+        filled.advanced("sink-1", 1, (("pair-0", FIRST),))
 
 
-def test_the_last_copy_of_a_needed_chunk_erased(book: Ledger) -> None:
-    book.header_seen(header(1), "one")
-    book.chunk_erased(LANE, 1, "split-0.1", [{("chunk", LANE, 1): None}])
+def test_the_last_copy_of_a_needed_chunk_erased(filled: Ledger) -> None:
+    filled.header_seen(header(1), "one")
+    filled.chunk_erased(LANE, 1, "split-0.1", [{("chunk", LANE, 1): None}])
     with breaks(5, "erased-untrimmed"):
-        book.chunk_erased(LANE, 1, "split-0.1", [{}])
+        filled.chunk_erased(LANE, 1, "split-0.1", [{}])
 
 
-def test_the_last_copy_of_acknowledged_rows_erased(book: Ledger) -> None:
-    book.chunk_erased(LANE, 1, "split-0.1", [{}])
-    book.acknowledge(0, 1)
+def test_the_last_copy_of_acknowledged_rows_erased(filled: Ledger) -> None:
+    filled.chunk_erased(LANE, 1, "split-0.1", [{}])
+    filled.acknowledge(0, 1)
     with breaks(1, "erased-uncut"):
-        book.chunk_erased(LANE, 1, "split-0.1", [{}])
+        filled.chunk_erased(LANE, 1, "split-0.1", [{}])
 
 
-def test_completion_without_every_row(book: Ledger) -> None:
+def test_completion_without_every_row(filled: Ledger) -> None:
     with breaks(1, "completed-early"):
-        book.finish()
-    book.header_seen(header(1).replace(final=True), "one")
-    book.dealt.whole = {"sink-0": 1, "sink-1": 1}
+        filled.finish()
+    filled.header_seen(header(1).replace(final=True), "one")
+    filled.dealt.whole = {"sink-0": 1, "sink-1": 1}
     with breaks(1, "rows-missing"):
-        book.finish()
+        filled.finish()
 
 
-def test_completion_with_open_windows(book: Ledger) -> None:
+def test_completion_with_open_windows(filled: Ledger) -> None:
     for epoch in (1, 2, 3):
-        book.header_seen(header(epoch).replace(final=epoch == 3), "one")
-    book.dealt.whole = {"sink-0": 3, "sink-1": 3}
+        filled.header_seen(header(epoch).replace(final=epoch == 3), "one")
+    filled.dealt.whole = {"sink-0": 3, "sink-1": 3}
     with breaks(7, "windows-open"):
-        book.finish()
+        filled.finish()
 
 
-def record(book: Ledger, *entries: object, term: int = 1, first: int = 1, sinks: int = 9) -> None:
+def record(filled: Ledger, *entries: object, term: int = 1, first: int = 1, sinks: int = 9) -> None:
     for number, entry in enumerate(entries, first):
-        book.holders.wrote(term, number, entry, sinks)
+        filled.holders.wrote(term, number, entry, sinks)
 
 
-def test_a_trim_point_past_a_seated_joiner(book: Ledger) -> None:
-    book.committed("a", 5)
-    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b"))
+def test_a_trim_point_past_a_seated_joiner(filled: Ledger) -> None:
+    filled.committed("a", 5)
+    record(
+        filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b")
+    )
     with breaks(5, "trim-past-holder"):
-        record(book, Trimmed(3), first=4)
+        record(filled, Trimmed(3), first=4)
 
 
-def test_a_trim_point_past_what_a_volume_really_holds(book: Ledger) -> None:
-    book.committed("a", 2)
-    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Trimmed(2))
+def test_a_trim_point_past_what_a_volume_really_holds(filled: Ledger) -> None:
+    filled.committed("a", 2)
+    record(filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Trimmed(2))
     with breaks(5, "trim-past-holder"):
-        record(book, Trimmed(3), first=4)
+        record(filled, Trimmed(3), first=4)
 
 
-def test_a_trim_point_past_a_sink(book: Ledger) -> None:
+def test_a_trim_point_past_a_sink(filled: Ledger) -> None:
     with breaks(5, "trim-undelivered"):
-        record(book, Trimmed(3), sinks=2)
+        record(filled, Trimmed(3), sinks=2)
 
 
-def test_a_lapse_without_a_full_twin(book: Ledger) -> None:
+def test_a_lapse_without_a_full_twin(filled: Ledger) -> None:
     both = (Seated("pair-0", 0, "a"), Seated("pair-0", 1, "b"))
     with breaks(5, "lapse-without-twin"):
-        record(book, *both, Lapsed("pair-0", 0, "a"))
+        record(filled, *both, Lapsed("pair-0", 0, "a"))
 
 
-def test_a_lapsed_or_vacated_seat_holds_nothing(book: Ledger) -> None:
-    book.committed("a", 5)
+def test_a_lapsed_or_vacated_seat_holds_nothing(filled: Ledger) -> None:
+    filled.committed("a", 5)
     record(
-        book,
+        filled,
         Seated("pair-0", 0, "a"),
         Verified("pair-0", 0, "a", 0),
         Seated("pair-0", 1, "b"),
@@ -370,12 +372,14 @@ def test_a_lapsed_or_vacated_seat_holds_nothing(book: Ledger) -> None:
         Vacated("pair-0", 1, "b", "gone"),
         Trimmed(5),
     )
-    assert book.holders.trim == 5
+    assert filled.holders.trim == 5
 
 
-def test_entries_that_a_higher_term_replaces_do_not_count(book: Ledger) -> None:
-    book.committed("a", 5)
-    record(book, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b"))
-    book.holders.snapshot(2, 2)
-    record(book, Trimmed(4), term=2, first=3)
-    assert book.holders.trim == 4
+def test_entries_that_a_higher_term_replaces_do_not_count(filled: Ledger) -> None:
+    filled.committed("a", 5)
+    record(
+        filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b")
+    )
+    filled.holders.snapshot(2, 2)
+    record(filled, Trimmed(4), term=2, first=3)
+    assert filled.holders.trim == 4

@@ -3,14 +3,14 @@
 import pytest
 from tests.simulator.test_ledger import FIRST, KEYS, breaks, header, ledger, write_chunks
 
-from tandem_runtime.protocol.merge import merge_machine as merge
+from tandem_runtime.protocol.merge import merge_machine
 from tandem_runtime.protocol.messages.peers import MergeView
 from tandem_runtime.protocol.types import Dealing, Slot
+from tandem_simulator.campaign.seeded_bugs import PLANTS
 from tandem_simulator.engine.schedule import run_schedule
 from tandem_simulator.externals import sinks
 from tandem_simulator.externals.shares import generation_of
 from tandem_simulator.oracle.ledger import Ledger
-from tandem_simulator.plants import PLANTS
 
 BY_TWO = header(1).replace(dealing=1)
 DEALING = Dealing(number=1, slots=((0, ("pair-0",)), (1, ("pair-1",))))
@@ -18,7 +18,7 @@ NOTHING: tuple[tuple[str, tuple[tuple[object, ...], ...]], ...] = ()
 
 
 @pytest.fixture
-def book() -> Ledger:
+def filled() -> Ledger:
     """Two pairs, of which the first has all keys, and two slots."""
     fresh = ledger()
     fresh.generation_made(generation_of(1, (("pair-0", KEYS), ("pair-1", frozenset()))))
@@ -30,77 +30,79 @@ def book() -> Ledger:
     return fresh
 
 
-def test_an_epoch_is_there_when_every_slot_has_delivered_it(book: Ledger) -> None:
+def test_an_epoch_is_there_when_every_slot_has_delivered_it(filled: Ledger) -> None:
     for sink in ("sink-0", "sink-1"):
-        book.opened(sink, 0, 1)
-        book.opened(sink, 1, 1)
-    book.delivered("sink-0", 1, (("pair-0", FIRST),), 0)
-    assert book.dealt.whole == {"sink-0": 0, "sink-1": 0}
-    book.delivered("sink-0", 1, (("pair-1", ()),), 1)
-    assert book.dealt.whole == {"sink-0": 1, "sink-1": 0}
-    book.upserted("sink-1", 1, "pair-0", FIRST[0], 0)
-    book.advanced("sink-1", 1, (("pair-0", FIRST),), 0)
-    book.advanced("sink-1", 1, (("pair-1", ()),), 1)
-    assert book.everywhere() == 1
+        filled.opened(sink, 0, 1)
+        filled.opened(sink, 1, 1)
+    filled.delivered("sink-0", 1, (("pair-0", FIRST),), 0)
+    assert filled.dealt.whole == {"sink-0": 0, "sink-1": 0}
+    filled.delivered("sink-0", 1, (("pair-1", ()),), 1)
+    assert filled.dealt.whole == {"sink-0": 1, "sink-1": 0}
+    filled.upserted("sink-1", 1, "pair-0", FIRST[0], 0)
+    filled.advanced("sink-1", 1, (("pair-0", FIRST),), 0)
+    filled.advanced("sink-1", 1, (("pair-1", ()),), 1)
+    assert filled.everywhere() == 1
 
 
-def test_a_pair_of_another_slot(book: Ledger) -> None:
+def test_a_pair_of_another_slot(filled: Ledger) -> None:
     with breaks(2, "foreign-pair"):
-        book.delivered("sink-0", 1, (("pair-0", FIRST), ("pair-1", ())), 0)
+        filled.delivered("sink-0", 1, (("pair-0", FIRST), ("pair-1", ())), 0)
     with breaks(2, "foreign-pair"):
-        book.upserted("sink-1", 1, "pair-0", FIRST[0], 1)
+        filled.upserted("sink-1", 1, "pair-0", FIRST[0], 1)
 
 
-def test_a_slot_without_its_pair(book: Ledger) -> None:
+def test_a_slot_without_its_pair(filled: Ledger) -> None:
     with breaks(2, "wrong-pairs"):
-        book.delivered("sink-0", 1, NOTHING, 1)
+        filled.delivered("sink-0", 1, NOTHING, 1)
 
 
-def test_anything_of_a_sealed_slot(book: Ledger) -> None:
-    book.dealt.over.add(1)
+def test_anything_of_a_sealed_slot(filled: Ledger) -> None:
+    filled.dealt.over.add(1)
     with breaks(2, "sealed-slot"):
-        book.delivered("sink-0", 1, (("pair-1", ()),), 1)
+        filled.delivered("sink-0", 1, (("pair-1", ()),), 1)
 
 
-def test_a_second_position(book: Ledger) -> None:
-    book.opened("sink-0", 1, 4)
-    assert book.positions["sink-0", 1] == 3
+def test_a_second_position(filled: Ledger) -> None:
+    filled.opened("sink-0", 1, 4)
+    assert filled.positions["sink-0", 1] == 3
     with breaks(2, "opened-twice"):
-        book.opened("sink-0", 1, 4)
+        filled.opened("sink-0", 1, 4)
 
 
-def test_dealings_that_are_wrong(book: Ledger) -> None:
+def test_dealings_that_are_wrong(filled: Ledger) -> None:
     with breaks(6, "two-dealings"):
-        book.dealt.dealing_seen(DEALING.replace(slots=((0, ("pair-0", "pair-1")),)), "m")
+        filled.dealt.dealing_seen(DEALING.replace(slots=((0, ("pair-0", "pair-1")),)), "m")
     with breaks(2, "dealt-twice"):
-        book.dealt.dealing_seen(Dealing(number=2, slots=((0, ("pair-0",)), (1, ("pair-0",)))), "m")
+        filled.dealt.dealing_seen(
+            Dealing(number=2, slots=((0, ("pair-0",)), (1, ("pair-0",)))), "m"
+        )
 
 
-def test_headers_that_deal_to_nobody_who_delivers(book: Ledger) -> None:
-    book.dealt.header_shown(BY_TWO, ("pair-0", "pair-1"), "m")
+def test_headers_that_deal_to_nobody_who_delivers(filled: Ledger) -> None:
+    filled.dealt.header_shown(BY_TWO, ("pair-0", "pair-1"), "m")
     with breaks(1, "not-dealt"):
-        book.dealt.header_shown(BY_TWO, ("pair-2",), "m")
-    book.dealt.slot_seen(Slot(number=1, first=1).ended_at(0), "m")
+        filled.dealt.header_shown(BY_TWO, ("pair-2",), "m")
+    filled.dealt.slot_seen(Slot(number=1, first=1).ended_at(0), "m")
     with breaks(1, "not-dealt"):
-        book.dealt.header_shown(BY_TWO, ("pair-1",), "m")
+        filled.dealt.header_shown(BY_TWO, ("pair-1",), "m")
 
 
-def test_a_slot_whose_end_moves(book: Ledger) -> None:
-    book.dealt.slot_seen(Slot(number=1, first=1).ended_at(4), "m")
+def test_a_slot_whose_end_moves(filled: Ledger) -> None:
+    filled.dealt.slot_seen(Slot(number=1, first=1).ended_at(4), "m")
     with breaks(6, "slot-changed"):
-        book.dealt.slot_seen(Slot(number=1, first=1).ended_at(5), "m")
+        filled.dealt.slot_seen(Slot(number=1, first=1).ended_at(5), "m")
 
 
 def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the two halves of the planted bug the first does nothing wrong without the second."""
-    seal = sinks.Sink.seal
+    seal = sinks.SimulatedSink.seal
     fenced = found = 0
     with PLANTS["unsealed-slot"].apply():
-        deaf = vars(merge)["_HANDLERS"][MergeView]
-    handlers = {**vars(merge)["_HANDLERS"], MergeView: deaf}
-    monkeypatch.setattr(merge, "_HANDLERS", handlers)
+        deaf = vars(merge_machine)["_HANDLERS"][MergeView]
+    handlers = {**vars(merge_machine)["_HANDLERS"], MergeView: deaf}
+    monkeypatch.setattr(merge_machine, "_HANDLERS", handlers)
     for number in range(60):
         if fenced and found:
             break
@@ -108,7 +110,7 @@ def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
         assert outcome.violation is None
         fenced += outcome.coverage["deliveries of sealed slots"]
         found += run_schedule(1, number, plant="unsealed-slot").violation is not None
-    assert sinks.Sink.seal is seal
+    assert sinks.SimulatedSink.seal is seal
     assert fenced > 0
     assert found > 0
 

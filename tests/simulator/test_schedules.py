@@ -7,8 +7,10 @@ import pytest
 
 from tandem_cli import simulate
 from tandem_simulator.campaign import coverage
+from tandem_simulator.campaign.bugs.substitution import SeededBug
 from tandem_simulator.campaign.campaign import run_campaign
 from tandem_simulator.campaign.failure import explain
+from tandem_simulator.campaign.seeded_bugs import PLANTS
 from tandem_simulator.engine import schedule
 from tandem_simulator.engine.configuration import QUIET, configure
 from tandem_simulator.engine.schedule import run_schedule, run_with
@@ -16,7 +18,6 @@ from tandem_simulator.engine.trace import Trace
 from tandem_simulator.faults.fault_generator import draw
 from tandem_simulator.faults.scripts import steps_of
 from tandem_simulator.oracle.violation import Violation
-from tandem_simulator.plants import PLANTS, Plant
 
 
 @pytest.mark.parametrize("number", [0, 3, 11])
@@ -115,7 +116,7 @@ def test_explaining_keeps_only_the_faults_that_matter(monkeypatch: pytest.Monkey
 def test_a_plant_is_taken_out_again() -> None:
     name = next(iter(PLANTS))
     plant = PLANTS[name]
-    assert isinstance(plant, Plant)
+    assert isinstance(plant, SeededBug)
     before = run_schedule(1, 1)
     run_schedule(1, 1, plant=name)
     assert run_schedule(1, 1) == before

@@ -7,15 +7,15 @@ from typing import Any
 import pyarrow as pa
 
 from tandem_core.model.spec import ResultFormat
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.sinks.files import DirectorySink
 
 UID = "7d1f4d3e"
 
 
 def opened(
     directory: Path, result_format: str = "json", uid: str = UID, *, slot: int = 0, first: int = 1
-) -> FilesSink:
-    return FilesSink(directory, uid, ResultFormat(result_format), slot=slot, first=first)
+) -> DirectorySink:
+    return DirectorySink(directory, uid, ResultFormat(result_format), slot=slot, first=first)
 
 
 def table(*values: int) -> Any:

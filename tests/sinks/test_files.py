@@ -11,10 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from tests.sinks.builders import UID, beside, opened, results, table
 
-from tandem_core.model.spec import ConsoleSink, FilesSink, HttpSink, KafkaSink, ResultFormat, Sink
+from tandem_core.model.spec import (
+    ConsoleSink,
+    FilesSink,
+    HttpSink,
+    KafkaSink,
+    ResultFormat,
+    SinkSpec,
+)
 from tandem_core.model.states import SinkClass
-from tandem_runtime.sinks import factory as opening
-from tandem_runtime.sinks import files
+from tandem_runtime.sinks import factory, files
 from tandem_runtime.sinks.base import ForeignSink, SinkFailed, SinkUnsupported
 from tandem_runtime.sinks.factory import open_sink
 from tandem_runtime.sinks.slot_positions import move_position
@@ -151,7 +157,7 @@ def test_what_a_merge_leaves_between_position_and_file_the_next_one_completes(
 ) -> None:
     sink, other = opened(tmp_path), opened(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(files.FilesSink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
+        patch.setattr(files.DirectorySink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
         sink.deliver(1, [("pair-0", table(1))])
     assert results(tmp_path) == {}
     assert other.deliver(1, [("pair-0", table(2))]) == 1
@@ -165,7 +171,7 @@ def test_an_epoch_becomes_visible_before_the_next_one_is_delivered(
 ) -> None:
     sink, other = opened(tmp_path), opened(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(files.FilesSink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
+        patch.setattr(files.DirectorySink, "_publish", lambda *_: (_ for _ in ()).throw(Stopped()))
         sink.deliver(1, [("pair-0", table(1))])
     assert other.deliver(2, [("pair-0", table(2))]) == 2
     assert [rows[0]["n"] for rows in results(tmp_path).values()] == [1, 2]
@@ -247,7 +253,7 @@ def test_a_move_whose_outcome_is_unknown_is_told_by_the_position(
 
 
 def test_where_results_are_taken_away_only_so_many_wait(tmp_path: Path) -> None:  # [12]
-    sink = files.FilesSink(tmp_path, UID, ResultFormat.JSON, most=2)
+    sink = files.DirectorySink(tmp_path, UID, ResultFormat.JSON, most=2)
     for epoch in (1, 2):
         assert sink.deliver(epoch, [("pair-0", table(epoch))]) == epoch
     for _ in range(2):
@@ -265,7 +271,7 @@ def test_where_results_are_taken_away_only_so_many_wait(tmp_path: Path) -> None:
 
 
 def test_the_console_is_a_directory_of_json(tmp_path: Path) -> None:
-    sink = open_sink(Sink(name="screen", target=ConsoleSink()), UID, tmp_path)
+    sink = open_sink(SinkSpec(name="screen", target=ConsoleSink()), UID, tmp_path)
     sink.deliver(1, [("pair-0", table(1))])
     assert list(results(tmp_path / "console" / "screen")) == ["000000000001.json"]
 
@@ -273,8 +279,8 @@ def test_the_console_is_a_directory_of_json(tmp_path: Path) -> None:
 def test_a_console_that_nobody_shows_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # [12]
-    monkeypatch.setattr(opening, "MOST_UNSHOWN", 1)
-    sink = open_sink(Sink(name="screen", target=ConsoleSink()), UID, tmp_path)
+    monkeypatch.setattr(factory, "MOST_UNSHOWN", 1)
+    sink = open_sink(SinkSpec(name="screen", target=ConsoleSink()), UID, tmp_path)
     sink.deliver(1, [("pair-0", table(1))])
     with pytest.raises(SinkFailed):
         sink.deliver(2, [("pair-0", table(2))])
@@ -282,7 +288,9 @@ def test_a_console_that_nobody_shows_is_bounded(
 
 def test_a_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:
     target = FilesSink(path=str(tmp_path / "out"), format=ResultFormat.PARQUET)
-    open_sink(Sink(name="totals", target=target), UID, tmp_path).deliver(1, [("pair-0", table(1))])
+    open_sink(SinkSpec(name="totals", target=target), UID, tmp_path).deliver(
+        1, [("pair-0", table(1))]
+    )
     assert (tmp_path / "out" / "000000000001.parquet").exists()
 
 
@@ -297,4 +305,4 @@ def test_sinks_that_come_later_say_so(
     tmp_path: Path, target: HttpSink | KafkaSink, kind: str
 ) -> None:
     with pytest.raises(SinkUnsupported, match=f"totals .* {kind}"):
-        open_sink(Sink(name="totals", target=target), UID, tmp_path)
+        open_sink(SinkSpec(name="totals", target=target), UID, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 from tests.sinks.builders import table
 
 from tandem_core.model.states import SinkClass
-from tandem_runtime.sinks.base import SinkFailed, Standing
+from tandem_runtime.sinks.base import SinkFailed, SlotPosition
 from tandem_runtime.sinks.pod_log import PrintedSink
 
 
@@ -69,7 +69,7 @@ def test_an_ended_slot_is_over_when_all_slots_have_printed_its_last_epoch() -> N
     log, everywhere = Log(), Log()
     sink = PrintedSink(io.BytesIO(), log, everywhere)
     log.delivered, everywhere.delivered = 9, 3
-    assert sink.seal(1, 1, 4) == Standing(position=3, sealed=False)
+    assert sink.seal(1, 1, 4) == SlotPosition(position=3, sealed=False)
     everywhere.delivered = 5
-    assert sink.seal(1, 1, 4) == Standing(position=4, sealed=True)
+    assert sink.seal(1, 1, 4) == SlotPosition(position=4, sealed=True)
     assert not sink.sealed

@@ -11,11 +11,9 @@ from tests.repeatable import thorough
 from tests.sinks.builders import UID, beside, opened, results, table
 from tests.sinks.test_interleavings import Stepped, stepwise
 
-from tandem_core.model.spec import FilesSink as FilesTarget
-from tandem_core.model.spec import ResultFormat, Sink
-from tandem_runtime.sinks import files
-from tandem_runtime.sinks import slot_positions as position
-from tandem_runtime.sinks.base import SinkFailed, Standing
+from tandem_core.model.spec import FilesSink, ResultFormat, SinkSpec
+from tandem_runtime.sinks import files, slot_positions
+from tandem_runtime.sinks.base import SinkFailed, SlotPosition
 from tandem_runtime.sinks.factory import count_rows
 
 
@@ -97,10 +95,10 @@ def test_a_sealed_slot_takes_nothing_more(tmp_path: Path) -> None:
     zombie = opened(tmp_path, slot=1)
     zombie.deliver(1, rows(1), shared=True)
     sealer = opened(tmp_path)
-    assert sealer.seal(1, 1, 2) == Standing(position=1, sealed=False)
+    assert sealer.seal(1, 1, 2) == SlotPosition(position=1, sealed=False)
     zombie.deliver(2, rows(2), shared=True)
-    assert sealer.seal(1, 1, 2) == Standing(position=2, sealed=True)
-    assert sealer.seal(1, 1, 2) == Standing(position=2, sealed=True)
+    assert sealer.seal(1, 1, 2) == SlotPosition(position=2, sealed=True)
+    assert sealer.seal(1, 1, 2) == SlotPosition(position=2, sealed=True)
     before = results(tmp_path)
     assert zombie.deliver(3, rows(3), shared=True) == 2
     assert zombie.sealed
@@ -114,7 +112,7 @@ def test_one_that_sleeps_in_the_midst_of_a_delivery_wakes_to_a_seal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie = opened(tmp_path, slot=1)
-    move = position.move_position
+    move = slot_positions.move_position
 
     def seal_first(*arguments: Any) -> None:
         with monkeypatch.context() as patch:
@@ -130,13 +128,13 @@ def test_one_that_sleeps_in_the_midst_of_a_delivery_wakes_to_a_seal(
 
 
 def test_a_slot_that_ended_before_it_began_cannot_be_opened_any_more(tmp_path: Path) -> None:
-    assert opened(tmp_path).seal(3, 5, 4) == Standing(position=4, sealed=True)
+    assert opened(tmp_path).seal(3, 5, 4) == SlotPosition(position=4, sealed=True)
     late = opened(tmp_path, slot=3, first=5)
     assert (late.deliver(5, rows(1), shared=True), late.sealed) == (4, True)
 
 
 def test_rows_of_ended_slots_are_counted_with_slot_0(tmp_path: Path) -> None:
-    target = Sink(name="s", target=FilesTarget(path=str(tmp_path), format=ResultFormat.JSON))
+    target = SinkSpec(name="s", target=FilesSink(path=str(tmp_path), format=ResultFormat.JSON))
     sink = opened(tmp_path)
     sink.deliver(1, rows(1), shared=True)
     opened(tmp_path, slot=1).deliver(1, rows(2, 3), shared=True)
@@ -170,7 +168,7 @@ class OfSlot(Stepped):
 class Sealer(Stepped):
     """Seals slot 1 at `LAST`, unless it is further already."""
 
-    standing = Standing(position=0, sealed=False)
+    standing = SlotPosition(position=0, sealed=False)
 
     def work(self) -> None:
         sink = opened(self.directory)

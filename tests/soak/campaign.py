@@ -13,7 +13,7 @@ from tests.laptop.harness import POLL_SECONDS, Run
 from tests.laptop.output import Output
 from tests.soak.plan import Act, Fault, Target
 
-from tandem.targets import Missing
+from tandem.output.member_table import Missing
 
 PRESENT_WITHIN = 120.0
 """Seconds that a target may take to come back from an earlier fault."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.sources.builders import FakeClock
 
-from tandem_runtime.sources.files.directory_watch import Watch
+from tandem_runtime.sources.files.directory_watch import DirectoryWatch
 from tandem_runtime.sources.files.listing import Listing, list_files
 
 
@@ -38,7 +38,7 @@ def change(file: Path) -> None:
         file.write_text("more")
 
 
-def looked_again(watch: Watch, clock: FakeClock, times: int) -> str | None:
+def looked_again(watch: DirectoryWatch, clock: FakeClock, times: int) -> str | None:
     found = None
     for _ in range(times):
         clock.wait(0.05)
@@ -51,7 +51,7 @@ def test_an_idle_directory_is_listed_twice_and_then_only_now_and_then(tmp_path: 
     (tmp_path / "b.json").touch()
     clock = FakeClock()
     look = Looked(tmp_path, clock)
-    watch = Watch(look, clock, 0, bounded=False)
+    watch = DirectoryWatch(look, clock, 0, bounded=False)
     assert looked_again(watch, clock, 20) is None
     assert look.times == 2
     looked_again(watch, clock, 40)
@@ -63,7 +63,7 @@ def test_a_new_file_is_found_at_once_also_in_a_subdirectory(tmp_path: Path) -> N
     (tmp_path / "b.json").touch()
     clock = FakeClock()
     look = Looked(tmp_path, clock)
-    watch = Watch(look, clock, 0, bounded=False)
+    watch = DirectoryWatch(look, clock, 0, bounded=False)
     looked_again(watch, clock, 10)
     (tmp_path / "sub" / "c.json").touch()
     assert looked_again(watch, clock, 1) == "sub/c.json"
@@ -73,7 +73,7 @@ def test_that_a_bounded_directory_has_no_more_is_never_taken_on_trust(tmp_path: 
     (tmp_path / "b.json").touch()
     clock = FakeClock()
     look = Looked(tmp_path, clock)
-    watch = Watch(look, clock, 0, bounded=True)
+    watch = DirectoryWatch(look, clock, 0, bounded=True)
     looked_again(watch, clock, 5)
     assert look.times == 5
 
@@ -84,7 +84,7 @@ def test_of_files_that_are_known_only_the_names_are_read_while_new_ones_come(
     (tmp_path / "b.json").touch()
     clock = FakeClock()
     look = Looked(tmp_path, clock)
-    watch = Watch(look, clock, 0, bounded=False)
+    watch = DirectoryWatch(look, clock, 0, bounded=False)
     found: list[str | None] = []
     for number in range(100):
         clock.wait(0.25)
@@ -100,7 +100,7 @@ def test_a_file_that_changes_after_it_was_passed_is_told_although_new_ones_come(
 ) -> None:
     (tmp_path / "a00.json").touch()
     clock = FakeClock()
-    watch = Watch(Looked(tmp_path, clock), clock, 0, bounded=False)
+    watch = DirectoryWatch(Looked(tmp_path, clock), clock, 0, bounded=False)
     told: list[str] = []
     name = None
     for number in range(1, 20):
@@ -118,7 +118,7 @@ def test_a_file_that_changes_after_it_was_passed_is_told_although_new_ones_come(
 def test_a_look_that_was_held_up_once_delays_no_file(tmp_path: Path) -> None:
     clock = FakeClock()
     look = Looked(tmp_path, clock)
-    watch = Watch(look, clock, 0, bounded=False)
+    watch = DirectoryWatch(look, clock, 0, bounded=False)
     for number, held_up in enumerate([0.0, 0.0, 0.5, 0.0]):
         name = f"a{number}.json"
         (tmp_path / name).touch()
@@ -131,7 +131,7 @@ def test_a_directory_that_always_takes_long_is_looked_at_seldom(tmp_path: Path) 
     clock = FakeClock()
     look = Looked(tmp_path, clock)
     look.seconds = 0.5
-    watch = Watch(look, clock, 0, bounded=False)
+    watch = DirectoryWatch(look, clock, 0, bounded=False)
     began = clock.now()
     for number in range(1000):
         (tmp_path / f"a{number:03}.json").touch()

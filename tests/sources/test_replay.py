@@ -25,7 +25,7 @@ from tests.sources.builders import (
 from tandem_core.model.spec import Stream
 from tandem_runtime.protocol.types import Mark
 from tandem_runtime.sources.base import Batch
-from tandem_runtime.sources.files.position import Decision, Verdict, place_of
+from tandem_runtime.sources.files.position import FileDecision, FileVerdict, place_of
 from tandem_runtime.sources.formats import text_file
 from tandem_runtime.sources.replay import NotReplayable, replay
 
@@ -144,7 +144,7 @@ def test_a_late_file_is_not_taken_for_one_that_was_there(tmp_path: Path) -> None
     write(tmp_path, "e.json", names("e"))
     write(tmp_path, "f.json", names("f"))
     reading.reads().restarts().reads()
-    assert place_of(reading.end).decisions == (Decision("c.json", -1, Verdict.LEFT_OUT),)
+    assert place_of(reading.end).decisions == (FileDecision("c.json", -1, FileVerdict.LEFT_OUT),)
     check(reading)
     assert len(rejected_of(reading.batches)) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from tests.sources.builders import files_stream, generator_stream, opened, read_to_end, rejected_of
 
 from tandem_core.model.spec import ResultFormat
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.sinks.files import DirectorySink
 from tandem_runtime.sources.generator.partition import generated
 
 EVERYTHING = (
@@ -27,7 +27,7 @@ def test_rows_come_back_as_they_were(
     tmp_path: Path, schema: str, result_format: ResultFormat
 ) -> None:
     rows = generated(generator_stream(schema=schema, key=["k"], jitter=100), 0, 3000)
-    sink = FilesSink(tmp_path, "uid", result_format)
+    sink = DirectorySink(tmp_path, "uid", result_format)
     sink.deliver(1, [("pair-0", rows.slice(0, 1000)), ("pair-1", rows.slice(1000))])
     batches = read_to_end(opened(files_stream(tmp_path, schema=schema, file_format=result_format)))
     assert rejected_of(batches) == []

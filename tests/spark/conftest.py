@@ -9,18 +9,18 @@ from tests.spark.harness import Replica
 
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import Spark
-from tandem_runtime.spark.jvm.launch import Driver, start_driver
+from tandem_runtime.spark.jvm.launch import SparkDriver, start_driver
 
 
 @pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkDriver]:
     driver = start_driver(Spark(cores=2), tmp_path_factory.mktemp("driver") / "scratch")
     yield driver
     driver.stop()
 
 
 @pytest.fixture
-def replica(driver: Driver, tmp_path: Path) -> Iterator[Callable[..., Replica]]:
+def replica(driver: SparkDriver, tmp_path: Path) -> Iterator[Callable[..., Replica]]:
     """Makes replicas, each with directories of its own, and stops them."""
     session: SparkSession = driver.session
     made: list[Replica] = []

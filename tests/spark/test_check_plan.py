@@ -7,17 +7,17 @@ import pytest
 from tandem_runtime.spark.checks.column_names import misnamed
 from tandem_runtime.spark.checks.determinism import doubts, not_deterministic, special_literals
 from tandem_runtime.spark.checks.keyed import not_keyed
-from tandem_runtime.spark.checks.plan import Column, Expression, Join, Operator
+from tandem_runtime.spark.checks.plan import Expression, Join, PlanColumn, PlanOperator
 from tandem_runtime.spark.checks.refusals import Doubt, Finding, Reason
 
 KEYS = {"payments": ("user", "shop"), "refunds": ("payer", "place")}
 
 
-def stream(name: str, first: int) -> Operator:
+def stream(name: str, first: int) -> PlanOperator:
     """A stream with its two key columns, an amount and a time, with ids from `first` on."""
     names = (*KEYS[name], "amount", "at")
-    output = tuple(Column(first + position, each) for position, each in enumerate(names))
-    return Operator("Project", output=output, stream=name)
+    output = tuple(PlanColumn(first + position, each) for position, each in enumerate(names))
+    return PlanOperator("Project", output=output, stream=name)
 
 
 PAYMENTS = stream("payments", 1)
@@ -39,23 +39,23 @@ def alias(expression: Expression) -> Expression:
     return Expression("Alias", f"{expression.text} AS x", (expression,))
 
 
-def select(child: Operator, *results: tuple[int, Expression]) -> Operator:
+def select(child: PlanOperator, *results: tuple[int, Expression]) -> PlanOperator:
     """A projection to columns with these ids."""
     expressions = tuple(expression for _, expression in results)
-    output = tuple(Column(number, f"c{number}") for number, _ in results)
-    return Operator(
+    output = tuple(PlanColumn(number, f"c{number}") for number, _ in results)
+    return PlanOperator(
         "Project", (child,), output, expressions, results=(expressions,), streaming=child.streaming
     )
 
 
-def group(child: Operator, *by: Expression, kind: str = "Aggregate") -> Operator:
-    return Operator(kind, (child,), child.output, by, grouping=(by,))
+def group(child: PlanOperator, *by: Expression, kind: str = "Aggregate") -> PlanOperator:
+    return PlanOperator(kind, (child,), child.output, by, grouping=(by,))
 
 
 def join(
-    left: Operator, right: Operator, condition: Expression | None, kind: str = "Inner"
-) -> Operator:
-    return Operator(
+    left: PlanOperator, right: PlanOperator, condition: Expression | None, kind: str = "Inner"
+) -> PlanOperator:
+    return PlanOperator(
         "Join",
         (left, right),
         left.output + right.output,
@@ -142,14 +142,14 @@ def test_typed_literals_that_mean_the_present_are_found_in_the_text() -> None:
 
 
 def test_subqueries_are_looked_into() -> None:
-    inner = select(Operator("LocalRelation", literal=True), (30, alias(call("Uuid"))))
+    inner = select(PlanOperator("LocalRelation", literal=True), (30, alias(call("Uuid"))))
     lookup = Expression("ListQuery", "list", plan=inner)
-    plan = Operator("Filter", (PAYMENTS,), PAYMENTS.output, (call("InSubquery", lookup),))
+    plan = PlanOperator("Filter", (PAYMENTS,), PAYMENTS.output, (call("InSubquery", lookup),))
     assert reasons(not_deterministic(plan)) == [Reason.RANDOMNESS]
 
 
 def test_a_watermark_of_the_users_own_is_refused() -> None:
-    plan = Operator("EventTimeWatermark", (PAYMENTS,), PAYMENTS.output, (column(AT),))
+    plan = PlanOperator("EventTimeWatermark", (PAYMENTS,), PAYMENTS.output, (column(AT),))
     assert reasons(not_deterministic(plan)) == [Reason.OWN_WATERMARK]
 
 
@@ -168,12 +168,14 @@ def test_state_in_complete_mode_is_refused() -> None:
 
 
 def test_sampling_is_refused() -> None:
-    assert reasons(not_deterministic(Operator("Sample", (PAYMENTS,)))) == [Reason.RANDOMNESS]
+    assert reasons(not_deterministic(PlanOperator("Sample", (PAYMENTS,)))) == [Reason.RANDOMNESS]
 
 
 def test_only_tables_written_in_the_query_may_be_joined() -> None:
     condition = call("EqualTo", column(USER), column(50))
-    table = Operator("LocalRelation", output=(Column(50, "u"),), streaming=False, literal=True)
+    table = PlanOperator(
+        "LocalRelation", output=(PlanColumn(50, "u"),), streaming=False, literal=True
+    )
     plan = join(PAYMENTS, table, condition)
     assert not not_deterministic(plan)
     assert not not_keyed(plan, KEYS)
@@ -184,15 +186,15 @@ def test_only_tables_written_in_the_query_may_be_joined() -> None:
 
 
 def test_a_stream_that_is_none_of_the_pipelines_is_refused() -> None:
-    other = Operator("StreamingRelationV2", output=(Column(50, "u"),), text="rate")
+    other = PlanOperator("StreamingRelationV2", output=(PlanColumn(50, "u"),), text="rate")
     plan = group(join(PAYMENTS, other, None), column(50))
     assert Reason.FOREIGN_STREAM in reasons(not_deterministic(plan))
-    assert not not_keyed(Operator("Join", (PAYMENTS, other), join=Join("Inner")), KEYS)
+    assert not not_keyed(PlanOperator("Join", (PAYMENTS, other), join=Join("Inner")), KEYS)
 
 
 def test_an_aggregate_without_grouping_is_global() -> None:
     count = alias(call("Count", column(USER)))
-    plan = replace(group(PAYMENTS), results=((count,),), output=(Column(30, "n"),))
+    plan = replace(group(PAYMENTS), results=((count,),), output=(PlanColumn(30, "n"),))
     (finding,) = not_keyed(plan, KEYS)
     assert finding.reason == Reason.GLOBAL_AGGREGATE
     assert "count(c1)" in finding.message
@@ -226,27 +228,31 @@ def test_an_expression_over_the_key_is_not_the_key() -> None:
 
 def test_the_key_is_followed_through_renamings() -> None:
     renamed = select(PAYMENTS, (21, alias(column(USER))), (22, alias(column(SHOP))))
-    again = select(Operator("SubqueryAlias", (renamed,), renamed.output), (31, alias(column(22))))
+    again = select(
+        PlanOperator("SubqueryAlias", (renamed,), renamed.output), (31, alias(column(22)))
+    )
     assert not not_keyed(group(renamed, column(21), column(22)), KEYS)
     assert reasons(not_keyed(group(again, column(31)), KEYS)) == [Reason.GROUPING_NOT_KEYED]
 
 
 def test_a_renaming_to_the_keys_name_is_not_the_key() -> None:
     renamed = select(PAYMENTS, (21, alias(column(AMOUNT))), (SHOP, column(SHOP)))
-    renamed = replace(renamed, output=(Column(21, "user"), Column(SHOP, "shop")))
+    renamed = replace(renamed, output=(PlanColumn(21, "user"), PlanColumn(SHOP, "shop")))
     assert reasons(not_keyed(group(renamed, column(21), column(SHOP)), KEYS))
 
 
 def test_what_comes_out_of_user_code_is_not_known_to_be_the_key() -> None:
-    mapped = Operator("MapInPandas", (PAYMENTS,), (Column(41, "user"), Column(42, "shop")))
+    mapped = PlanOperator(
+        "MapInPandas", (PAYMENTS,), (PlanColumn(41, "user"), PlanColumn(42, "shop"))
+    )
     (finding,) = not_keyed(group(mapped, column(41), column(42)), KEYS)
     assert "no column here" in finding.message
 
 
 def test_rows_made_several_times_keep_the_key_only_if_all_have_it() -> None:
-    def expand(*ways: tuple[Expression, ...]) -> Operator:
-        output = (Column(21, "user"), Column(22, "shop"))
-        return Operator("Expand", (PAYMENTS,), output, results=ways)
+    def expand(*ways: tuple[Expression, ...]) -> PlanOperator:
+        output = (PlanColumn(21, "user"), PlanColumn(22, "shop"))
+        return PlanOperator("Expand", (PAYMENTS,), output, results=ways)
 
     null = Expression("Literal", "NULL")
     sliding = expand((column(USER), column(SHOP)), (column(USER), column(SHOP)))
@@ -256,11 +262,11 @@ def test_rows_made_several_times_keep_the_key_only_if_all_have_it() -> None:
 
 
 def test_a_union_has_the_key_where_all_its_sides_have_it() -> None:
-    def union(*numbers: int) -> Operator:
+    def union(*numbers: int) -> PlanOperator:
         right = select(REFUNDS, *((number, column(number)) for number in numbers))
-        output = tuple(Column(60 + position, "x") for position in range(2))
+        output = tuple(PlanColumn(60 + position, "x") for position in range(2))
         left = select(PAYMENTS, (USER, column(USER)), (SHOP, column(SHOP)))
-        return Operator("Union", (left, right), output)
+        return PlanOperator("Union", (left, right), output)
 
     assert not not_keyed(group(union(PAYER, PLACE), column(60), column(61)), KEYS)
     assert reasons(not_keyed(group(union(PLACE, PAYER), column(60), column(61)), KEYS))
@@ -268,8 +274,13 @@ def test_a_union_has_the_key_where_all_its_sides_have_it() -> None:
 
 
 def test_a_common_table_expression_is_followed() -> None:
-    output = (Column(71, "user"), Column(72, "shop"), Column(73, "amount"), Column(74, "at"))
-    reference = Operator("CTERelationRef", (PAYMENTS,), output)
+    output = (
+        PlanColumn(71, "user"),
+        PlanColumn(72, "shop"),
+        PlanColumn(73, "amount"),
+        PlanColumn(74, "at"),
+    )
+    reference = PlanOperator("CTERelationRef", (PAYMENTS,), output)
     assert not not_keyed(group(reference, column(71), column(72)), KEYS)
     assert reasons(not_keyed(group(reference, column(71), column(73)), KEYS))
 
@@ -298,9 +309,9 @@ def test_the_keys_may_be_compared_above_an_inner_join() -> None:
         call("EqualNullSafe", column(82), column(PLACE)),
     )
     plan = join(inner, third, None)
-    assert not not_keyed(Operator("Filter", (plan,), plan.output, (above,)), KEYS)
+    assert not not_keyed(PlanOperator("Filter", (plan,), plan.output, (above,)), KEYS)
     outer = join(PAYMENTS, REFUNDS, None, "LeftOuter")
-    assert reasons(not_keyed(Operator("Filter", (outer,), outer.output, (SAME_KEYS,)), KEYS))
+    assert reasons(not_keyed(PlanOperator("Filter", (outer,), outer.output, (SAME_KEYS,)), KEYS))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +343,7 @@ def test_coalesce_with_something_else_is_not_the_key() -> None:
 
 def test_both_sides_of_a_cogroup_need_the_key() -> None:
     keyed = ((column(USER), column(SHOP)), (column(PAYER), column(PLACE)))
-    plan = Operator("FlatMapCoGroupsInPandas", (PAYMENTS, REFUNDS), grouping=keyed)
+    plan = PlanOperator("FlatMapCoGroupsInPandas", (PAYMENTS, REFUNDS), grouping=keyed)
     assert not not_keyed(plan, KEYS)
     half = replace(plan, grouping=(keyed[0], (column(PAYER),)))
     (finding,) = not_keyed(half, KEYS)
@@ -340,7 +351,9 @@ def test_both_sides_of_a_cogroup_need_the_key() -> None:
 
 
 def test_tables_in_the_query_may_be_grouped_by_anything() -> None:
-    table = Operator("LocalRelation", output=(Column(50, "u"),), streaming=False, literal=True)
+    table = PlanOperator(
+        "LocalRelation", output=(PlanColumn(50, "u"),), streaming=False, literal=True
+    )
     assert not not_keyed(join(PAYMENTS, group(table), None), KEYS)
 
 
@@ -369,7 +382,7 @@ def test_what_might_differ_is_warned_of(expression: Expression, doubt: Doubt | N
 
 
 def test_a_limit_is_warned_of() -> None:
-    plan = Operator("GlobalLimit", (Operator("LocalLimit", (PAYMENTS,)),), PAYMENTS.output)
+    plan = PlanOperator("GlobalLimit", (PlanOperator("LocalLimit", (PAYMENTS,)),), PAYMENTS.output)
     assert reasons(doubts(plan)) == [Doubt.LIMIT]
 
 
@@ -384,7 +397,7 @@ def test_deduplication_by_some_columns_chooses_a_row(kind: str) -> None:
 
 def test_names_of_result_columns_are_unique_and_not_the_frameworks() -> None:
     names = ("user", "User", "_pair", "total")
-    output = tuple(Column(number, name) for number, name in enumerate(names))
-    found = misnamed(Operator("Project", (PAYMENTS,), output))
+    output = tuple(PlanColumn(number, name) for number, name in enumerate(names))
+    found = misnamed(PlanOperator("Project", (PAYMENTS,), output))
     assert reasons(found) == [Reason.DUPLICATE_COLUMN, Reason.RESERVED_COLUMN]
     assert not misnamed(PAYMENTS)

@@ -12,7 +12,7 @@ from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_core.model.spec import Spark
 from tandem_runtime.spark.checks.check import check_query
 from tandem_runtime.spark.checks.plan_fingerprint import fingerprint
-from tandem_runtime.spark.checks.refusals import Doubt, Finding, Reason, Verdict
+from tandem_runtime.spark.checks.refusals import Doubt, Finding, QueryVerdict, Reason
 from tandem_runtime.spark.jvm.launch import start_driver
 from tandem_runtime.spark.query import Origin, build_query
 
@@ -69,7 +69,7 @@ def sql_pipeline(sql: str, mode: str = "append") -> Pipeline:
     return pipeline({"sql": text}, mode, text)
 
 
-def check_sql(session: SparkSession, sql: str, mode: str = "append") -> Verdict:
+def check_sql(session: SparkSession, sql: str, mode: str = "append") -> QueryVerdict:
     return check_query(session, sql_pipeline(sql, mode))
 
 
@@ -79,7 +79,9 @@ def built_fingerprint(session: SparkSession, sql: str) -> str:
     return fingerprint(build_query(session, sql_pipeline(sql), origin))
 
 
-def check_python(session: SparkSession, file: Path, body: str, mode: str = "append") -> Verdict:
+def check_python(
+    session: SparkSession, file: Path, body: str, mode: str = "append"
+) -> QueryVerdict:
     lines = [
         "from pyspark.sql import functions as F",
         "def build(streams):",
@@ -92,7 +94,7 @@ def check_python(session: SparkSession, file: Path, body: str, mode: str = "appe
     return check_query(session, pipeline(program, mode, body))
 
 
-def only(verdict: Verdict) -> Finding:
+def only(verdict: QueryVerdict) -> Finding:
     (finding,) = verdict.refused
     assert finding.message
     assert finding.hint

@@ -10,7 +10,7 @@ from tests.spark.harness import Replica, pipeline, stream
 from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.spark.checks.refusals import Reason
 from tandem_runtime.spark.epochs.failure import EngineError
-from tandem_runtime.spark.jvm.launch import Driver
+from tandem_runtime.spark.jvm.launch import SparkDriver
 
 Make = Callable[..., Replica]
 
@@ -85,7 +85,7 @@ def test_a_batch_that_may_not_finish_is_not_committed_and_runs_again(
     assert again.run(3, {"payments": [("a", 1)]}).rows == [("a", 3)]
 
 
-def test_rows_that_are_read_are_given_back(replica: Make, driver: Driver) -> None:
+def test_rows_that_are_read_are_given_back(replica: Make, driver: SparkDriver) -> None:
     one = replica(sums())
     for epoch in (1, 2):
         one.run(epoch, {"payments": [("a", 1)]})

@@ -12,7 +12,13 @@ import pytest
 from tandem_core.model.spec import Spark
 from tandem_runtime.spark.jvm import java
 from tandem_runtime.spark.jvm.java import ARCHIVE_VARIABLE, NoJava, archive_path, find_java, flags
-from tandem_runtime.spark.jvm.launch import Driver, LaunchFailed, heap_bytes, settings, start_jvm
+from tandem_runtime.spark.jvm.launch import (
+    LaunchFailed,
+    SparkDriver,
+    heap_bytes,
+    settings,
+    start_jvm,
+)
 
 MIB = 2**20
 
@@ -198,7 +204,7 @@ def test_an_image_names_its_own_archive(tmp_path: Path, monkeypatch: pytest.Monk
     assert archive_path(tmp_path / "java") == tmp_path / "classes.jsa"
 
 
-def test_settings_go_to_tasks_without_their_origins(driver: Driver) -> None:
+def test_settings_go_to_tasks_without_their_origins(driver: SparkDriver) -> None:
     session = driver.session._jsparkSession
     conf = session.sessionState().newHadoopConf()
     assert conf.get("fs.file.impl") == "dev.tandem.spark.QuietFileSystem"

@@ -9,7 +9,7 @@ from tests.services.intake import Epoch
 
 from tandem_runtime.services import driver as services
 from tandem_runtime.spark.epochs.engine import Engine
-from tandem_runtime.spark.jvm.launch import Driver
+from tandem_runtime.spark.jvm.launch import SparkDriver
 
 LAYOUTS = (
     Layout(1, {"interval": "500ms"}, pairs=1, clicks=False),
@@ -18,7 +18,7 @@ LAYOUTS = (
 
 
 @pytest.fixture
-def _spark(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def _spark(driver: SparkDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicas run real Spark, in the JVM of all tests."""
 
     class Warm(Engine):

@@ -12,7 +12,7 @@ from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import to_bytes
 from tandem_runtime.protocol.effects import Key, Select
 from tandem_runtime.protocol.types import Chunk, Note
-from tandem_runtime.volume import share_cache as shares
+from tandem_runtime.volume import share_cache
 from tandem_runtime.volume.chunks import chunk_bytes, share_of
 from tandem_runtime.volume.share_cache import Shares
 
@@ -30,7 +30,7 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cuts = 0
-        monkeypatch.setattr(shares, "share_of", self)
+        monkeypatch.setattr(share_cache, "share_of", self)
 
     def __call__(self, form: Any, select: Select | None) -> Any:
         self.cuts += 1

@@ -25,9 +25,9 @@ from tandem_core.contract.reports import (
     Card,
     MemberRefusal,
     MemberReport,
-    MergeReport,
-    ReplicaReport,
-    SplitReport,
+    MergeState,
+    ReplicaState,
+    SplitState,
     decode_card,
     decode_refusal,
     decode_report,
@@ -36,7 +36,7 @@ from tandem_core.contract.reports import (
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import from_bytes, to_bytes
 from tandem_runtime.environment.lease_register import place_of, with_place
-from tandem_runtime.environment.pod_base import Around
+from tandem_runtime.environment.pod_base import PeersAnswer
 from tandem_runtime.protocol.log.entries import Entry
 from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
@@ -45,8 +45,8 @@ from tandem_runtime.protocol.types import (
     Header,
     Mark,
     Note,
-    Place,
     Position,
+    RegisterState,
 )
 from tandem_runtime.volume.chunks import Head, chunk_bytes, read_note
 from tandem_runtime.volume.volume import STORED
@@ -62,17 +62,17 @@ DEFAULTS = "defaults.json"
 
 RECORDS: dict[str, Any] = {
     "document/hello": Hello,
-    "document/around": Around,
+    "document/around": PeersAnswer,
     "document/birth": Share,
-    "document/place": Place,
+    "document/place": RegisterState,
     "document/chunk-head": Head,
 }
 """Kinds of records besides messages, entries and what volumes hold."""
 
 REPORTS: dict[str, Any] = {
-    "split": SplitReport,
-    "replica": ReplicaReport,
-    "merge": MergeReport,
+    "split": SplitState,
+    "replica": ReplicaState,
+    "merge": MergeState,
 }
 """What members report of themselves (`/state`), by their kind."""
 
@@ -106,7 +106,7 @@ def goldens() -> Iterator[Golden]:
     yield Golden("document/card.json", sample_of(Card), _write_report, decode_card)
     yield _record("entry/Header.by-hand", _header(), Entry)
     yield Golden("document/intent.json", sample_of(Intent), _write_intent, read_intent_text)
-    yield Golden("document/lease.json", sample_of(Place), _write_lease, _read_lease)
+    yield Golden("document/lease.json", sample_of(RegisterState), _write_lease, _read_lease)
     yield Golden("document/chunk-without-rows.hex", sample_of(Note), _write_chunk, read_note)
     yield Golden("document/function.hex", _function(), to_bytes, from_bytes)
 
@@ -179,12 +179,12 @@ def _write_report(report: MemberReport | MemberRefusal) -> bytes:
     return msgspec.json.format(encode_report(report), indent=1) + b"\n"
 
 
-def _write_lease(place: Place) -> bytes:
+def _write_lease(place: RegisterState) -> bytes:
     lease = with_place({"metadata": {"name": "p-register"}}, place)
     return msgspec.json.format(msgspec.json.encode(lease), indent=1) + b"\n"
 
 
-def _read_lease(form: bytes) -> Place:
+def _read_lease(form: bytes) -> RegisterState:
     return place_of(json.loads(form))
 
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
 
-from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.records import Record, Tagged, Undecodable, UnknownRecord, decode, encode
 from tandem_core.model.states import SeatState
-from tandem_core.record import Record, Tagged
 from tandem_runtime.protocol.log.entries import Entry, Trimmed
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import CopyEntry, FillLog, ReplicaReport
 from tandem_runtime.protocol.types import Header, Lane, LaneId, Mark, Position, Seat, Span
 from tandem_runtime.wire.frames import read_frame
@@ -42,12 +41,12 @@ def test_a_header_comes_back_with_its_kinds() -> None:
 
 
 def test_a_snapshot_comes_back_whole_and_can_go_on() -> None:
-    book = Book()
-    book.lanes[LANE] = Lane("split-1.b")
-    book.seats["pair-0"] = [Seat("v", 3, SeatState.VERIFIED), None]
-    book.merges[0] = "merge-0.c"
-    found = decode(encode(FillLog((1, 2), 7, book)), FillLog).book
-    assert found == book
+    log_state = LogState()
+    log_state.lanes[LANE] = Lane("split-1.b")
+    log_state.seats["pair-0"] = [Seat("v", 3, SeatState.VERIFIED), None]
+    log_state.merges[0] = "merge-0.c"
+    found = decode(encode(FillLog((1, 2), 7, log_state)), FillLog).log_state
+    assert found == log_state
     found.seats["pair-0"][1] = Seat("w", 4)
     found.apply(Trimmed(3))
     assert found.trim == 3

@@ -19,8 +19,8 @@ from tandem_core.contract.records import encode
 from tandem_core.network.flight_calls import UNANSWERED_MS, call, location
 from tandem_runtime.protocol.messages.peers import Answer, CopyChunk, StateCopied, TakeLead
 from tandem_runtime.protocol.types import LaneId, Peer
-from tandem_runtime.wire.flight import QUEUED, Hello, Parcel, Post, Server
-from tandem_runtime.wire.frames import PIECE, SCHEMA, Part, Tree, tree_parts
+from tandem_runtime.wire.flight import QUEUED, FlightServer, Hello, Parcel, Post
+from tandem_runtime.wire.frames import PIECE, SCHEMA, FramePart, Tree, tree_parts
 
 TOKEN = "secret"  # noqa: S105 - of this test's own server
 ME = Peer("replica.a", 3)
@@ -51,7 +51,7 @@ class Station:
         self.ignores = False
         self.let_go = threading.Event()
         """A tree that was ignored is referred to by nobody."""
-        self.server = Server(
+        self.server = FlightServer(
             ("127.0.0.1", 0),
             TOKEN,
             "merge.b",
@@ -103,7 +103,7 @@ def test_a_message_of_an_unknown_kind_does_not_end_the_stream(
     post: Post, station: Station, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
-        post.send("merge.b", Parcel(Later(number), lambda: iter([Part(0, None, b"x")])))
+        post.send("merge.b", Parcel(Later(number), lambda: iter([FramePart(0, None, b"x")])))
         post.send("merge.b", Parcel(TakeLead(number)))
     assert [station.next()[1] for _ in range(3)] == [TakeLead(number) for number in range(3)]
     assert len(caplog.records) == 1
@@ -111,7 +111,7 @@ def test_a_message_of_an_unknown_kind_does_not_end_the_stream(
 
 def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None:
     values = [os.urandom(3_000_000), b"", b"x"]
-    parts = [Part(number, None, value) for number, value in enumerate(values)]
+    parts = [FramePart(number, None, value) for number, value in enumerate(values)]
     post.send("merge.b", Parcel(Answer("pair-0", 4, 99), lambda: iter(parts)))
     post.send("merge.b", Parcel(TakeLead(1)))
     _, answer = station.next()
@@ -147,8 +147,8 @@ def test_a_tree_that_nobody_takes_goes_while_the_stream_lasts(
     assert list((tmp_path / "incoming").iterdir()) == []  # [12]
 
 
-def _erased() -> Iterator[Part]:
-    yield Part(0, None, b"half")
+def _erased() -> Iterator[FramePart]:
+    yield FramePart(0, None, b"half")
     raise FileNotFoundError
 
 
@@ -164,8 +164,8 @@ class Unheard(Exception):
     """Nothing in the product catches this by name."""
 
 
-def _unreadable() -> Iterator[Part]:
-    yield Part(0, None, b"half")
+def _unreadable() -> Iterator[FramePart]:
+    yield FramePart(0, None, b"half")
     raise Unheard
 
 
@@ -290,7 +290,7 @@ def test_what_is_dropped_from_a_queue_is_over(post: Post) -> None:  # [12]
 
 @pytest.mark.parametrize("parts", [None, _unreadable, _erased])
 def test_what_was_sent_or_cannot_be_read_is_over(
-    post: Post, parts: Callable[[], Iterator[Part]] | None
+    post: Post, parts: Callable[[], Iterator[FramePart]] | None
 ) -> None:
     over: list[int] = []
     post.send("merge.b", Parcel(Answer("pair-0", 4, 99), parts, partial(over.append, 1)))
@@ -328,7 +328,7 @@ def test_an_action_without_the_token_is_refused(station: Station) -> None:
 def test_a_name_that_leads_out_of_the_tree_is_refused(
     post: Post, station: Station, tmp_path: Path
 ) -> None:
-    parts = [Part(0, "../../outside", b"x")]
+    parts = [FramePart(0, "../../outside", b"x")]
     message = StateCopied("pair-0", 4, None, None, (), ())
     post.send("merge.b", Parcel(message, lambda: iter(parts)))
     while station.received.empty():

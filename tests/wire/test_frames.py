@@ -3,12 +3,11 @@ from typing import Any
 
 import pytest
 
-from tandem_core.contract.records import Undecodable, encode
-from tandem_core.record import Tagged
+from tandem_core.contract.records import Tagged, Undecodable, encode
 from tandem_runtime.protocol.messages.peers import StateCopied
 from tandem_runtime.wire.frames import (
     Assembly,
-    Part,
+    FramePart,
     Tree,
     UnknownMessage,
     message_frame,
@@ -24,13 +23,13 @@ class Later(Tagged):
     number: int
 
 
-def take(assembly: Assembly, *parts: Part) -> None:
+def take(assembly: Assembly, *parts: FramePart) -> None:
     for part in parts:
         assert assembly.take(part_frame(part), part.data) is None
 
 
 def tree_of(assembly: Assembly, content: bytes) -> Tree:
-    take(assembly, Part(0, "state/0/1.delta", content))
+    take(assembly, FramePart(0, "state/0/1.delta", content))
     message: Any = assembly.take(message_frame(MESSAGE), None)
     (tree,) = message.payload
     assert isinstance(tree, Tree)
@@ -55,7 +54,7 @@ def test_a_tree_that_was_moved_stays(tmp_path: Path) -> None:
 
 def test_an_unfinished_tree_goes_with_its_stream(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
-    take(assembly, Part(0, "a", b"x"), Part(1, "b", b"y"))
+    take(assembly, FramePart(0, "a", b"x"), FramePart(1, "b", b"y"))
     assert len(list(tmp_path.iterdir())) == 2
     assembly.drop()
     assert list(tmp_path.iterdir()) == []
@@ -69,14 +68,14 @@ def test_trees_of_streams_one_after_the_other_do_not_mix(tmp_path: Path) -> None
 
 def test_bytes_do_not_become_a_tree(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
-    take(assembly, Part(0, None, b"x"))
+    take(assembly, FramePart(0, None, b"x"))
     with pytest.raises(Undecodable):
-        take(assembly, Part(0, "a", b"y"))
+        take(assembly, FramePart(0, "a", b"y"))
 
 
 def test_what_belongs_to_an_unknown_message_does_not_stay_for_the_next(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
-    take(assembly, Part(0, "a", b"x"), Part(1, None, b"y"))
+    take(assembly, FramePart(0, "a", b"x"), FramePart(1, None, b"y"))
     with pytest.raises(UnknownMessage):
         assembly.take(message_frame(Later(1)), None)
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from tests.wire.golden import (
 from tests.wire.samples import defaults_of, sample_of
 from tests.wire.tokens import from_lines, to_lines, to_plain
 
-from tandem_core.record import Record
+from tandem_core.contract.records import Record
 
 GOLDENS = {golden.file: golden for golden in goldens()}
 VERSIONS = sorted(GOLDEN.iterdir())

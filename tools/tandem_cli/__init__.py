@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Protocol
 
 from tandem_cli import run, simulate, status, validate
-from tandem_cli.signals import FREEZE, KILL, THAW
+from tandem_cli.signals import KILL, PAUSE, RESUME
 
 
 class Command(Protocol):
@@ -29,8 +29,8 @@ COMMANDS: dict[str, Command] = {
     "status": status,
     "validate": validate,
     "kill": KILL,
-    "freeze": FREEZE,
-    "thaw": THAW,
+    "pause": PAUSE,
+    "resume": RESUME,
     "simulate": simulate,
 }
 """By name as typed. Its `add_parser` declares a parser of the same name."""
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code (2: the command itself was wrong)."""
     parser = argparse.ArgumentParser(
         prog="tandem",
-        description="Streaming pipelines on Spark in which a failure loses and doubles nothing.",
+        description="Exactly-once streaming pipelines on Spark that fail over without a restart.",
     )
     parser.add_argument("--version", action="version", version=f"tandem {version('tandem')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

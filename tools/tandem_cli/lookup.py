@@ -1,4 +1,4 @@
-"""Which pipeline a command is about: one on this machine, or one on a cluster."""
+"""Finds the pipeline of a command: on this machine, or on a cluster."""
 
 import argparse
 from collections.abc import Iterator
@@ -11,30 +11,32 @@ from tandem.kube.kinds import Object
 from tandem.kube.port import KubeError, Refused, Unreachable
 from tandem.local.store.directory import Directory, is_supervised
 from tandem.local.store.lookup import HOME, directory_of
+from tandem.output.member_table import Missing
 from tandem.remote.pipelines import find_pipeline
-from tandem.targets import Missing
 
 if TYPE_CHECKING:
-    from tandem.kube.user import Access
+    from tandem.kube.user import UserAccess
 
 
 class Nowhere(Exception):
-    """What was asked for is not to be found or not to be had; the message says what to do."""
+    """The pipeline was not found or is not accessible; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
     """A pipeline on a cluster."""
 
-    access: "Access"
+    access: "UserAccess"
     resource: Object
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say where a pipeline is."""
     parser.add_argument("--dir", metavar="DIR", help="directory of a pipeline on this machine")
-    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="of a pipeline on a cluster")
-    parser.add_argument("--context", metavar="CONTEXT", help="of the kubeconfig")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="namespace of a pipeline on a cluster"
+    )
+    parser.add_argument("--context", metavar="CONTEXT", help="context of the kubeconfig")
 
 
 def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Directory | Remote:
@@ -50,7 +52,9 @@ def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Direc
     with complaints():
         on_cluster = args.namespace is not None or args.context is not None
         if args.dir is not None and on_cluster:
-            raise Nowhere("--dir means this machine, --namespace and --context mean a cluster")
+            raise Nowhere(
+                "--dir selects this machine, --namespace and --context a cluster: give one of them"
+            )
         if not on_cluster and (args.dir is not None or _runs_here(name, home)):
             return directory_of(name, args.dir, home)
         try:
@@ -74,7 +78,7 @@ def _resting(name: str | None, home: Path, elsewhere: Nowhere) -> Directory:
 
 
 @contextmanager
-def complaints(access: "Access | None" = None) -> Iterator[None]:
+def complaints(access: "UserAccess | None" = None) -> Iterator[None]:
     """Turn whatever is missing or forbidden, on a cluster if one is named, into a sentence.
 
     Raises:
@@ -91,9 +95,9 @@ def complaints(access: "Access | None" = None) -> Iterator[None]:
     except Unreachable as silence:
         raise Nowhere(f"{cluster} does not answer: {silence.cause}") from None
     except Refused as refusal:
-        raise Nowhere(f"{cluster} does not allow it: {refusal}") from None
+        raise Nowhere(f"{cluster} denies it: {refusal}") from None
     except KubeError as problem:
-        raise Nowhere(f"it has changed meanwhile; try again: {problem}") from None
+        raise Nowhere(f"the pipeline changed meanwhile; try again: {problem}") from None
 
 
 def _runs_here(name: str | None, home: Path) -> bool:
@@ -106,7 +110,7 @@ def _directories(name: str | None, home: Path) -> Iterator[Directory]:
     return (Directory(file.parent) for file in home.glob(f"{name or '*'}/pipeline.json"))
 
 
-def _access(args: argparse.Namespace) -> "Access":
+def _access(args: argparse.Namespace) -> "UserAccess":
     """The cluster.
 
     Raises:

@@ -1,6 +1,7 @@
 """`tandem run FILE`: a pipeline on this machine."""
 
 import argparse
+import contextlib
 import io
 import sys
 from pathlib import Path
@@ -9,16 +10,15 @@ from rich.console import Console
 
 from tandem.local.processes.commands import assign_spare, member_command
 from tandem.local.query_check import CheckFailed, Findings, check_command
-from tandem.local.run import Programs, Refused, run_pipeline
-from tandem.local.shutdown import End, Ending
+from tandem.local.run import Programs, RunRefused, run_pipeline
+from tandem.local.shutdown import End, EndReason
 from tandem.local.store.directory import Directory, DirectoryRefused
 from tandem.local.store.lookup import HOME
 from tandem.local.store.paths import with_absolute_paths
-from tandem.local.support import unsupported_here
 from tandem.policy.snapshot import Complaint
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem.validation.manifest_file import Unparsable, load_manifests
-from tandem_cli.results import rows_delivered
+from tandem.validation.unsupported import unsupported_here
 from tandem_cli.validate import INVALID, UNREADABLE, Unread, check_text, read_text
 from tandem_core.contract.exit_codes import REFUSED
 from tandem_core.model.fields.quantities import Duration, parse_duration
@@ -28,6 +28,20 @@ from tandem_core.model.status import Condition, rejected_text
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
+
+def rows_delivered(pipeline: Pipeline, directory: Directory) -> int:
+    """Rows in all sinks together; one that cannot be asked counts nothing."""
+    # Here and not above: it loads Arrow, which only the end of a run needs.
+    from tandem_runtime.sinks.base import SinkError  # noqa: PLC0415
+    from tandem_runtime.sinks.factory import count_rows  # noqa: PLC0415
+
+    rows = 0
+    for spec in pipeline.spec.sinks:
+        with contextlib.suppress(SinkError):
+            rows += count_rows(spec, directory.uid(), directory.path)
+    return rows
+
+
 PROGRAMS = Programs(member_command, assign_spare, check_command, rows_delivered)
 
 
@@ -36,17 +50,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "run",
         help="run a pipeline on this machine",
-        description="Runs a pipeline with processes instead of pods, until it is completed or "
-        "stopped; started again with the same directory it goes on where it was. Exit code 0: "
-        "completed, time over or stopped; 1: the manifest or the directory cannot be used, or the "
-        "query could not be checked; 2: the file or the command line cannot be read; 3: the query "
-        "or a sink was refused, or the pipeline halted for a reason that only its user can mend; "
-        "130: members had to be killed, or it was interrupted before any was started.",
+        description="Runs a pipeline with processes instead of pods, until it completes or is "
+        "stopped. Started again with the same directory, it resumes. Exit code 0: completed, time "
+        "over or stopped; 1: invalid manifest or directory, or the query could not be checked; "
+        "2: the file or the command line cannot be read; 3: the query or a sink was rejected, or "
+        "the pipeline halted until its user acts; 130: members had to be killed, or interrupted "
+        "before any started.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML with one StreamPipeline")
-    parser.add_argument("--dir", metavar="DIR", help="where its state is kept (.tandem/NAME)")
+    parser.add_argument("--dir", metavar="DIR", help="state directory (default: .tandem/NAME)")
     parser.add_argument(
-        "--for", metavar="TIME", dest="time", type=_duration, help="stop after this long, as in 60s"
+        "--for",
+        metavar="TIME",
+        dest="time",
+        type=duration,
+        help="stop after this time, such as 60s",
     )
 
 
@@ -76,7 +94,7 @@ def execute(
     directory: Directory,
     programs: Programs,
     seconds: float | None = None,
-    limits: Limits | None = None,
+    limits: Timeouts | None = None,
 ) -> int:
     """Run a pipeline with these programs and print how it ended; the exit code."""
     try:
@@ -116,8 +134,8 @@ def _pipelines(text: str) -> list[Pipeline]:
     return [pipeline for pipeline in parsed if not isinstance(pipeline, Refusal)]
 
 
-def _report(end: End | Refused, directory: Directory) -> int:
-    if isinstance(end, Refused):
+def _report(end: End | RunRefused, directory: Directory) -> int:
+    if isinstance(end, RunRefused):
         for complaint in end.findings.refused:
             _print_complaint("refused", complaint)
         return REFUSED
@@ -127,15 +145,15 @@ def _report(end: End | Refused, directory: Directory) -> int:
     lost = next((each for each in end.status.conditions if _says_lost(each)), None)
     if lost is not None:
         _print_complaint("halted", Complaint(str(lost.type), lost.message))
-    what = {Ending.COMPLETED: "completed", Ending.HALTED: "halted"}.get(end.why, "stopped")
+    what = {EndReason.COMPLETED: "completed", EndReason.HALTED: "halted"}.get(end.why, "stopped")
     facts = [
         f"{counters.rows_in:,} rows in",
         f"{counters.rows_out:,} rows out",
-        f"{counters.take_overs:,} take-overs",
+        f"{counters.take_overs:,} failovers",
         *rejected_text(counters, str(directory.dead_letters)),
     ]
     print(f"{what}: {', '.join(facts)}")
-    if end.why is Ending.HALTED or lost is not None:
+    if end.why is EndReason.HALTED or lost is not None:
         return REFUSED
     return INTERRUPTED if end.forced else DONE
 
@@ -160,12 +178,13 @@ def _fail(text: str) -> int:
     return FAILED
 
 
-def _duration(text: str) -> Duration:
+def duration(text: str) -> Duration:
+    """Parse an argument that says how long."""
     try:
-        duration = parse_duration(text)
+        parsed = parse_duration(text)
     except ValueError:
-        duration = Duration(0)
-    if not duration.milliseconds:
+        parsed = Duration(0)
+    if not parsed.milliseconds:
         wanted = "a duration above 0, such as 500ms, 10s or 1m30s"
         raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-    return duration
+    return parsed

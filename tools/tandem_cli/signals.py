@@ -1,4 +1,4 @@
-"""`tandem kill`, `tandem freeze`, `tandem thaw`: failures tried by hand."""
+"""`tandem kill`, `tandem pause`, `tandem resume`: inject failures by hand."""
 
 import argparse
 import signal
@@ -26,19 +26,21 @@ class SignalCommand:
 
     def add_parser(self, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         """Declare the command."""
+        what = f"{self.help[0].upper()}{self.help[1:]}"
         parser = subparsers.add_parser(
             self.name,
             help=self.help,
-            description=f"{self.help.capitalize()}, its JVM included, of a pipeline that runs here,"
-            " else of one on the cluster of the current kubeconfig. Exit code 1: nobody is that.",
+            description=f"{what}: all its processes, including the JVM. "
+            "Looks for a pipeline that runs on this machine first, then on the cluster of the "
+            "current kubeconfig. Exit code 1: no such pipeline or member.",
         )
         parser.add_argument(
             "target",
             metavar="TARGET",
-            help="pair-0/primary, pair-0/secondary, split-1, merge-0, lead, or a member by its "
-            "name; `tandem status` shows who is who",
+            help="pair-0/primary, pair-0/secondary, split-1, merge-0, lead, or the name of a "
+            "process or pod, as `tandem status` shows it",
         )
-        parser.add_argument("--pipeline", metavar="NAME", help="which, where there are several")
+        parser.add_argument("--pipeline", metavar="NAME", help="pipeline, if there are several")
         add_arguments(parser)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -71,6 +73,6 @@ class SignalCommand:
         return f"{pod.name} of {where} (processes {numbers} in the pod, on node {pod.node})"
 
 
-KILL = SignalCommand("kill", signal.SIGKILL, "kill a member as by kill -9", "killed")
-FREEZE = SignalCommand("freeze", signal.SIGSTOP, "stop a member where it is", "froze")
-THAW = SignalCommand("thaw", signal.SIGCONT, "let a frozen member go on", "thawed")
+KILL = SignalCommand("kill", signal.SIGKILL, "kill a member (SIGKILL)", "killed")
+PAUSE = SignalCommand("pause", signal.SIGSTOP, "pause a member (SIGSTOP)", "paused")
+RESUME = SignalCommand("resume", signal.SIGCONT, "resume a paused member (SIGCONT)", "resumed")

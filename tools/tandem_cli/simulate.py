@@ -1,4 +1,4 @@
-"""`tandem simulate`: thousands of schedules of failures, and what came of them."""
+"""`tandem simulate`: the protocol under thousands of random failure schedules."""
 
 import argparse
 import json
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from tandem_simulator.campaign import coverage
 from tandem_simulator.campaign.campaign import Tally, run_campaign
-from tandem_simulator.campaign.failure import Failure, explain
-from tandem_simulator.plants import PLANTS
+from tandem_simulator.campaign.failure import FailedSchedule, explain
+from tandem_simulator.campaign.seeded_bugs import PLANTS
 
 REPORT_EVERY = 5.0
 """Seconds between two lines of progress where they cannot overwrite each other."""
@@ -19,26 +19,34 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declare `simulate`."""
     parser = subparsers.add_parser(
         "simulate",
-        help="try to break the protocol with simulated failures",
-        description="Runs the state machines of the protocol under random failures, against a "
-        "ledger that knows what must come out. The first schedule that breaks a promise is made "
-        "small and told. Exit code 0: every promise was kept; 1: one was broken, as it should be "
-        "with a planted bug; 2: the command line cannot be read.",
+        help="test the protocol under simulated failures",
+        description="Runs the state machines of the protocol under random failures and checks "
+        "every invariant against a ledger. The first failing schedule is shrunk and printed. Exit "
+        "code 0: no violation; 1: a violation, as expected with a planted bug; 2: the command "
+        "line cannot be read.",
     )
     parser.add_argument(
-        "--schedules", type=_positive, default=2000, metavar="N", help="how many (2000)"
+        "--schedules",
+        type=_positive,
+        default=2000,
+        metavar="N",
+        help="number of schedules (default: 2000)",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=1,
         metavar="S",
-        help="what chance begins with (1): schedules of one seed are always the same",
+        help="random seed (default: 1); a seed always gives the same schedules",
     )
     parser.add_argument("--plant", choices=sorted(PLANTS), metavar="BUG", help="plant a bug")
-    parser.add_argument("--list-plants", action="store_true", help="list the bugs to plant")
-    parser.add_argument("--only", type=_number, metavar="N", help="run this one schedule, from 0")
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes")
+    parser.add_argument(
+        "--list-plants", action="store_true", help="list the bugs that can be planted"
+    )
+    parser.add_argument("--only", type=_number, metavar="N", help="run only schedule N, from 0")
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="worker processes (default: 1)"
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
@@ -103,7 +111,7 @@ def _progress(numbers: range, started: float) -> Callable[[Tally], None]:
 
 
 def _document(
-    seed: int, tally: Tally, seconds: float, failure: Failure | None
+    seed: int, tally: Tally, seconds: float, failure: FailedSchedule | None
 ) -> dict[str, object]:
     document: dict[str, object] = {
         "schedules": tally.schedules,
@@ -119,7 +127,7 @@ def _document(
     return document
 
 
-def _text(seed: int, tally: Tally, seconds: float, failure: Failure | None) -> str:
+def _text(seed: int, tally: Tally, seconds: float, failure: FailedSchedule | None) -> str:
     count = max(1, tally.schedules)
     rows = coverage.table(tally.coverage)
     width = max(map(len, rows))
@@ -137,5 +145,5 @@ def _text(seed: int, tally: Tally, seconds: float, failure: Failure | None) -> s
         others = ", ".join(str(failed.number) for failed in tally.failed[1:20])
         lines += ["", failure.story]
         if others:
-            lines += ["", f"also broken: schedules {others}"]
+            lines += ["", f"also failing: schedules {others}"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`tandem status [NAME]`: what a pipeline is at the moment, here or on a cluster."""
+"""`tandem status [NAME]`: the status of a pipeline, on this machine or on a cluster."""
 
 import argparse
 import json
@@ -14,11 +14,14 @@ from tandem.policy.status.status import at_rest
 from tandem.remote.observe import look_at
 from tandem.remote.targets import short_names
 from tandem_cli.lookup import Nowhere, Remote, add_arguments, complaints, find
+from tandem_cli.run import duration
+from tandem_cli.waiting import Progress, Version, wait_until_ready
 from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, Phase
 from tandem_core.model.status import Status, rejected_text, why_not_ready
 
 FOUND, MISSING = 0, 1
+NOT_READY = 1
 _WIDEST = 500
 _IN_PODS = "/tandem/volume/dead-letter of the splits"
 
@@ -37,19 +40,33 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declare `status`."""
     parser = subparsers.add_parser(
         "status",
-        help="show a pipeline",
-        description="Shows pairs, roles, epochs and lag of a pipeline that runs here, else of one "
-        "on the cluster of the current kubeconfig. Exit code 1: there is no such pipeline.",
+        help="show the status of a pipeline",
+        description="Shows pairs, roles, epochs, lag and conditions. Looks for a pipeline that "
+        "runs on this machine first, then on the cluster of the current kubeconfig. Exit code 1: "
+        "no such pipeline, or with --wait: it is not ready.",
     )
     parser.add_argument(
-        "name", metavar="NAME", nargs="?", help="a pipeline in .tandem, or a StreamPipeline"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="name of the pipeline; optional if there is only one",
     )
     add_arguments(parser)
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    parser.add_argument(
+        "--wait",
+        metavar="TIME",
+        nargs="?",
+        type=duration,
+        const=duration("10m"),
+        help="wait until the pipeline is ready and every pair has all its replicas, as in --wait "
+        "90s (10m)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the status."""
+    ready = args.wait is None or _wait(args)
     try:
         place = find(args.name, args)
         shown = _here(place) if isinstance(place, Directory) else _there(place)
@@ -60,13 +77,44 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(status_document(shown.status), indent=2))
     else:
         _print(shown)
-    return FOUND
+    return FOUND if ready else NOT_READY
+
+
+def _wait(args: argparse.Namespace) -> bool:
+    """Wait; whether the pipeline is ready."""
+
+    def say(text: str) -> None:
+        print(f"tandem status: waiting: {text}", file=sys.stderr)
+
+    seconds = args.wait.milliseconds / 1000
+    return wait_until_ready(lambda: _look(args), seconds, say) is Progress.READY
+
+
+def _look(args: argparse.Namespace) -> Version | None:
+    """The status, if there is one: on this machine as it was written, on a cluster as it is."""
+    try:
+        place = find(args.name, args)
+        if isinstance(place, Remote):
+            access = place.access
+            with complaints(access):
+                found = look_at(access.kube, access.shell, place.resource)
+            return Version(found.status, object())
+    except Nowhere:
+        return None
+    status, running = current_status(place)
+    try:
+        written = place.status.stat().st_mtime_ns if running else object()
+    except FileNotFoundError:
+        return None
+    return Version(status, written)
 
 
 def _here(directory: Directory) -> Shown:
     status, running = current_status(directory)
     if not running and status.phase is not Phase.COMPLETED:
-        print("tandem status: it does not run; this is what it was last", file=sys.stderr)
+        print(
+            "tandem status: the pipeline is not running; this is its last status", file=sys.stderr
+        )
     members = draw_members(status, titles_by_state(status, None), {})
     return Shown(str(directory.path), status, members, str(directory.dead_letters))
 
@@ -102,7 +150,7 @@ def _print(shown: Shown) -> None:
     console.print(
         f"rows in {counters.rows_in:,}  out {counters.rows_out:,}  "
         f"duplicates dropped {counters.duplicates_dropped:,}  late {counters.late_dropped:,}  "
-        f"take-overs {counters.take_overs:,}"
+        f"failovers {counters.take_overs:,}"
     )
     for rejected in rejected_text(counters, dead_letters):
         console.print(rejected, markup=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tandem.validation.manifest_file import Manifest, Position, Unparsable, load_manifests
+from tandem.validation.manifest_file import Manifest, TextPosition, Unparsable, load_manifests
 from tandem.validation.query_file import check_query_file
 from tandem.validation.unsupported import unsupported
 from tandem_core.model.fields.problems import ABSENT, Absent, Fault, Problem, path_text, value_text
@@ -22,11 +22,11 @@ _STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ManifestFinding:
     """A problem and where it stands."""
 
     file: str
-    position: Position
+    position: TextPosition
     problem: Problem
 
     def as_json(self) -> dict[str, object]:
@@ -79,23 +79,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declare `validate`."""
     parser = subparsers.add_parser(
         "validate",
-        help="check manifests before starting them",
-        description="Prints every problem with its line, field, value and what would be right. "
-        "Exit code 0: all is well; 1: there are problems; 2: a file cannot be read, whatever is "
-        "found in the others.",
+        help="check manifests without starting them",
+        description="Prints every problem with its line, field, value and remedy. Exit code 0: "
+        "valid; 1: problems found; 2: a file cannot be read.",
     )
     parser.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
-        help="YAML with StreamPipelines; - is the standard input",
+        help="YAML with StreamPipelines; - for standard input",
     )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files and print what was found."""
-    found: list[Finding | Unread] = []
+    found: list[ManifestFinding | Unread] = []
     checked = 0
     for name in args.files:
         text = read_text(Path(name), standard_input=name == _STANDARD_INPUT)
@@ -128,7 +127,7 @@ def read_text(file: Path, *, standard_input: bool = False) -> str | Unread:
 
 def check_text(
     file: str, text: str, more: Callable[[Pipeline], Iterable[Problem]] = lambda _: ()
-) -> tuple[list[Finding], int]:
+) -> tuple[list[ManifestFinding], int]:
     """Find all problems of a file's text, and count its documents.
 
     Queries in Python are looked up beside the file. `more` finds what else is wrong with a pipeline
@@ -136,16 +135,16 @@ def check_text(
     """
     loaded = load_manifests(text)
     if isinstance(loaded, Unparsable):
-        return [Finding(file, loaded.position, loaded.problem)], 0
+        return [ManifestFinding(file, loaded.position, loaded.problem)], 0
     if not loaded:
         nothing = Problem((), ABSENT, Fault.MISSING, "a StreamPipeline")
-        return [Finding(file, Position(1, 1), nothing)], 0
-    findings: list[Finding] = []
+        return [ManifestFinding(file, TextPosition(1, 1), nothing)], 0
+    findings: list[ManifestFinding] = []
     names: set[tuple[str, str]] = set()
     for manifest in loaded:
         problems = _problems(manifest, Path(file).parent, names, more)
         findings += [
-            Finding(file, manifest.position(problem.path), problem) for problem in problems
+            ManifestFinding(file, manifest.position(problem.path), problem) for problem in problems
         ]
     return sorted(findings, key=lambda finding: finding.position), len(loaded)
 
@@ -174,7 +173,7 @@ def _repeated_name(pipeline: Pipeline, names: set[tuple[str, str]]) -> list[Prob
     return [Problem(("metadata", "name"), pipeline.metadata.name, Fault.DUPLICATE, wanted)]
 
 
-def _print(found: list[Finding | Unread], checked: int) -> None:
+def _print(found: list[ManifestFinding | Unread], checked: int) -> None:
     console = Console(soft_wrap=True, highlight=False)
     problems = 0
     for each in found:
@@ -186,4 +185,4 @@ def _print(found: list[Finding | Unread], checked: int) -> None:
     if problems:
         console.print(f"{problems} problem{'' if problems == 1 else 's'}")
     elif checked or not found:
-        console.print(f"{checked} pipeline{'' if checked == 1 else 's'}, no problem")
+        console.print(f"{checked} pipeline{'' if checked == 1 else 's'}, no problems")

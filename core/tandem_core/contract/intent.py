@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tandem_core.record import Record
+from tandem_core.contract.records import Record
 
 
 class Share(Record):
@@ -50,7 +50,7 @@ class Generation(Record):
         return next((pair.parents for pair in self.pairs if pair.name == name), ())
 
 
-class Stream(Record):
+class IntentStream(Record):
     """A logical input: its source partitions, and how late its rows may come."""
 
     name: str
@@ -70,7 +70,7 @@ class Intent(Record):
     version: int
     generations: tuple[Generation, ...]
     target: int
-    streams: tuple[Stream, ...]
+    streams: tuple[IntentStream, ...]
     slots: int = 1
     replicas: int = 2
     primaries: tuple[tuple[str, str], ...] = ()

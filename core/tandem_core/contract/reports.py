@@ -15,9 +15,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from tandem_core.contract.records import decode_json
+from tandem_core.contract.records import Record, decode_json
 from tandem_core.model.states import EventReason, SeatState, SinkClass, Word
-from tandem_core.record import Record
 
 FOR_PEOPLE = msgspec.Meta(extra={"read by": "people"})
 """Marks a field by which no program decides."""
@@ -120,11 +119,11 @@ class LeadReport(Report):
         return next((known.seats for known in self.pairs if known.name == pair), ())
 
 
-class Part(Report, tag_field="kind"):
+class RoleState(Report, tag_field="kind"):
     """What a member says as what it is."""
 
 
-class SplitReport(Part, tag="split"):
+class SplitState(RoleState, tag="split"):
     """A split of itself and, if it leads, of the pipeline."""
 
     lead: LeadReport | None = None
@@ -134,7 +133,7 @@ class SplitReport(Part, tag="split"):
     """What is kept of its own lane."""
 
 
-class ReplicaReport(Part, tag="replica"):
+class ReplicaState(RoleState, tag="replica"):
     """A replica or a spare of itself."""
 
     state: DriverState
@@ -163,7 +162,7 @@ class SinkReport(Report):
     position: Count = 0
 
 
-class MergeReport(Part, tag="merge"):
+class MergeState(RoleState, tag="merge"):
     """A merge of itself."""
 
     active: bool = False
@@ -192,7 +191,7 @@ class MemberReport(Report):
     volume: str
     incarnation: Count
     """How often a process has been started on the volume."""
-    part: SplitReport | ReplicaReport | MergeReport
+    part: SplitState | ReplicaState | MergeState
     events: tuple[MemberEvent, ...] = ()
     """The last ones: each answer repeats them."""
     name: Annotated[str, FOR_PEOPLE] = ""
@@ -202,22 +201,22 @@ class MemberReport(Report):
     @property
     def lead(self) -> LeadReport | None:
         """What it says as the lead, if it is one."""
-        return self.part.lead if isinstance(self.part, SplitReport) else None
+        return self.part.lead if isinstance(self.part, SplitState) else None
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
         """What it says is wrong with sources or sinks."""
-        return self.part.troubles if isinstance(self.part, SplitReport | MergeReport) else ()
+        return self.part.troubles if isinstance(self.part, SplitState | MergeState) else ()
 
     @property
-    def replica(self) -> ReplicaReport | None:
+    def replica(self) -> ReplicaState | None:
         """What it says as a replica."""
-        return self.part if isinstance(self.part, ReplicaReport) else None
+        return self.part if isinstance(self.part, ReplicaState) else None
 
     @property
-    def merge(self) -> MergeReport | None:
+    def merge(self) -> MergeState | None:
         """What it says as a merge."""
-        return self.part if isinstance(self.part, MergeReport) else None
+        return self.part if isinstance(self.part, MergeState) else None
 
 
 class MemberRefusal(Report):

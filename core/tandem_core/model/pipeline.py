@@ -1,12 +1,12 @@
 """The edge: plain parsed data in, a typed pipeline or all its problems out; and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
 from tandem_core.model.fields.declarations import Document, RuleBook, document, setting
-from tandem_core.model.fields.defaults import without_defaults
+from tandem_core.model.fields.defaults import only_fixed, without_defaults
 from tandem_core.model.fields.kinds import Choice, Text, Unreadable, Whole
 from tandem_core.model.fields.problems import Problem
 from tandem_core.model.kubernetes_names import GROUP, MOST_NAME, VERSION
@@ -17,6 +17,15 @@ from tandem_core.model.status import Status
 T = TypeVar("T")
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+# Kubernetes takes 63 characters, and a letter at the beginning of a Service's name.
+NAME = Text(
+    "a name of small letters, digits and dashes that begins with a letter (RFC 1035; pods and "
+    "services are named after it)",
+    r"[a-z]([-a-z0-9]*[a-z0-9])?",
+    MOST_NAME,
+)
+"""What a pipeline may be called."""
 
 
 class ApiVersion(StrEnum):
@@ -50,20 +59,12 @@ class ResourceKind(StrEnum):
 class Metadata:
     """What Kubernetes knows of the pipeline."""
 
-    name: str = setting(
-        # Kubernetes takes 63 characters, and a letter at the beginning of a Service's name.
-        Text(
-            "a name of small letters, digits and dashes that begins with a letter (RFC 1035; pods "
-            "and services are named after it)",
-            r"[a-z]([-a-z0-9]*[a-z0-9])?",
-            MOST_NAME,
-        ),
-        doc="Name of the pipeline.",
-    )
+    name: str = setting(NAME, doc="Name of the pipeline.", fixed=True)
     namespace: str = setting(
         Text("a name of small letters, digits and dashes (RFC 1123)", _LABEL, 63),
         default="default",
         doc="Namespace; of no meaning on a laptop.",
+        fixed=True,
     )
     uid: str | None = setting(Text(), default=None, doc="Given by the API server.")
     generation: int = setting(Whole(0), default=0, doc="Counted by the API server.")
@@ -73,8 +74,10 @@ class Metadata:
 class Pipeline:
     """A `StreamPipeline`."""
 
-    api_version: ApiVersion = setting(Choice(ApiVersion), doc="Version of the resource.")
-    kind: ResourceKind = setting(Choice(ResourceKind), doc="Kind of the resource.")
+    api_version: ApiVersion = setting(
+        Choice(ApiVersion), doc="Version of the resource.", fixed=True
+    )
+    kind: ResourceKind = setting(Choice(ResourceKind), doc="Kind of the resource.", fixed=True)
     metadata: Metadata = setting(Document(Metadata), doc="Name and what Kubernetes adds.")
     spec: Spec = setting(Document(Spec), doc="What the pipeline should be.")
 
@@ -117,22 +120,8 @@ def sparse_document(pipeline: Pipeline) -> dict[str, object]:
 
 
 def fixed_part(pipeline: Pipeline) -> Pipeline:
-    """The pipeline without all that may change while it runs.
-
-    That is `suspend`, the templates of its pods, and what the API server counts.
-    """
-    spec = pipeline.spec
-    return replace(
-        pipeline,
-        metadata=replace(pipeline.metadata, uid=None, generation=0),
-        spec=replace(
-            spec,
-            suspend=False,
-            splits=replace(spec.splits, template=None),
-            pairs=replace(spec.pairs, template=None),
-            merges=replace(spec.merges, template=None),
-        ),
-    )
+    """The pipeline with every field that may change while it runs at its default."""
+    return only_fixed(pipeline)
 
 
 def status_document(status: Status) -> dict[str, object]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tandem_core.model.fields.declarations import Rule
 from tandem_core.model.fields.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.fields.rule_declarations import CelRule, Rule, rule
 from tandem_core.model.fields.spec_kinds import Json
 from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
@@ -21,8 +21,21 @@ from tandem_core.model.pods import Pairs, PodTemplate
 from tandem_core.model.rule_helpers import is_within, normal_path, repeated
 
 OWN_LABELS = (NAME_LABEL, INSTANCE_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL)
+_LEAVE_OUT_MEMORY = "leave it out: spec.spark.memory is the memory of a whole replica"
 
 
+@rule(
+    CelRule(
+        f"self.all(name, !name.startsWith('{GROUP}/'))",
+        f"expected other labels: Tandem sets those of {GROUP}",
+        at="labels",
+    ),
+    CelRule(
+        f"self.all(name, !(name in {list(OWN_LABELS)}))",
+        f"expected other labels: Tandem sets {', '.join(OWN_LABELS)}",
+        at="labels",
+    ),
+)
 def _labels_are_free(template: PodTemplate) -> Iterator[Problem]:
     for name, value in template.labels:
         if name.startswith(f"{GROUP}/") or name in OWN_LABELS:
@@ -30,6 +43,13 @@ def _labels_are_free(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(("labels", name), value, Fault.RESERVED, wanted)
 
 
+@rule(
+    CelRule(
+        f"self.all(name, !name.startsWith('{GROUP}/'))",
+        f"expected other annotations: those of {GROUP} are Tandem's",
+        at="annotations",
+    )
+)
 def _annotations_are_free(template: PodTemplate) -> Iterator[Problem]:
     for name, value in template.annotations:
         if name.startswith(f"{GROUP}/"):
@@ -37,6 +57,13 @@ def _annotations_are_free(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(("annotations", name), value, Fault.RESERVED, wanted)
 
 
+@rule(
+    CelRule(
+        f"!self.name.startsWith('{ENVIRONMENT_PREFIX}')",
+        f"expected another name: those that begin with {ENVIRONMENT_PREFIX} are Tandem's",
+        at="env[]",
+    )
+)
 def _variables_are_free(template: PodTemplate) -> Iterator[Problem]:
     for position, name in enumerate(_texts(template.env, "name")):
         if name.startswith(ENVIRONMENT_PREFIX):
@@ -44,6 +71,13 @@ def _variables_are_free(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(("env", position, "name"), name, Fault.RESERVED, wanted)
 
 
+@rule(
+    CelRule(
+        f"!self.name.startsWith('{VOLUME_PREFIX}')",
+        f"expected another name: those that begin with {VOLUME_PREFIX} are Tandem's",
+        at="volumes[]",
+    )
+)
 def _volume_names_are_free(template: PodTemplate) -> Iterator[Problem]:
     for position, name in enumerate(_texts(template.volumes, "name")):
         if name.startswith(VOLUME_PREFIX):
@@ -51,6 +85,13 @@ def _volume_names_are_free(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(("volumes", position, "name"), name, Fault.RESERVED, wanted)
 
 
+@rule(
+    CelRule(
+        "self.all(volume, self.exists_one(other, other.name == volume.name))",
+        "expected a name for each volume that no other volume has",
+        at="volumes",
+    )
+)
 def _volume_names_differ(template: PodTemplate) -> Iterator[Problem]:
     names = _texts(template.volumes, "name")
     for position in repeated(names):
@@ -58,6 +99,13 @@ def _volume_names_differ(template: PodTemplate) -> Iterator[Problem]:
         yield Problem(at, names[position], Fault.DUPLICATE, "a name that no other volume has")
 
 
+@rule(
+    CelRule(
+        "!has(self.volumeMounts) || self.volumeMounts.all(mount, has(self.volumes) && "
+        "self.volumes.exists(volume, volume.name == mount.name))",
+        "expected mounts of volumes that the template has",
+    )
+)
 def _mounts_are_of_volumes(template: PodTemplate) -> Iterator[Problem]:
     volumes = _texts(template.volumes, "name")
     for position, name in enumerate(_texts(template.volume_mounts, "name")):
@@ -66,6 +114,19 @@ def _mounts_are_of_volumes(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(("volumeMounts", position, "name"), name, Fault.MISMATCH, wanted)
 
 
+@rule(
+    CelRule(
+        "self.mountPath.startsWith('/')",
+        "expected a mountPath that begins with /",
+        at="volumeMounts[]",
+    ),
+    CelRule(
+        f"!(self.mountPath in ['/', '/{TEMPORARY_MOUNT}', '/{TANDEM_DIRECTORY}']) && "
+        f"!self.mountPath.startsWith('/{TANDEM_DIRECTORY}/')",
+        f"expected another mountPath: /{TANDEM_DIRECTORY} and /{TEMPORARY_MOUNT} are Tandem's",
+        at="volumeMounts[]",
+    ),
+)
 def _mounts_are_free(template: PodTemplate) -> Iterator[Problem]:
     for position, path in enumerate(_texts(template.volume_mounts, "mountPath")):
         at: Path = ("volumeMounts", position, "mountPath")
@@ -77,6 +138,13 @@ def _mounts_are_free(template: PodTemplate) -> Iterator[Problem]:
             yield Problem(at, path, Fault.RESERVED, wanted)
 
 
+@rule(
+    CelRule(
+        "self.all(mount, self.exists_one(other, other.mountPath == mount.mountPath))",
+        "expected a directory for each mount at which nothing else is mounted",
+        at="volumeMounts",
+    )
+)
 def _mounts_differ(template: PodTemplate) -> Iterator[Problem]:
     places = [normal_path(path) for path in _texts(template.volume_mounts, "mountPath")]
     for position in repeated(places):
@@ -85,6 +153,16 @@ def _mounts_differ(template: PodTemplate) -> Iterator[Problem]:
         yield Problem(at, places[position], Fault.DUPLICATE, wanted)
 
 
+@rule(
+    *(
+        CelRule(
+            "!('memory' in self)",
+            f"memory: {_LEAVE_OUT_MEMORY}",
+            at=f"template.resources.{amounts}",
+        )
+        for amounts in ("requests", "limits")
+    )
+)
 def _memory_is_sparks(pairs: Pairs) -> Iterator[Problem]:
     resources = pairs.template.resources if pairs.template is not None else None
     if resources is None:
@@ -94,8 +172,7 @@ def _memory_is_sparks(pairs: Pairs) -> Iterator[Problem]:
         for resource, amount in amounts:
             if resource == "memory":
                 at: Path = ("template", "resources", name, resource)
-                wanted = "leave it out: spec.spark.memory is the memory of a whole replica"
-                yield Problem(at, amount, Fault.RESERVED, wanted)
+                yield Problem(at, amount, Fault.RESERVED, _LEAVE_OUT_MEMORY)
 
 
 def _texts(entries: Sequence[Json], field: str) -> list[str]:

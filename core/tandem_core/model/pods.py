@@ -99,6 +99,7 @@ class Splits:
         Whole(1, 256),
         default=2,
         doc="Number of splits. With one there is no second copy of what was taken in.",
+        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
 
@@ -111,14 +112,19 @@ class Pairs:
         Whole(1, 1024, "what is written down of more may not fit into one object of Kubernetes"),
         default=2,
         doc="Number of pairs.",
+        fixed=True,
     )
     replicas: int = setting(
         Whole(1, 2),
         default=2,
         doc="Drivers in a pair; 1 means no twin: cheaper, and slower to recover.",
+        fixed=True,
     )
     spares: int = setting(
-        Whole(0, 64), default=0, doc="Warm drivers kept ready to replace a lost replica quickly."
+        Whole(0, 64),
+        default=0,
+        doc="Warm drivers kept ready to replace a lost replica quickly.",
+        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
 
@@ -131,5 +137,6 @@ class Merges:
         Whole(1, 64),
         default=1,
         doc="Number of merge slots, which share the pairs; each has a standby.",
+        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)

@@ -2,19 +2,22 @@
 
 Each rule takes one document and yields what is wrong, with paths relative to that document. A
 rule may meet fields that could not be read: touching one ends the rule, so rules over many
-documents ask `is_set` first.
+documents ask `is_set` first. What the API server can tell of a rule stands above it, in CEL; it
+parses no DDL and compares paths as they are written.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tandem_core.model.ddl.types import Array, Column, DataType, Map, Simple, Struct
-from tandem_core.model.fields.declarations import Rule, is_set
+from tandem_core.model.fields.declarations import is_set
 from tandem_core.model.fields.problems import Fault, Path, Problem, suggestion
+from tandem_core.model.fields.quantities import GO_DURATION
+from tandem_core.model.fields.rule_declarations import CelRule, Rule, rule
 from tandem_core.model.fields.spec_kinds import SqlQuery
 from tandem_core.model.pod_rules import POD_RULES
 from tandem_core.model.rule_helpers import is_within, normal_path, repeated
-from tandem_core.model.spec import FilesSink, FilesSource, Sink, Spec, Stream
+from tandem_core.model.spec import FilesSink, FilesSource, SinkSpec, Spec, Stream
 
 RESERVED_COLUMNS = ("_epoch", "_pair", "_tick", "_wm")
 """Columns that the framework adds to rows or results."""
@@ -28,6 +31,12 @@ _UNFIT_KEYS: dict[object, str] = {
 }
 
 
+@rule(
+    CelRule(
+        "self.key.all(column, column.contains('`') || self.schema.contains(column))",
+        "expected key columns that stand in the schema",
+    )
+)
 def _key_is_in_schema(stream: Stream) -> Iterator[Problem]:
     for position, name in enumerate(stream.key):
         if stream.schema.column(name) is None:
@@ -35,12 +44,19 @@ def _key_is_in_schema(stream: Stream) -> Iterator[Problem]:
             yield Problem(("key", position), name, Fault.NO_SUCH_COLUMN, wanted)
 
 
+@rule(
+    CelRule(
+        "self.key.all(column, self.key.exists_one(other, other == column))",
+        "expected each key column once",
+    )
+)
 def _key_repeats_no_column(stream: Stream) -> Iterator[Problem]:
     for position, name in enumerate(stream.key):
         if name in stream.key[:position]:
             yield Problem(("key", position), name, Fault.DUPLICATE, "each key column once")
 
 
+@rule()
 def _key_can_be_hashed(stream: Stream) -> Iterator[Problem]:
     for position, name in enumerate(stream.key):
         column = stream.schema.column(name)
@@ -54,6 +70,13 @@ def _why_no_key(kind: DataType) -> str | None:
     return _UNFIT_KEYS.get(kind if isinstance(kind, Simple) else type(kind))
 
 
+@rule(
+    CelRule(
+        "!has(self.watermark) || self.watermark.column.contains('`') || "
+        "self.schema.contains(self.watermark.column)",
+        "expected a watermark column that stands in the schema",
+    )
+)
 def _watermark_is_over_a_timestamp(stream: Stream) -> Iterator[Problem]:
     if stream.watermark is None:
         return
@@ -67,6 +90,7 @@ def _watermark_is_over_a_timestamp(stream: Stream) -> Iterator[Problem]:
         yield Problem(at, name, Fault.UNFIT_TYPE, wanted)
 
 
+@rule()
 def _columns_leave_reserved_names(stream: Stream) -> Iterator[Problem]:
     for column in stream.schema.columns:
         if column.name.lower() in RESERVED_COLUMNS:
@@ -79,6 +103,13 @@ def _a_column_of(stream: Stream, name: str) -> str:
     return f"a column of the schema ({', '.join(names)}){suggestion(name, names)}"
 
 
+@rule(
+    CelRule(
+        "self.all(stream, stream.key.size() == self[0].key.size())",
+        "expected as many key columns in each stream: across streams they correspond by position",
+        at="streams",
+    )
+)
 def _keys_correspond(spec: Spec) -> Iterator[Problem]:
     """Rows with equal keys meet in one pair, whatever stream they come from (co-partitioning)."""
     keyed = [
@@ -106,6 +137,14 @@ def _keys(stream: Stream) -> list[Column | None]:
     return [stream.schema.column(name) for name in stream.key]
 
 
+@rule(
+    CelRule(
+        "self.all(stream, self.exists_one(other, "
+        "other.name.lowerAscii() == stream.name.lowerAscii()))",
+        "expected a name for each stream that no other stream has, whatever its case",
+        at="streams",
+    )
+)
 def _stream_names_differ(spec: Spec) -> Iterator[Problem]:
     # Spark takes table names without regard to case.
     names = [stream.name.lower() if is_set(stream, "name") else None for stream in spec.streams]
@@ -115,6 +154,13 @@ def _stream_names_differ(spec: Spec) -> Iterator[Problem]:
         yield Problem(at, spec.streams[position].name, Fault.DUPLICATE, wanted)
 
 
+@rule(
+    CelRule(
+        "self.all(sink, self.exists_one(other, other.name == sink.name))",
+        "expected a name for each sink that no other sink has",
+        at="sinks",
+    )
+)
 def _sink_names_differ(spec: Spec) -> Iterator[Problem]:
     names = [sink.name if is_set(sink, "name") else None for sink in spec.sinks]
     for position in repeated(names):
@@ -122,6 +168,14 @@ def _sink_names_differ(spec: Spec) -> Iterator[Problem]:
         yield Problem(at, names[position], Fault.DUPLICATE, "a name that no other sink has")
 
 
+@rule(
+    CelRule(
+        "self.all(sink, !has(sink.files) || self.exists_one(other, has(other.files) && "
+        "other.files.path == sink.files.path))",
+        "expected a directory of its own for each sink",
+        at="sinks",
+    )
+)
 def _sinks_share_no_directory(spec: Spec) -> Iterator[Problem]:
     directories = [_directory(sink) for sink in spec.sinks]
     for position in repeated(directories):
@@ -130,6 +184,17 @@ def _sinks_share_no_directory(spec: Spec) -> Iterator[Problem]:
         yield Problem(at, directories[position], Fault.DUPLICATE, wanted)
 
 
+@rule(
+    CelRule(
+        "self.sinks.all(sink, !has(sink.files) || "
+        "self.streams.all(stream, !has(stream.source.files) || "
+        "(sink.files.path != stream.source.files.path && (sink.files.path.contains('..') || "
+        "!sink.files.path.startsWith(stream.source.files.path + '/')))))",
+        "expected sinks to write to directories that no stream reads: results would come in "
+        "again as rows",
+        blames="sinks",
+    )
+)
 def _sinks_write_to_no_source(spec: Spec) -> Iterator[Problem]:
     read = [
         normal_path(stream.source.path)
@@ -146,12 +211,24 @@ def _sinks_write_to_no_source(spec: Spec) -> Iterator[Problem]:
             yield Problem(at, directory, Fault.MISMATCH, wanted)
 
 
-def _directory(sink: Sink) -> str | None:
+def _directory(sink: SinkSpec) -> str | None:
     if not is_set(sink, "target") or not isinstance(sink.target, FilesSink):
         return None
     return normal_path(sink.target.path) if is_set(sink.target, "path") else None
 
 
+@rule(
+    # Spans with days are the model's to compare: the API server's durations know none.
+    CelRule(
+        f"!self.epoch.interval.matches(r'^{GO_DURATION}$') || self.streams.all(stream, "
+        "!has(stream.watermark) || !has(stream.watermark.idleTimeout) || "
+        f"!stream.watermark.idleTimeout.matches(r'^{GO_DURATION}$') || "
+        "duration(stream.watermark.idleTimeout) >= duration(self.epoch.interval))",
+        "expected each watermark.idleTimeout to be at least spec.epoch.interval: idleness is told "
+        "once per epoch",
+        blames="streams",
+    )
+)
 def _idle_timeouts_outlast_an_epoch(spec: Spec) -> Iterator[Problem]:
     interval = spec.epoch.interval
     for position, stream in enumerate(spec.streams):
@@ -164,6 +241,14 @@ def _idle_timeouts_outlast_an_epoch(spec: Spec) -> Iterator[Problem]:
             yield Problem(at, str(timeout), Fault.OUT_OF_RANGE, wanted)
 
 
+@rule(
+    CelRule(
+        "!has(self.query.sql) || self.streams.all(stream, "
+        "self.query.sql.lowerAscii().contains(stream.name.lowerAscii()))",
+        "expected streams that spec.query.sql reads; leave out what is not needed",
+        blames="streams",
+    )
+)
 def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
     if not isinstance(spec.query.program, SqlQuery):
         return

@@ -8,7 +8,16 @@ from enum import StrEnum
 
 from tandem_core.model.ddl.types import Schema
 from tandem_core.model.fields.declarations import Document, Inline, OneOf, document, setting
-from tandem_core.model.fields.kinds import Choice, Flag, ListOf, Number, Size, Span, Text, Whole
+from tandem_core.model.fields.kinds import (
+    Choice,
+    DurationKind,
+    Flag,
+    ListOf,
+    Number,
+    Size,
+    Text,
+    Whole,
+)
 from tandem_core.model.fields.quantities import ByteSize, Duration
 from tandem_core.model.fields.spec_kinds import SchemaText, SparkConf, SqlQuery, SqlText
 from tandem_core.model.pods import Merges, Pairs, Splits
@@ -112,7 +121,7 @@ class GeneratorSource:
         Whole(1), default=None, doc="Number of rows after which the stream ends; never if unset."
     )
     jitter: Duration = setting(
-        Span(Duration(0), Duration(_HOUR)),
+        DurationKind(Duration(0), Duration(_HOUR)),
         default=Duration(0),
         doc="How far event times may be out of order.",
     )
@@ -145,10 +154,10 @@ class Watermark:
 
     column: str = setting(_COLUMN, doc="Column with the event time, a TIMESTAMP.")
     delay: Duration = setting(
-        Span(Duration(0), Duration(30 * _DAY)), doc="How late a row may be and still count."
+        DurationKind(Duration(0), Duration(30 * _DAY)), doc="How late a row may be and still count."
     )
     idle_timeout: Duration | None = setting(
-        Span(Duration(1), Duration(30 * _DAY)),
+        DurationKind(Duration(1), Duration(30 * _DAY)),
         default=None,
         doc="After this long without a row a source partition no longer holds the watermark back; "
         "never if unset.",
@@ -233,12 +242,16 @@ class Epoch:
     """How the streams are cut into epochs, each one micro-batch at every replica."""
 
     interval: Duration = setting(
-        Span(Duration(50), Duration(_HOUR)), default=Duration(500), doc="Time between two cuts."
+        DurationKind(Duration(50), Duration(_HOUR)),
+        default=Duration(500),
+        doc="Time between two cuts.",
+        fixed=True,
     )
     max_bytes: ByteSize = setting(
         Size(ByteSize(64 * _KI), ByteSize(_GI)),
         default=ByteSize(32_000_000),
         doc="Most bytes in an epoch; under backlog epochs grow to this size.",
+        fixed=True,
     )
 
 
@@ -276,7 +289,7 @@ SinkTarget = FilesSink | ConsoleSink | KafkaSink | HttpSink
 
 
 @document
-class Sink:
+class SinkSpec:
     """Where results go."""
 
     name: str = setting(
@@ -300,18 +313,22 @@ class Sink:
 class Spark:
     """What each replica's Spark driver gets."""
 
-    cores: int = setting(Whole(1, 256), default=1, doc="Task slots of a driver, `local[n]`.")
+    cores: int = setting(
+        Whole(1, 256), default=1, doc="Task slots of a driver, `local[n]`.", fixed=True
+    )
     memory: ByteSize = setting(
         # Measured: a heap of 512 MiB is the least that Spark supports, and the JVM's own needs
         # and the Python process come to about 200 MiB.
         Size(ByteSize(768 * _MI), ByteSize(1024 * _GI), "a driver does not run in less"),
         default=ByteSize(_GI),
         doc="Memory of a whole replica; the heap is derived from it.",
+        fixed=True,
     )
     conf: tuple[tuple[str, str], ...] = setting(
         SparkConf(),
         default=(),
         doc="More settings for Spark. Those that must be equal in both twins are refused.",
+        fixed=True,
     )
 
 
@@ -320,12 +337,13 @@ class Spec:
     """What a pipeline should be."""
 
     streams: tuple[Stream, ...] = setting(
-        ListOf(Document(Stream), least=1, most=_MOST_STREAMS), doc="The inputs."
+        ListOf(Document(Stream), least=1, most=_MOST_STREAMS), doc="The inputs.", fixed=True
     )
-    query: Query = setting(Document(Query), doc="What is computed.")
-    sinks: tuple[Sink, ...] = setting(
-        ListOf(Document(Sink), least=1, most=_MOST_SINKS),
+    query: Query = setting(Document(Query), doc="What is computed.", fixed=True)
+    sinks: tuple[SinkSpec, ...] = setting(
+        ListOf(Document(SinkSpec), least=1, most=_MOST_SINKS),
         doc="Where results go; every sink gets all of them.",
+        fixed=True,
     )
     epoch: Epoch = setting(Document(Epoch), default=Epoch(), doc="How the streams are cut.")
     splits: Splits = setting(Document(Splits), default=Splits(), doc="The pods that take rows in.")

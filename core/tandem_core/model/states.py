@@ -1,19 +1,22 @@
-"""The words of a status: each an enumeration whose members say what they mean.
+"""The enumerations of a status; every member carries its meaning.
 
-Programs compare members, never sentences or order.
+Programs compare members, never texts or order.
 """
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
+
+SPEC_CHANGED: Final = "SpecChanged"
+"""Reason of `Ready` when a fixed field changed after the start; the change may be taken back."""
 
 
 class Word(StrEnum):
-    """A word with its meaning attached."""
+    """A string enumeration whose members carry a description."""
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
-        """Make a member; the meaning is for people and takes no part in comparisons."""
+        """Make a member; the meaning is for people and is not compared."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -21,49 +24,49 @@ class Word(StrEnum):
 
 
 class Phase(Word):
-    """Where a pipeline stands as a whole."""
+    """The lifecycle of a pipeline as a whole."""
 
-    PENDING = "Pending", "seen, nothing started yet"
-    REFUSED = "Refused", "the spec or the query cannot be run; the condition says why"
-    STARTING = "Starting", "members are starting, no epoch has been delivered yet"
+    PENDING = "Pending", "accepted, nothing started yet"
+    REFUSED = "Refused", "the spec or the query is rejected; the condition Ready has the reason"
+    STARTING = "Starting", "members are starting, no epoch is delivered yet"
     RUNNING = "Running", "epochs are cut and delivered"
-    SUSPENDED = "Suspended", "sources pause as asked, the pods stay"
-    HALTED = "Halted", "a pair or a sink cannot go on without a decision"
-    COMPLETED = "Completed", "all sources ended and everything is delivered"
+    SUSPENDED = "Suspended", "sources are paused by spec.suspend, the pods stay"
+    HALTED = "Halted", "a pair or a sink is blocked until its user acts"
+    COMPLETED = "Completed", "all sources ended and all results are delivered"
 
 
 class PairState(Word):
-    """How much of a pair is there."""
+    """The health of a pair."""
 
     STARTING = "Starting", "no replica holds the state yet"
     PAIRED = "Paired", "both replicas hold the state, within an epoch of each other"
-    CATCHING_UP = "CatchingUp", "one replica answers, the other copies or replays"
-    ALONE = "Alone", "one replica answers and no other is on its way"
+    CATCHING_UP = "CatchingUp", "one replica serves, the other copies or replays"
+    ALONE = "Alone", "one replica serves, no other is starting"
     DOWN = "Down", "no replica answers; epochs wait"
 
 
 class Role(Word):
-    """The part of a replica in its pair. Both compute."""
+    """The role of a replica in its pair. Both replicas compute every epoch."""
 
-    PRIMARY = "primary", "is copied from, is upgraded last"
-    SECONDARY = "secondary", "the twin"
+    PRIMARY = "primary", "the replica that joiners copy from; upgraded last"
+    SECONDARY = "secondary", "its twin"
 
 
 class SeatState(Word):
-    """How the holder of a seat stands to its pair, as recorded."""
+    """The state of a seat of a pair, as recorded in the header log."""
 
-    JOINING = "joining", "it has no state that is known of"
-    JOINING_CALLED = "joining, called", "the same, and lapses once its twin has answered the call"
+    JOINING = "joining", "its holder has no verified state yet"
+    JOINING_CALLED = "joining, called", "as joining; lapses once its twin answers the call"
     VERIFIED = "verified", "a full member"
     VERIFIED_CALLED = (
         "verified, called",
-        "still a full member, and lapses once its twin has answered the call",
+        "still a full member; lapses once its twin answers the call",
     )
-    LAPSED = "lapsed", "trimming does not wait for it, and its holder has to join again"
+    LAPSED = "lapsed", "too far behind: trimming ignores it, its holder rejoins by copy"
 
     @property
     def is_full(self) -> bool:
-        """Does its holder hold the pair's state and count for it?"""
+        """Whether its holder has the pair's state and counts as a copy of it."""
         return self in _FULL
 
 
@@ -71,65 +74,65 @@ _FULL = frozenset({SeatState.VERIFIED, SeatState.VERIFIED_CALLED})
 
 
 class MemberKind(Word):
-    """What a process or pod of a pipeline is."""
+    """The kind of a process or pod of a pipeline."""
 
-    SPLIT = "split", "takes rows in and keeps them until they are committed"
-    REPLICA = "replica", "a Spark driver, half of a pair"
-    MERGE = "merge", "keeps the first answer of each pair and epoch and delivers it"
+    SPLIT = "split", "reads the sources and keeps rows until they are committed"
+    REPLICA = "replica", "a Spark driver, one of the two of a pair"
+    MERGE = "merge", "takes the first result of each pair and epoch and delivers it"
     SPARE = "spare", "a warm driver that can become a replica"
 
 
 class MemberState(Word):
-    """What a process or pod is doing."""
+    """The state of a process or pod."""
 
-    STARTING = "Starting", "not answering yet"
+    STARTING = "Starting", "has not answered yet"
     CATCHING_UP = "CatchingUp", "copies state or replays epochs"
-    RUNNING = "Running", "does its part"
+    RUNNING = "Running", "healthy and working"
     STANDBY = "Standby", "ready to take over"
-    SILENT = "Silent", "there, but it does not answer"
+    SILENT = "Silent", "running, but it does not answer"
     GONE = "Gone", "its process or pod has ended"
 
 
 class ConditionType(Word):
-    """What a condition is about."""
+    """The type of a condition."""
 
-    READY = "Ready", "the pipeline takes rows in and delivers results"
-    PAIRED = "Paired", "every pair has two synced replicas"
-    CATCHING_UP = "CatchingUp", "a replica is copying or replaying"
-    REBALANCING = "Rebalancing", "a new generation is being built or taking over"
-    VULNERABLE = "Vulnerable", "something exists in one copy only"
+    READY = "Ready", "the pipeline reads its sources and delivers results"
+    PAIRED = "Paired", "every pair has two replicas in sync"
+    CATCHING_UP = "CatchingUp", "a replica copies its twin's state or replays"
+    REBALANCING = "Rebalancing", "a new generation is being built or cut over"
+    VULNERABLE = "Vulnerable", "the header log, a lane or a pair has one copy only"
     CO_LOCATED = "CoLocated", "twins, or all splits, share a node"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
 
 
 class ConditionStatus(Word):
-    """Whether a condition holds."""
+    """The status of a condition."""
 
     TRUE = "True", "it holds"
-    FALSE = "False", "it does not"
-    UNKNOWN = "Unknown", "it cannot be told at the moment"
+    FALSE = "False", "it does not hold"
+    UNKNOWN = "Unknown", "not known at the moment"
 
 
 class EventReason(Word):
-    """Why an event was written. On a cluster the operator writes more: operations.md."""
+    """The reason of an event. On a cluster the operator writes more: operations.md."""
 
-    TAKE_OVER = "TakeOver", "a replica is gone, its twin is primary now"
-    CATCH_UP_STARTED = "CatchUpStarted", "a new replica copies its twin's state"
-    PAIRED = "Paired", "a pair is whole again"
+    FAILOVER = "Failover", "the primary of a pair failed; its twin is primary now"
+    CATCH_UP_STARTED = "CatchUpStarted", "a replica copies its twin's state or replays"
+    PAIRED = "Paired", "both replicas of a pair are in sync again"
     LEAD_CHANGED = "LeadChanged", "another split leads the header log"
-    LANE_CLOSED = "LaneClosed", "the lane of a dead split is closed"
+    LANE_CLOSED = "LaneClosed", "the lane of a split that is gone is closed"
     GENERATION_CUT = "GenerationCut", "a new generation owns the keys from this epoch on"
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
-    TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different answers"
+    TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different results"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
-    SOURCE_FAILED = "SourceFailed", "a source cannot be read; it is tried again"
-    SINK_FAILED = "SinkFailed", "a sink cannot be delivered to; it is tried again"
-    SINK_REWOUND = "SinkRewound", "a sink is behind what it had; nothing is delivered to it"
+    SOURCE_FAILED = "SourceFailed", "a source cannot be read; retried"
+    SINK_FAILED = "SinkFailed", "a sink cannot be written; retried"
+    SINK_REWOUND = "SinkRewound", "a sink is behind its recorded position; delivery to it stopped"
 
 
 class SinkClass(Word):
-    """What a sink promises."""
+    """The delivery guarantee of a sink."""
 
-    TRANSACTIONAL = "Transactional", "exactly once: position and rows in one atomic step"
-    IDEMPOTENT = "Idempotent", "exactly once: a repeated epoch changes nothing"
-    AT_LEAST_ONCE = "AtLeastOnce", "a repeated epoch may be seen twice"
+    TRANSACTIONAL = "Transactional", "exactly-once: position and rows in one atomic step"
+    IDEMPOTENT = "Idempotent", "exactly-once: a repeated epoch changes nothing"
+    AT_LEAST_ONCE = "AtLeastOnce", "at-least-once: a repeated epoch may be seen twice"

@@ -106,7 +106,7 @@ class SinkStatus:
 
 
 @document
-class Member:
+class MemberStatus:
     """One process or pod. Only `tandem status` shows members; the resource does not."""
 
     name: str = setting(_NAME, doc="Name of the process or pod.")
@@ -128,7 +128,7 @@ class Status:
     phase: Phase = setting(Choice(Phase), default=Phase.PENDING, doc="Where it stands as a whole.")
     conditions: tuple[Condition, ...] = setting(
         # Bounded because rules of the definition look at them.
-        ListOf(Document(Condition), most=16),
+        ListOf(Document(Condition), most=16, key="type"),
         default=(),
         doc="Statements about it.",
     )
@@ -149,8 +149,11 @@ class Status:
     sinks: tuple[SinkStatus, ...] = setting(
         ListOf(Document(SinkStatus)), default=(), doc="The sinks."
     )
-    members: tuple[Member, ...] = setting(
-        ListOf(Document(Member)), default=(), doc="Processes or pods, only from `tandem status`."
+    members: tuple[MemberStatus, ...] = setting(
+        ListOf(Document(MemberStatus)),
+        default=(),
+        doc="Processes or pods, only from `tandem status`.",
+        in_resource=False,
     )
 
 

@@ -43,7 +43,7 @@ while nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """What is known of a process by asking it."""
 
     heard: float | None = None
@@ -61,20 +61,20 @@ class Look:
         return self.heard is not None and now - self.heard < seconds
 
 
-class Watch:
+class MemberPoller:
     """Asks one process until it is told to stop."""
 
     def __init__(self, name: str, where: Whereabouts, token: str) -> None:
         self._name = name
         self._where = where
         self._token = token
-        self._look = Look()
+        self._look = Observation()
         self._asked = 0
         self._told_unreadable = False
         self._stopped = threading.Event()
         threading.Thread(target=self._run, name=f"watch {name}", daemon=True).start()
 
-    def look(self) -> Look:
+    def look(self) -> Observation:
         """What is known now."""
         return self._look
 
@@ -87,10 +87,10 @@ class Watch:
             report = self._ask()
             now, before = time.monotonic(), self._look
             if report is not None:
-                self._look = Look(heard=now, report=report)
+                self._look = Observation(heard=now, report=report)
             else:
                 silent_since = now if before.silent_since is None else before.silent_since
-                self._look = Look(before.heard, silent_since, before.report)
+                self._look = Observation(before.heard, silent_since, before.report)
             self._stopped.wait(PERIOD)
 
     def _ask(self) -> MemberReport | None:

@@ -4,6 +4,6 @@ Operator, splits and replicas all use this one package, so it is pure: it reads 
 draws no random number, does no I/O, and imports nothing else of Tandem. Equal arguments
 give equal results on every machine.
 
-Read in this order: `keys` (hashes), `ring` and `function` (owners), `codec` (bytes).
+Read in this order: `key_hashing`, `ring` and `function` (owners), `function_codec` (bytes).
 The idea is told in docs/routing.md; how functions are built is in `tandem.routing`.
 """

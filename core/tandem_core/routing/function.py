@@ -90,7 +90,7 @@ class RoutingFunction:
         """The owner of each row of a record batch or table, as index into `pairs`."""
         return self.owner_of(hash_keys(batch, key_columns))
 
-    def share_of(self, pair: str) -> "Share":
+    def share_of(self, pair: str) -> "OwnedKeys":
         """What one pair owns, in the terms in which it asks for its rows."""
         try:
             index = self.pairs.index(pair)
@@ -99,7 +99,7 @@ class RoutingFunction:
         mine = self.hot_owners == index
         buckets = self.bucket_owners == index
         foreign = ~mine & buckets[bucket_of(self.hot_hashes)]
-        return Share(buckets, self.hot_hashes[mine], self.hot_hashes[foreign])
+        return OwnedKeys(buckets, self.hot_hashes[mine], self.hot_hashes[foreign])
 
     def _owner_of_block(self, hashes: U64Array) -> OwnerArray:
         owners = self.bucket_owners.take(bucket_of(hashes))
@@ -138,7 +138,7 @@ class RoutingFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class OwnedKeys:
     """What one pair owns: its buckets, its hot keys, less others' hot keys in its buckets."""
 
     buckets: BoolArray

@@ -7,19 +7,19 @@ pair is asked again and must say so itself.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tandem.control.events import Happening, Notice
+from tandem.control.events import OperatorEventReason, PipelineEvent
 from tandem.control.members import Members
-from tandem.control.observe import Sight
+from tandem.control.observe import ClusterView
 from tandem.control.pods import Pod, read_pod
 from tandem.kube.kinds import POD
 from tandem.kube.objects import labels_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound
-from tandem.policy.controller_state import Memory
-from tandem.policy.decisions import Adopt, AssignSpare, Decision, Kill, Move, Replace
+from tandem.policy.controller_state import ControllerState
+from tandem.policy.decisions import Adopt, AssignSpare, Decision, EvictPod, Kill, Replace
 from tandem.policy.recovery.pairs import look_at
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.steps import Action, Note, Step, held, ignore, step_of
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.volume_ids import pod_volume
 from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
@@ -33,34 +33,34 @@ from tandem_core.model.states import MemberKind, Role
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 """Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
 _ASSIGNED_COST = "100"
-NOT_CONFIRMED = "asked again, the pods do not confirm it"
+NOT_CONFIRMED = "the live check of the pods did not confirm it"
 
-AboutPod = Kill | Replace | Move | AssignSpare | Adopt
+AboutPod = Kill | Replace | EvictPod | AssignSpare | Adopt
 """What is decided about one pod."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
+class ActionFailure:
     """Something that the server did not do; it is tried again."""
 
     why: Complaint
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class Actuator:
     """What is needed to act on a pipeline's pods as they were seen."""
 
     kube: Kube
     members: Members
     token: str
-    sight: Sight
-    limits: Limits
+    sight: ClusterView
+    limits: Timeouts
     generation: int
     """The one whose pairs are there."""
     note: Note = ignore
     """Told of what was done, and of what is left to the next look."""
 
-    def act(self, decisions: Iterable[Decision]) -> Iterator[Happening | Hindrance]:
+    def act(self, decisions: Iterable[Decision]) -> Iterator[PipelineEvent | ActionFailure]:
         """Carry out what is decided about pods, one after the other; what was done is told.
 
         What turns out to be otherwise than it was seen is left to the next look. What the server
@@ -74,32 +74,36 @@ class Hands:
                 self.note(held(decision, str(problem)))
             except KubeError as problem:
                 self.note(held(decision, str(problem)))
-                yield Hindrance(Complaint("NotDone", f"{what} ({decision.reason}): {problem}"))
+                yield ActionFailure(
+                    Complaint("PodActionFailed", f"{what} ({decision.reason}): {problem}")
+                )
 
-    def _tell(self, decision: AboutPod) -> Iterator[Happening]:
+    def _tell(self, decision: AboutPod) -> Iterator[PipelineEvent]:
         """Act, and note whether that was confirmed. A spare that was told is no event."""
         told = tuple(self._act(decision))
         done = told or isinstance(decision, AssignSpare)
         self.note(step_of(decision) if done else held(decision, NOT_CONFIRMED))
         yield from told
 
-    def _act(self, decision: AboutPod) -> Iterator[Happening]:
+    def _act(self, decision: AboutPod) -> Iterator[PipelineEvent]:
         match decision:
             case Kill(name, reason):
                 pod = self._confirmed(name)
                 if self.members.ask(pod, self.token) is None and self._twin_holds(name):
-                    yield from self._delete(pod, Notice.POD_KILLED, reason)
+                    yield from self._delete(pod, OperatorEventReason.POD_KILLED, reason)
             case Replace(name, _, reason):
                 pod = self._confirmed(name)
                 if pod.over or not self._holds(pod):
-                    yield from self._delete(pod, Notice.POD_REPLACED, reason)
-            case Move(name, _, reason):
+                    yield from self._delete(pod, OperatorEventReason.POD_REPLACED, reason)
+            case EvictPod(name, _, reason):
                 pod = self._confirmed(name)
                 spared = self._twin_holds(name) if pod.place.pair else self._nothing_at_risk()
                 if spared:
                     # Somebody else may be about to disrupt the twin.
                     self.kube.evict(pod.document)
-                    yield Happening(Notice.POD_MOVED, f"{pod.name}: {reason}")
+                    yield PipelineEvent(
+                        OperatorEventReason.POD_EVICTED, f"{pod.name} evicted: {reason}"
+                    )
             case AssignSpare(spare, name):
                 pair = self.sight.snapshot.named(name).place.pair or ""
                 yield from self._assign(self._confirmed(spare), pair)
@@ -120,7 +124,7 @@ class Hands:
         seen = self.sight.pods[name]
         now = read_pod(self.kube.get(POD, namespace_of(seen.document), name))
         if now is None or now.uid != seen.uid or now.going:
-            raise Conflict(f"{name} is not what it was")
+            raise Conflict(f"{name} has changed since it was observed")
         return now
 
     def _twin_holds(self, name: str) -> bool:
@@ -153,11 +157,13 @@ class Hands:
 
     # --- doing --------------------------------------------------------------------------------
 
-    def _delete(self, pod: Pod, notice: Notice, reason: str) -> Iterator[Happening]:
+    def _delete(
+        self, pod: Pod, notice: OperatorEventReason, reason: str
+    ) -> Iterator[PipelineEvent]:
         self.kube.delete(pod.document)
-        yield Happening(notice, f"{pod.name}: {reason}")
+        yield PipelineEvent(notice, f"{pod.name} deleted: {reason}")
 
-    def _adopt(self, pod: Pod, pair: str, reason: str) -> Iterator[Happening]:
+    def _adopt(self, pod: Pod, pair: str, reason: str) -> Iterator[PipelineEvent]:
         """Label a spare as a replica: the pair's ReplicaSet adopts it and needs no new one."""
         labels = {
             KIND_LABEL: str(MemberKind.REPLICA),
@@ -167,33 +173,33 @@ class Hands:
             ROLE_LABEL: str(Role.SECONDARY),
         }
         self.kube.mark(pod.document, labels, {_COST: _ASSIGNED_COST})
-        yield Happening(Notice.SPARE_USED, f"{pod.name} joins {pair}: {reason}")
+        yield PipelineEvent(OperatorEventReason.SPARE_USED, f"{pod.name} joins {pair}: {reason}")
 
-    def _assign(self, pod: Pod, pair: str) -> Iterator[Happening]:
+    def _assign(self, pod: Pod, pair: str) -> Iterator[PipelineEvent]:
         """Tell a spare which pair to join; told again, it is no other spare's turn."""
         try:
             self.members.assign(pod, self.token, pair)
         except OSError as problem:
-            yield from self._delete(pod, Notice.SPARE_FAILED, str(problem))
-            why = f"it cannot be told to join {pair}: {problem}"
+            yield from self._delete(pod, OperatorEventReason.SPARE_FAILED, str(problem))
+            why = f"it cannot be assigned to {pair}: {problem}"
             self.note(Step(Action.DELETE, f"Pod {pod.name}", why, (pod.name,)))
 
-    def label(self, pod: Pod, role: Role) -> Hindrance | None:
+    def label(self, pod: Pod, role: Role) -> ActionFailure | None:
         """Let a replica's label say what it is; one that is gone needs none."""
-        step = Step(Action.LABEL, f"{pod.name} as {role}", "its label says otherwise", (pod.name,))
+        step = Step(Action.LABEL, f"{pod.name} as {role}", "its label is outdated", (pod.name,))
         try:
             self.kube.mark(pod.document, {ROLE_LABEL: str(role)}, {})
         except (Conflict, NotFound):
             return None
         except KubeError as problem:
             self.note(replace(step, action=Action.WAIT, subject=step.text, reason=str(problem)))
-            return Hindrance(Complaint("NotDone", f"{pod.name} as {role}: {problem}"))
+            return ActionFailure(Complaint("PodActionFailed", f"{pod.name} as {role}: {problem}"))
         self.note(step)
         return None
 
 
-def wrong_labels(
-    pods: Iterable[Pod], snapshot: Snapshot, memory: Memory
+def outdated_labels(
+    pods: Iterable[Pod], snapshot: Snapshot, memory: ControllerState
 ) -> Iterator[tuple[Pod, Role]]:
     """Replicas whose labels do not say what they are, also those that are on their way out."""
     volumes = {member.name: member.volume for member in snapshot.members}

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from tandem.control.drift import has_drifted
-from tandem.control.intent_store import InTheWay
-from tandem.control.keys import Key
+from tandem.control.intent_store import NameConflict
 from tandem.control.observe import TAKEN
+from tandem.control.types import Key
 from tandem.kube.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -20,13 +20,13 @@ from tandem.kube.kinds import (
     ROLE_BINDING,
     SERVICE,
     SERVICE_ACCOUNT,
-    Kind,
     Object,
+    ObjectKind,
     kind_of,
 )
 from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
-from tandem.manifests.desired_state import Order
+from tandem.manifests.desired_state import DesiredState
 from tandem.manifests.objects import objects_of
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, ignore
@@ -54,9 +54,9 @@ class Cause(StrEnum):
     """Why an object is applied or deleted."""
 
     MISSING = "it is missing"
-    CHANGED = "the manifest wants another one"
-    DRIFTED = "somebody has changed it"
-    UNWANTED = "the pipeline does not need it any more"
+    CHANGED = "the manifest has changed"
+    DRIFTED = "it was edited"
+    UNWANTED = "no longer needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Changes:
     """Why each of them is applied, by kind and name."""
 
 
-def wanted(order: Order, over: bool) -> tuple[Object, ...]:
+def wanted(order: DesiredState, over: bool) -> tuple[Object, ...]:
     """The objects that should be there; when all is over those that make pods should not."""
     return tuple(
         document for document in objects_of(order) if not (over and kind_of(document) in _WORKLOADS)
@@ -132,10 +132,10 @@ def carry_out(kube: Kube, todo: Changes, uid: str, note: Note = ignore) -> Compl
     compared, and keeps nothing else from being done. `note` is told of what was done.
     """
     complaints = [Complaint(TAKEN, _why_in_the_way(document)) for document in todo.in_the_way]
-    unanswered = Counter[Kind]()
+    unanswered = Counter[ObjectKind]()
     for document, step, failing in (
-        *((document, _apply, "NotApplied") for document in todo.apply),
-        *((document, _delete, "NotDeleted") for document in todo.delete),
+        *((document, _apply, "ApplyFailed") for document in todo.apply),
+        *((document, _delete, "DeleteFailed") for document in todo.delete),
     ):
         text = _text(document)
         kind = kind_of(document)
@@ -143,7 +143,7 @@ def carry_out(kube: Kube, todo: Changes, uid: str, note: Note = ignore) -> Compl
             continue
         try:
             step(kube, document, uid)
-        except InTheWay as problem:
+        except NameConflict as problem:
             complaints.append(Complaint(TAKEN, str(problem)))
         except KubeError as problem:
             unanswered[kind] += isinstance(problem, Unreachable)
@@ -158,7 +158,7 @@ def _apply(kube: Kube, document: Object, uid: str) -> None:
     with suppress(NotFound):
         found = kube.get(kind_of(document), namespace_of(document), name_of(document))
         if is_going(found) or not is_owned_by(found, uid):
-            raise InTheWay(_why_in_the_way(found))
+            raise NameConflict(_why_in_the_way(found))
     kube.apply(document)
 
 
@@ -168,11 +168,11 @@ def _delete(kube: Kube, document: Object, _uid: str) -> None:
 
 
 def _why_in_the_way(document: Object) -> str:
-    going, foreign = "is still being deleted", "is there and is not this pipeline's"
+    going, foreign = "is still being deleted", "exists and belongs to another owner"
     return f"{_text(document)} {going if is_going(document) else foreign}"
 
 
-def _identity(document: Object) -> tuple[Kind, str]:
+def _identity(document: Object) -> tuple[ObjectKind, str]:
     return kind_of(document), name_of(document)
 
 
@@ -182,3 +182,27 @@ def _digest(document: Object) -> str | None:
 
 def _text(document: Object) -> str:
     return f"{document['kind']} {name_of(document)}"
+
+
+_MAKE_PODS = frozenset({DEPLOYMENT, REPLICA_SET})
+
+
+def has_drifted(wanted: Object, there: Object) -> bool:
+    """Whether somebody has changed what is wanted of an object.
+
+    Of what makes pods only the count is compared. Its template may be an older operator's, in other
+    words for the same order, and pods are not to be rolled for that.
+    """
+    if kind_of(wanted) in _MAKE_PODS:
+        return bool(wanted["spec"]["replicas"] != there["spec"].get("replicas"))
+    parts = wanted.keys() - {"apiVersion", "kind", "metadata"}
+    return not all(_is_in(wanted[part], there.get(part)) for part in parts)
+
+
+def _is_in(wanted: Any, there: Any) -> bool:
+    """Whether all that is wanted is there, whatever the server has added to mappings."""
+    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+        return all(_is_in(value, there.get(name)) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
+        return all(map(_is_in, wanted, there))
+    return bool(wanted == there)

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 
 from tandem.control.intent_store import Recorded
-from tandem.control.observe import Listing
+from tandem.control.observe import PipelineObjects
 from tandem.control.publish import Publisher
-from tandem.control.types import Moment
+from tandem.control.types import Instant
 from tandem.manifests.config_objects import spec_digest
-from tandem.manifests.desired_state import Order
-from tandem.policy.controller_state import Memory
+from tandem.manifests.desired_state import DesiredState
+from tandem.policy.controller_state import ControllerState
 from tandem.policy.snapshot import Complaint
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.states import Phase
@@ -19,11 +19,11 @@ LAST_WORDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ReconcileContext:
     """What one turn goes by."""
 
-    moment: Moment
-    listing: Listing
+    moment: Instant
+    listing: PipelineObjects
     recorded: Recorded
     pipeline: Pipeline | None
     """None if the manifest as it is now cannot be run."""
@@ -35,7 +35,7 @@ class Scene:
         order, began = self.order(namespace), self.recorded.spec
         return order is not None and began is not None and began != spec_digest(order)
 
-    def order(self, namespace: str) -> Order | None:
+    def order(self, namespace: str) -> DesiredState | None:
         """What the pipeline is to consist of; unknown while its manifest is refused."""
         if self.pipeline is None:
             return None
@@ -43,13 +43,13 @@ class Scene:
 
 
 @dataclass(slots=True)
-class State:
+class PipelineState:
     """What is kept of a pipeline from turn to turn."""
 
     uid: str
     publisher: Publisher
     token: str | None = None
-    memory: Memory | None = None
+    memory: ControllerState | None = None
     """None until everybody has been asked once."""
     hindered: Complaint | None = None
     """What could not be applied when objects were last compared."""

@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tandem.control.keys import Key
-from tandem.control.meter import Meter
-from tandem.control.types import Moment, plain_stamp, precise_stamp
+from tandem.control.types import Instant, Key, Meter, plain_stamp, precise_stamp
 from tandem.kube.kinds import EVENT, Object
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
-from tandem.policy.decisions import Record
+from tandem.policy.decisions import RecordEvent
 from tandem_core.model.kubernetes_names import FIELD_MANAGER
 from tandem_core.model.states import EventReason, Word
 
@@ -29,55 +27,52 @@ MOST_UNTOLD = 100
 _log = logging.getLogger(__name__)
 
 
-class Notice(Word):
-    """Why the operator wrote an event about what it did or could not do."""
+class OperatorEventReason(Word):
+    """The reason of an event about what the operator did or could not do."""
 
-    REFUSED = "Refused", "the manifest cannot be run"
-    HALTED = "Halted", "a member cannot go on until the user mends something"
-    HINDERED = "Hindered", "something could not be done; it is tried again"
-    COMPLETED = "Completed", "everything is delivered; the pods are removed"
-    SPARE_USED = "SpareUsed", "a warm spare took the place of a replica"
-    SPARE_FAILED = "SpareFailed", "a spare could not be told where it belongs, and was removed"
-    POD_REPLACED = (
-        "PodReplaced",
-        "a pod that cannot be started again, or was made in vain, was removed",
-    )
-    POD_KILLED = "PodKilled", "a pod that hangs was removed; its twin carries the pair"
-    POD_MOVED = "PodMoved", "a pod was removed to be made anew, elsewhere or of a new template"
+    REFUSED = "Refused", "the manifest is rejected"
+    HALTED = "Halted", "a member is blocked until the user acts"
+    BLOCKED = "ReconcileBlocked", "a step of the reconcile failed or is held back; retried"
+    COMPLETED = "Completed", "all results are delivered; the pods are deleted"
+    SPARE_USED = "SpareUsed", "a warm spare replaces a replica"
+    SPARE_FAILED = "SpareFailed", "a spare could not be assigned to a pair and was deleted"
+    POD_REPLACED = "PodReplaced", "a pod that cannot restart, or never held state, was deleted"
+    POD_KILLED = "PodKilled", "a hung pod was deleted; its twin serves the pair"
+    POD_EVICTED = "PodEvicted", "a pod was evicted to move it or to roll out a new template"
 
 
 _WARNINGS = frozenset[str](
     {
-        EventReason.TAKE_OVER,
+        EventReason.FAILOVER,
         EventReason.POISON_EPOCH,
         EventReason.TWINS_DIFFER,
         EventReason.DATA_LOST,
         EventReason.SOURCE_FAILED,
         EventReason.SINK_FAILED,
         EventReason.SINK_REWOUND,
-        Notice.REFUSED,
-        Notice.HALTED,
-        Notice.HINDERED,
-        Notice.SPARE_FAILED,
-        Notice.POD_KILLED,
+        OperatorEventReason.REFUSED,
+        OperatorEventReason.HALTED,
+        OperatorEventReason.BLOCKED,
+        OperatorEventReason.SPARE_FAILED,
+        OperatorEventReason.POD_KILLED,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class PipelineEvent:
     """Something worth an event."""
 
     reason: Word
     message: str
 
 
-def happening(record: Record) -> Happening:
+def event_of_record(record: RecordEvent) -> PipelineEvent:
     """The event that the policy wants written."""
-    return Happening(record.event, f"{record.subject}: {record.detail}")
+    return PipelineEvent(record.event, record.message)
 
 
-def event_of(resource: Object, told: Happening, at: datetime) -> Object:
+def event_of(resource: Object, told: PipelineEvent, at: datetime) -> Object:
     """The event's object. What is told again, by whomever, has the same name."""
     message = told.message.encode()[:MOST_MESSAGE].decode(errors="ignore")
     identity = "\n".join((uid_of(resource), told.reason, message))
@@ -128,7 +123,7 @@ def _count(kube: Kube, event: Object) -> None:
         return
 
 
-class Telling:
+class EventQueue:
     """The events of one pipeline that are still to be written, in the order in which they came.
 
     Noting them needs no server, so it holds nothing up. They are written when there is time; a
@@ -139,14 +134,16 @@ class Telling:
         self._kube = kube
         self._meter = meter
         self._key = key
-        self._untold: deque[tuple[Happening, Moment]] = deque()
+        self._untold: deque[tuple[PipelineEvent, Instant]] = deque()
         self._again_at = -math.inf
 
-    def note(self, told: Iterable[Happening], moment: Moment) -> None:
+    def note(self, told: Iterable[PipelineEvent], moment: Instant) -> None:
         """Remember to write events of what has happened at this moment."""
         for each in told:
             if len(self._untold) == MOST_UNTOLD:
-                _log.warning("%s: never told: %s", self._key, self._untold.popleft()[0])
+                _log.warning(
+                    "%s: event dropped, too many wait: %s", self._key, self._untold.popleft()[0]
+                )
             self._untold.append((each, moment))
 
     def waits(self, now: float) -> float | None:
@@ -161,9 +158,9 @@ class Telling:
                 write_event(self._kube, event_of(resource, told, moment.wall))
             except Unreachable as problem:
                 self._again_at = now + AGAIN
-                _log.warning("%s: %s is told later: %s", self._key, told, problem)
+                _log.warning("%s: event %s is written later: %s", self._key, told, problem)
                 return
             except KubeError as problem:
-                _log.warning("%s: no event %s: %s", self._key, told, problem)
+                _log.warning("%s: event %s was rejected: %s", self._key, told, problem)
             self._untold.popleft()
             self._meter.event(self._key, told.reason)

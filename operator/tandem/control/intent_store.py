@@ -8,12 +8,12 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tandem.control.keys import Key
-from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Kind, Object, kind_of
+from tandem.control.types import Key
+from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Object, ObjectKind, kind_of
 from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, NotFound
 from tandem.manifests.config_objects import intent_of, register_of, token_of
-from tandem.manifests.desired_state import Images, Order, parse_images
+from tandem.manifests.desired_state import DesiredState, Images, parse_images
 from tandem.policy.intent import first_functions, first_intent, with_primaries
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, ignore
@@ -32,11 +32,11 @@ from tandem_core.model.kubernetes_names import (
 from tandem_core.model.pipeline import Pipeline
 
 
-class InTheWay(Exception):
+class NameConflict(Exception):
     """An object of the pipeline's is somebody else's, or of an earlier pipeline of that name."""
 
 
-class Unreadable(Exception):
+class IntentUnreadable(Exception):
     """What stands there was not written by this version."""
 
 
@@ -52,17 +52,19 @@ class Recorded:
     ending: bool
     """Whether all of it is taken away, to begin anew."""
 
-    def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> Order:
+    def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> DesiredState:
         """What the pipeline is to consist of."""
         target = next(g for g in self.intent.generations if g.number == self.intent.target)
-        return Order(pipeline, uid, self.images, target.number, target.names(), operator_namespace)
+        return DesiredState(
+            pipeline, uid, self.images, target.number, target.names(), operator_namespace
+        )
 
 
 def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
     """The pipeline's intent; None if there is none yet.
 
     Raises:
-        InTheWay: it is another pipeline's.
+        NameConflict: it is another pipeline's.
         Unreadable: it is of another version.
     """
     found = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
@@ -81,7 +83,7 @@ def read_token(kube: Kube, key: Key) -> str | None:
         return None
 
 
-def establish(
+def create_records(
     kube: Kube,
     pipeline: Pipeline,
     uid: str,
@@ -97,10 +99,10 @@ def establish(
     token that counts is the one that can be read afterwards. `note` is told of what was created.
 
     Raises:
-        InTheWay: something is another pipeline's.
+        NameConflict: something is another pipeline's.
     """
     intent = first_intent(pipeline).replace(suspended=pipeline.spec.suspend)
-    order = Order(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
+    order = DesiredState(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
 
     def create(document: Object) -> Object:
         return _create_once(kube, document, uid, note, "the pipeline is new")
@@ -112,7 +114,7 @@ def establish(
 
 
 def check_records(
-    kube: Kube, order: Order, token: str | None, note: Note = ignore
+    kube: Kube, order: DesiredState, token: str | None, note: Note = ignore
 ) -> Complaint | None:
     """See to it that token and register are still there; what is missing for good.
 
@@ -121,13 +123,13 @@ def check_records(
     """
     key = Key(order.namespace, order.name)
     if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
-        what = f"Lease {register_name(key.name)} is gone: splits cannot agree on a new lead"
-        return Complaint("RegisterMissing", f"{what}; only a new pipeline helps")
+        what = f"Lease {register_name(key.name)} is missing: splits cannot elect a lead"
+        return Complaint("RegisterMissing", f"{what}; create a new pipeline")
     if read_token(kube, key) is None and token is not None:
         _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
     if read_token(kube, key) is None:
-        what = f"Secret {token_name(key.name)} is gone or holds no token: new pods cannot start"
-        hint = "remove what is left of it" if token is not None else "only a new pipeline helps"
+        what = f"Secret {token_name(key.name)} is missing or empty: new pods cannot start"
+        hint = "delete the empty Secret" if token is not None else "create a new pipeline"
         return Complaint("TokenMissing", f"{what}; {hint}")
     return None
 
@@ -145,7 +147,7 @@ def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
     """
     there = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
     if there is None or uid_of(there) != uid_of(recorded.document):
-        raise Conflict(f"{intent_name(key.name)} is not what it was")
+        raise Conflict(f"{intent_name(key.name)} has changed since it was read")
     register = _read(kube, LEASE, key.namespace, register_name(key.name), uid)
     if register is not None:
         kube.delete(register)
@@ -166,7 +168,7 @@ def _create_once(kube: Kube, document: Object, uid: str, note: Note, reason: str
     return created
 
 
-def revised(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
+def revise_intent(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
     """The next version with these primaries; the same if nothing changes."""
     if dict(intent.primaries) == dict(primaries) and intent.suspended == suspended:
         return intent
@@ -184,14 +186,16 @@ def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
     return _recorded(kube.replace({**recorded.document, "data": data}))
 
 
-def _read(kube: Kube, kind: Kind, namespace: str | None, name: str, uid: str) -> Object | None:
+def _read(
+    kube: Kube, kind: ObjectKind, namespace: str | None, name: str, uid: str
+) -> Object | None:
     try:
         found = kube.get(kind, namespace, name)
     except NotFound:
         return None
     if not is_owned_by(found, uid):
-        what = f"{kind.name} {name} is there and belongs to somebody else"
-        raise InTheWay(f"{what}; what an earlier pipeline left goes by itself")
+        what = f"{kind.name} {name} exists and belongs to another owner"
+        raise NameConflict(f"{what}; leftovers of an earlier pipeline are garbage-collected")
     return found
 
 
@@ -203,5 +207,5 @@ def _recorded(document: Object) -> Recorded:
         spec = annotations.get(SPEC_ANNOTATION)
     except (ValueError, KeyError, TypeError) as problem:
         what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
-        raise Unreadable(f"{what}; use the operator that wrote it") from problem
+        raise IntentUnreadable(f"{what}; run the operator version that wrote it") from problem
     return Recorded(document, intent, images, spec, ENDING_ANNOTATION in annotations)

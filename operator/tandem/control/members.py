@@ -7,13 +7,13 @@ from typing import Protocol
 from tandem.control.pods import Pod, Run
 from tandem_core.contract.reports import MemberReport
 from tandem_core.model.kubernetes_names import FLIGHT_PORT, HTTP_PORT
-from tandem_core.network.member_client import Address, Look, Watch, ask
+from tandem_core.network.member_client import Address, MemberPoller, Observation, ask
 
 
 class Members(Protocol):
     """The processes of one pipeline."""
 
-    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Observation]:
         """What is known of the process in each pod that can be asked.
 
         Those that are new are asked from now on, those that are missing no more.
@@ -34,15 +34,15 @@ class Asked:
     """See `Members`: over HTTP and Flight, by the addresses of the pods."""
 
     def __init__(self) -> None:
-        self._watches: dict[Run, Watch] = {}
+        self._watches: dict[Run, MemberPoller] = {}
 
-    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Look]:
+    def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Observation]:
         """What is known of the process in each pod that can be asked."""
         there = {pod.run: pod for pod in pods if pod.can_be_asked}
         for run in self._watches.keys() - there.keys():
             self._watches.pop(run).stop()
         for run in there.keys() - self._watches.keys():
-            self._watches[run] = Watch(there[run].name, partial(_http, there[run]), token)
+            self._watches[run] = MemberPoller(there[run].name, partial(_http, there[run]), token)
         return {run: watch.look() for run, watch in self._watches.items()}
 
     def ask(self, pod: Pod, token: str) -> MemberReport | None:
@@ -59,7 +59,7 @@ class Asked:
         try:
             call(str(pod.address), FLIGHT_PORT, token, ASSIGN, pair.encode())
         except pa.ArrowException as problem:
-            raise OSError(f"{pod.name} was not told: {problem}") from problem
+            raise OSError(f"{pod.name} cannot be assigned: {problem}") from problem
 
 
 def _http(pod: Pod) -> Address:

@@ -139,5 +139,5 @@ class Nodes:
         try:
             return tuple(read_node(document) for document in self._kube.list(NODE, None))
         except Refused as problem:
-            _log.debug("nodes are not to be seen: %s", problem)
+            _log.debug("nodes cannot be listed: %s", problem)
             return ()

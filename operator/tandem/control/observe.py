@@ -4,20 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tandem.control.intent_store import InTheWay, Recorded, Unreadable, read_intent
-from tandem.control.keys import Key
+from tandem.control.intent_store import IntentUnreadable, NameConflict, Recorded, read_intent
 from tandem.control.nodes import Node, hosts_of
 from tandem.control.pods import Pod, Run, member_of, read_pod, template_of
-from tandem.control.types import Moment
+from tandem.control.types import Instant, Key
 from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
 from tandem.kube.objects import is_going, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.manifests.roles import MERGES_PER_SLOT
-from tandem.policy.snapshot import Complaint, Life, Member, Place, Snapshot
+from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot, Snapshot
 from tandem_core.contract.intent import Intent
 from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
 from tandem_core.model.states import MemberKind
-from tandem_core.network.member_client import Look
+from tandem_core.network.member_client import Observation
 
 TAKEN = "NameTaken"
 """Why nothing can be done while an object has a name that the pipeline needs."""
@@ -34,7 +33,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class PipelineObjects:
     """What the API server had when it was last asked."""
 
     at: float
@@ -64,7 +63,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ClusterView:
     """A snapshot, and the pods behind its members by their names."""
 
     snapshot: Snapshot
@@ -73,7 +72,9 @@ class Sight:
     """Whether every process has been asked at least once."""
 
 
-def list_pipeline(kube: Kube, key: Key, nodes: tuple[Node, ...], at: float) -> Listing | None:
+def list_pipeline(
+    kube: Kube, key: Key, nodes: tuple[Node, ...], at: float
+) -> PipelineObjects | None:
     """Read everything about a pipeline; None if it is gone or going."""
     try:
         resource = kube.get(STREAM_PIPELINE, key.namespace, key.name)
@@ -84,7 +85,7 @@ def list_pipeline(kube: Kube, key: Key, nodes: tuple[Node, ...], at: float) -> L
     labels = {PIPELINE_LABEL: key.name}
     found = [read_pod(document) for document in kube.list(POD, key.namespace, labels)]
     replica_sets = kube.list(REPLICA_SET, key.namespace, labels)
-    return Listing(
+    return PipelineObjects(
         at=at,
         resource=resource,
         recorded=_intent_of(kube, key, uid_of(resource)),
@@ -102,9 +103,9 @@ def list_pipeline(kube: Kube, key: Key, nodes: tuple[Node, ...], at: float) -> L
 def _intent_of(kube: Kube, key: Key, uid: str) -> Recorded | Complaint | None:
     try:
         return read_intent(kube, key, uid)
-    except InTheWay as problem:
+    except NameConflict as problem:
         return Complaint(TAKEN, str(problem))
-    except Unreadable as problem:
+    except IntentUnreadable as problem:
         return Complaint("IntentUnreadable", str(problem))
 
 
@@ -128,16 +129,16 @@ def _group(labels: Mapping[str, str]) -> Group | None:
     return Group(MemberKind(kind), labels.get(PAIR_LABEL), number)
 
 
-def look_at_pods(
-    listing: Listing,
+def observe_pods(
+    listing: PipelineObjects,
     intent: Intent,
-    looks: Mapping[Run, Look],
-    moment: Moment,
+    looks: Mapping[Run, Observation],
+    moment: Instant,
     *,
     splits: int,
     mark: str | None,
     fresh: float,
-) -> Sight:
+) -> ClusterView:
     """Put together what is known of everybody.
 
     Pods that are on their way out are nobody's any more: others take their places, which stay
@@ -149,7 +150,7 @@ def look_at_pods(
     members = [
         member_of(
             pod,
-            looks.get(pod.run, Look()),
+            looks.get(pod.run, Observation()),
             moment,
             volumes=volumes,
             hosts=hosts_of(listing.template_of(pod), listing.nodes),
@@ -159,21 +160,23 @@ def look_at_pods(
     ]
     members += _empty_places(members, _roster(intent, splits), listing.shortages)
     heard = {
-        pod.name for pod in pods.values() if looks.get(pod.run, Look()).is_fresh(moment.now, fresh)
+        pod.name
+        for pod in pods.values()
+        if looks.get(pod.run, Observation()).is_fresh(moment.now, fresh)
     }
     everybody = tuple(sorted(members, key=lambda m: (_ORDER[m.kind], m.name)))
-    return Sight(
+    return ClusterView(
         snapshot=Snapshot.taken(moment.now, everybody, heard),
         pods=pods,
         complete=all(map(_was_asked, looks.values())),
     )
 
 
-def _was_asked(look: Look) -> bool:
+def _was_asked(look: Observation) -> bool:
     return look.heard is not None or look.silent_since is not None
 
 
-def _volumes(intent: Intent, looks: Iterable[Look]) -> frozenset[str]:
+def _volumes(intent: Intent, looks: Iterable[Observation]) -> frozenset[str]:
     """All volumes that the intent or a lead names."""
     leads = (look.report.lead for look in looks if look.report is not None)
     seats = (seat for lead in leads if lead for pair in lead.pairs for seat in pair.seats)
@@ -191,11 +194,11 @@ def _roster(intent: Intent, splits: int) -> Mapping[Group, int]:
 
 
 def _empty_places(
-    members: Iterable[Member], roster: Mapping[Group, int], notes: Mapping[Group, str]
-) -> Iterator[Member]:
+    members: Iterable[MemberSnapshot], roster: Mapping[Group, int], notes: Mapping[Group, str]
+) -> Iterator[MemberSnapshot]:
     there = [Group(m.kind, m.place.pair, m.place.slot) for m in members if m.volume_there]
     for group, count in roster.items():
         for number in range(there.count(group), count):
             what = group.pair or (group.kind if group.slot is None else f"merge-{group.slot}")
-            place = Place(f"{what}/missing-{number}", group.kind, group.pair, group.slot)
-            yield Member(place, life=Life.ABSENT, note=notes.get(group, ""))
+            place = MemberPlace(f"{what}/missing-{number}", group.kind, group.pair, group.slot)
+            yield MemberSnapshot(place, life=Life.ABSENT, note=notes.get(group, ""))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from string import digits
 from typing import Any
 
-from tandem.control.types import Moment
+from tandem.control.types import Instant
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
 from tandem.policy.recovery.processes import UNEXPLAINED
-from tandem.policy.snapshot import Complaint, Life, Member, Place
+from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot
 from tandem_core.contract.exit_codes import REFUSED
 from tandem_core.contract.records import Undecodable
 from tandem_core.contract.reports import MemberReport, decode_refusal
@@ -22,7 +22,7 @@ from tandem_core.model.kubernetes_names import (
     SLOT_LABEL,
 )
 from tandem_core.model.states import MemberKind
-from tandem_core.network.member_client import Look
+from tandem_core.network.member_client import Observation
 
 _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""
@@ -41,7 +41,7 @@ class Pod:
     """A pod of a pipeline, and the document that it was read from."""
 
     document: Object
-    place: Place
+    place: MemberPlace
     uid: str
     node: str | None
     address: str | None
@@ -86,11 +86,11 @@ def read_pod(document: Object) -> Pod | None:
     )
 
 
-def _place(name: str, labels: Mapping[str, str]) -> Place | None:
+def _place(name: str, labels: Mapping[str, str]) -> MemberPlace | None:
     kind, slot = labels.get(KIND_LABEL), labels.get(SLOT_LABEL, "")
     if kind not in {each.value for each in MemberKind}:
         return None
-    return Place(
+    return MemberPlace(
         name,
         MemberKind(kind),
         pair=labels.get(PAIR_LABEL) if kind == MemberKind.REPLICA else None,
@@ -100,13 +100,13 @@ def _place(name: str, labels: Mapping[str, str]) -> Place | None:
 
 def member_of(
     pod: Pod,
-    look: Look,
-    moment: Moment,
+    look: Observation,
+    moment: Instant,
     *,
     volumes: Iterable[str],
     hosts: frozenset[str] | None,
     template: str | None,
-) -> Member:
+) -> MemberSnapshot:
     """The member that a pod is.
 
     `volumes` are ids that anybody knows: they tell on which one a pod runs that does not answer.
@@ -119,7 +119,7 @@ def member_of(
     ended = state.get("terminated") or last.get("terminated")
     report = look.report if _is_of(pod, look.report) else None
     heard = look.heard if report is not None else None
-    return Member(
+    return MemberSnapshot(
         pod.place,
         life=_life(pod, container, heard, look),
         volume=report.volume if report is not None else _volume(pod, volumes),
@@ -138,7 +138,7 @@ def member_of(
     )
 
 
-def _life(pod: Pod, container: Mapping[str, Any], heard: float | None, look: Look) -> Life:
+def _life(pod: Pod, container: Mapping[str, Any], heard: float | None, look: Observation) -> Life:
     state = container.get("state") or {}
     if pod.over or "terminated" in state:
         return Life.ENDED

@@ -4,17 +4,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tandem.control.events import Happening, Notice, Telling
-from tandem.control.keys import Key
-from tandem.control.meter import Meter
-from tandem.control.types import Moment, stamp
+from tandem.control.events import EventQueue, OperatorEventReason, PipelineEvent
+from tandem.control.types import Instant, Key, Meter, stamp
 from tandem.kube.kinds import Object
 from tandem.kube.port import Kube
-from tandem.policy.controller_state import Memory
+from tandem.policy.controller_state import ControllerState
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.conditions import Background, conditions_of
 from tandem.policy.status.status import status_of
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.pipeline import status_document, status_in
 from tandem_core.model.states import ConditionType, Phase
 from tandem_core.model.status import Status
@@ -47,7 +45,7 @@ class Publisher:
     """
 
     def __init__(
-        self, kube: Kube, meter: Meter, key: Key, resource: Object, limits: Limits
+        self, kube: Kube, meter: Meter, key: Key, resource: Object, limits: Timeouts
     ) -> None:
         self._kube = kube
         self._meter = meter
@@ -58,26 +56,28 @@ class Publisher:
         self.written = self.status
         """The status as it stands there."""
         self._written_at = -math.inf
-        self._told: dict[Notice, Complaint] = {}
-        self._telling = Telling(kube, meter, key)
+        self._told: dict[OperatorEventReason, Complaint] = {}
+        self._telling = EventQueue(kube, meter, key)
 
     # --- events -------------------------------------------------------------------------------
 
-    def note(self, told: Iterable[Happening], moment: Moment) -> None:
+    def note(self, told: Iterable[PipelineEvent], moment: Instant) -> None:
         """Events to be written before the status is."""
         self._telling.note(told, moment)
 
-    def _note_lasting(self, notice: Notice, why: Complaint | None, moment: Moment) -> None:
+    def _note_lasting(
+        self, notice: OperatorEventReason, why: Complaint | None, moment: Instant
+    ) -> None:
         """Note something that lasts when it begins or changes."""
         if why is None:
             self._told.pop(notice, None)
         elif self._told.get(notice) != why:
-            self.note([Happening(notice, why.text)], moment)
+            self.note([PipelineEvent(notice, why.text)], moment)
             self._told[notice] = why
 
-    def hinder(self, resource: Object, why: Complaint | None, moment: Moment) -> None:
+    def report_blocked(self, resource: Object, why: Complaint | None, moment: Instant) -> None:
         """Tell, once, of something that could not be done and is tried again; None if nothing."""
-        self._note_lasting(Notice.HINDERED, why, moment)
+        self._note_lasting(OperatorEventReason.BLOCKED, why, moment)
         self._telling.tell(resource, moment.now)
 
     # --- status -------------------------------------------------------------------------------
@@ -86,14 +86,14 @@ class Publisher:
         self,
         resource: Object,
         snapshot: Snapshot,
-        memory: Memory,
+        memory: ControllerState,
         troubles: Troubles,
-        moment: Moment,
+        moment: Instant,
     ) -> None:
         """Bring events and status up to date with what was seen."""
-        self._note_lasting(Notice.HALTED, troubles.halted, moment)
-        self._note_lasting(Notice.REFUSED, troubles.refused, moment)
-        self._note_lasting(Notice.HINDERED, troubles.hindered, moment)
+        self._note_lasting(OperatorEventReason.HALTED, troubles.halted, moment)
+        self._note_lasting(OperatorEventReason.REFUSED, troubles.refused, moment)
+        self._note_lasting(OperatorEventReason.BLOCKED, troubles.hindered, moment)
         background = replace(
             self._background(moment),
             halted=troubles.halted,
@@ -103,15 +103,17 @@ class Publisher:
         status = status_of(snapshot, memory, background, self.status)
         self._write(resource, status, moment)
 
-    def complain(self, resource: Object, why: Complaint, refused: bool, moment: Moment) -> None:
+    def complain(self, resource: Object, why: Complaint, refused: bool, moment: Instant) -> None:
         """Say why nothing can be done, about a pipeline whose members are not looked at.
 
         `refused` if that is so because of its manifest.
         """
-        self._note_lasting(Notice.REFUSED, why, moment)
+        self._note_lasting(OperatorEventReason.REFUSED, why, moment)
         background = replace(self._background(moment), halted=why)
         before = self.status
-        conditions = conditions_of(Snapshot(0.0, ()), Memory(), {}, background, before.conditions)
+        conditions = conditions_of(
+            Snapshot(0.0, ()), ControllerState(), {}, background, before.conditions
+        )
         ready = next(each for each in conditions if each.type is ConditionType.READY)
         others = tuple(each for each in before.conditions if each.type is not ready.type)
         status = replace(before, conditions=(ready, *others))
@@ -124,12 +126,14 @@ class Publisher:
         """Whether all that there is to say has been written."""
         return self.status == self.written
 
-    def _background(self, moment: Moment) -> Background:
+    def _background(self, moment: Instant) -> Background:
         return Background(stamp(moment.wall), self._limits, one_machine=False)
 
-    def _write(self, resource: Object, status: Status, moment: Moment) -> None:
+    def _write(self, resource: Object, status: Status, moment: Instant) -> None:
         if status.phase is Phase.COMPLETED and self.status.phase is not Phase.COMPLETED:
-            done = Happening(Notice.COMPLETED, "everything is delivered, pods are removed")
+            done = PipelineEvent(
+                OperatorEventReason.COMPLETED, "all results are delivered; the pods are deleted"
+            )
             self.note([done], moment)
         # A manifest that is refused was seen too: `Ready` says what came of it. Members belong to
         # `tandem status` alone.

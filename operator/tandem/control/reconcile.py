@@ -8,41 +8,39 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from tandem.control.act import Hands, Hindrance, wrong_labels
+from tandem.control.act import ActionFailure, Actuator, outdated_labels
 from tandem.control.admission import judge
 from tandem.control.apply import carry_out, changes, list_objects, wanted
-from tandem.control.context import Scene, State
-from tandem.control.events import happening
+from tandem.control.context import PipelineState, ReconcileContext
+from tandem.control.events import event_of_record
 from tandem.control.intent_store import (
-    InTheWay,
+    NameConflict,
     Recorded,
     check_records,
-    establish,
+    create_records,
     read_token,
     record_ending,
-    revised,
+    revise_intent,
     swap_intent,
 )
-from tandem.control.keys import Key
 from tandem.control.members import Members
-from tandem.control.meter import Meter
 from tandem.control.nodes import Node
-from tandem.control.observe import TAKEN, Listing, Sight, list_pipeline, look_at_pods
+from tandem.control.observe import TAKEN, ClusterView, PipelineObjects, list_pipeline, observe_pods
 from tandem.control.publish import Publisher, Troubles
-from tandem.control.reset import BEGINS_ANEW, TOO_LATE, clear, may_begin_anew
-from tandem.control.types import Moment
+from tandem.control.reset import CHANGED_TOO_LATE, RESET_REASON, can_reset, clear
+from tandem.control.types import Instant, Key, Meter
 from tandem.kube.port import Kube, KubeError, Refused, Unreachable
 from tandem.manifests.desired_state import Images
 from tandem.manifests.workloads import replica_mark
 from tandem.output.json_logs import DecisionLog
 from tandem.policy.controller_state import remembered
 from tandem.policy.decide import Outcome, decide
-from tandem.policy.decisions import Complete, Decision, Halt, Promote, Record, Wait, Withhold
-from tandem.policy.recovery.pods import tend
+from tandem.policy.decisions import Complete, Decision, Halt, Promote, RecordEvent, Wait, Withhold
+from tandem.policy.recovery.pods import recover_pods
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.decision_line import DecisionLine, observed_by
 from tandem.policy.status.steps import Action, Step, step_of, swap_step
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.kubernetes_names import intent_name
 from tandem_core.model.pipeline import Pipeline
 
@@ -56,23 +54,25 @@ OBJECTS_EVERY = 30.0
 """Seconds after which all objects are compared although the manifest is the same."""
 OBJECTS_AGAIN = 3.0
 """The same after something could not be applied."""
+FRESH = 5.0
+"""Seconds for which what the lead said counts. No setting: decisions rest on it."""
 
-CLUSTER_LIMITS = Limits(unheard=5.0, hung=30.0)
+CLUSTER_LIMITS = Timeouts(unheard=5.0, hung=30.0)
 """On a busy node an answer may come late; the kubelet restarts what hangs for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OperatorSettings:
     """What the operator was started with."""
 
     images: Images
     namespace: str
     """The operator's own."""
-    limits: Limits = field(default=CLUSTER_LIMITS)
+    limits: Timeouts = field(default=CLUSTER_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class ReconcilerPorts:
     """What a loop talks to."""
 
     kube: Kube
@@ -82,19 +82,19 @@ class Ports:
     meter: Meter
 
 
-class Loop:
+class Reconciler:
     """One pipeline. Its turns are taken one after the other, by any thread."""
 
-    def __init__(self, key: Key, ports: Ports, settings: Settings) -> None:
+    def __init__(self, key: Key, ports: ReconcilerPorts, settings: OperatorSettings) -> None:
         self._key = key
         self._ports = ports
         self._kube = ports.kube
         self._settings = settings
-        self._listing: Listing | None = None
-        self._state: State | None = None
+        self._listing: PipelineObjects | None = None
+        self._state: PipelineState | None = None
         self._log = DecisionLog(str(key))
 
-    def turn(self, moment: Moment, news: bool) -> float | None:
+    def turn(self, moment: Instant, news: bool) -> float | None:
         """One turn; in how many seconds the next one is due, None if the pipeline is gone.
 
         `news` says that something has happened to the resource or its pods.
@@ -122,7 +122,7 @@ class Loop:
         """What a turn that has failed had done until then; whoever called it logs why it did."""
         return self._log.failed()
 
-    def _turn(self, state: State, listing: Listing, moment: Moment) -> float:
+    def _turn(self, state: PipelineState, listing: PipelineObjects, moment: Instant) -> float:
         self._log.observed(lambda _: f"manifest generation {listing.generation}")
         scene = self._scene(listing, moment)
         if isinstance(scene, Complaint):
@@ -139,40 +139,40 @@ class Loop:
         if state.memory is None and not sight.complete:
             return TURN / 4
         if scene.is_another(self._settings.namespace):
-            if may_begin_anew(state.publisher.written.phase, sight.snapshot):
+            if can_reset(state.publisher.written.phase, sight.snapshot):
                 record_ending(self._kube, scene.recorded)
                 about = (intent_name(self._key.name),)
-                self._log.note(Step(Action.LABEL, "the intent as ending", BEGINS_ANEW, about))
+                self._log.note(Step(Action.LABEL, "the intent for the reset", RESET_REASON, about))
                 self._listing = None
                 return 0.0
-            scene = replace(scene, pipeline=None, refused=TOO_LATE)
+            scene = replace(scene, pipeline=None, refused=CHANGED_TOO_LATE)
         if state.memory is None:
             primaries, shown = dict(scene.recorded.intent.primaries), state.publisher.status
             state.memory = remembered(primaries, shown, sight.snapshot.members)
         snapshot, before = sight.snapshot, state.memory
         self._log.observed(lambda steps: observed_by(snapshot, before, steps))
-        outcome = decide(sight.snapshot, state.memory, self._settings.limits, tend)
+        outcome = decide(sight.snapshot, state.memory, self._settings.limits, recover_pods)
         scene = self._record(state, scene, outcome)
         self._act(state, scene, sight, outcome)
         self._hold(Action.REFUSE, "the manifest", scene.refused)
         unpublished = self._publish(state, scene, sight, outcome)
-        refused = may_begin_anew(state.publisher.status.phase, sight.snapshot)
+        refused = can_reset(state.publisher.status.phase, sight.snapshot)
         self._apply(state, scene, refused=refused)
         if unpublished is not None:
             raise unpublished
         return TURN
 
-    def _rest(self, state: State, scene: Scene) -> float:
+    def _rest(self, state: PipelineState, scene: ReconcileContext) -> float:
         """Everything is delivered: what makes pods goes, the rest stays."""
         self._ports.members.look((), "")
         self._apply(state, scene, over=True)
-        state.publisher.hinder(scene.listing.resource, state.hindered, scene.moment)
+        state.publisher.report_blocked(scene.listing.resource, state.hindered, scene.moment)
         return IDLE if state.hindered is None else TURN
 
-    def _begin_anew(self, state: State, scene: Scene) -> float:
+    def _begin_anew(self, state: PipelineState, scene: ReconcileContext) -> float:
         left = clear(self._kube, self._key, scene.listing, scene.recorded, self._log.note)
-        self._hold(Action.WAIT, "beginning anew", left)
-        state.publisher.hinder(scene.listing.resource, left, scene.moment)
+        self._hold(Action.WAIT, "the reset", left)
+        state.publisher.report_blocked(scene.listing.resource, left, scene.moment)
         self._listing = None
         if left is None:
             self._state = None
@@ -181,28 +181,28 @@ class Loop:
     def forget(self) -> None:
         """The pipeline is gone, or is not this operator's to see to any more."""
         if self._state is not None:
-            self._log.note(Step(Action.FORGET, "the pipeline", "its resource is gone"))
+            self._log.note(Step(Action.FORGET, "the pipeline", "its resource is deleted"))
             self._log.end()
         self._ports.members.look((), "")
         self._ports.meter.gone(self._key)
         self._listing = self._state = None
 
-    def _begin(self, listing: Listing) -> State:
+    def _begin(self, listing: PipelineObjects) -> PipelineState:
         publisher = Publisher(
             self._kube, self._ports.meter, self._key, listing.resource, self._settings.limits
         )
-        return State(listing.uid, publisher)
+        return PipelineState(listing.uid, publisher)
 
     # --- observe ------------------------------------------------------------------------------
 
-    def _list(self, moment: Moment, news: bool) -> Listing | None:
+    def _list(self, moment: Instant, news: bool) -> PipelineObjects | None:
         known = self._listing
         if known is None or news or moment.now - known.at >= RESYNC:
             nodes = self._ports.nodes(moment.now)
             known = self._listing = list_pipeline(self._kube, self._key, nodes, moment.now)
         return known
 
-    def _scene(self, listing: Listing, moment: Moment) -> Scene | Complaint:
+    def _scene(self, listing: PipelineObjects, moment: Instant) -> ReconcileContext | Complaint:
         judged, recorded = judge(listing.resource), listing.recorded
         if recorded is None:
             if isinstance(judged, Complaint):
@@ -211,13 +211,13 @@ class Loop:
         if isinstance(recorded, Complaint):
             return recorded
         if isinstance(judged, Complaint):
-            return Scene(moment, listing, recorded, None, judged)
-        return Scene(moment, listing, recorded, judged, None)
+            return ReconcileContext(moment, listing, recorded, None, judged)
+        return ReconcileContext(moment, listing, recorded, judged, None)
 
-    def _establish(self, listing: Listing, pipeline: Pipeline) -> Recorded | Complaint:
+    def _establish(self, listing: PipelineObjects, pipeline: Pipeline) -> Recorded | Complaint:
         """Give a new pipeline what it begins with."""
         try:
-            recorded = establish(
+            recorded = create_records(
                 self._kube,
                 pipeline,
                 listing.uid,
@@ -226,14 +226,14 @@ class Loop:
                 where=self._settings.namespace,
                 note=self._log.note,
             )
-        except InTheWay as problem:
+        except NameConflict as problem:
             return Complaint(TAKEN, str(problem))
         except Refused as problem:
-            return Complaint("NotApplied", str(problem))
+            return Complaint("ApplyFailed", str(problem))
         self._listing = replace(listing, recorded=recorded)
         return recorded
 
-    def _look(self, state: State, scene: Scene) -> Sight:
+    def _look(self, state: PipelineState, scene: ReconcileContext) -> ClusterView:
         listing = scene.listing
         if state.token is None:
             state.token = read_token(self._kube, self._key)
@@ -241,19 +241,21 @@ class Loop:
         order = scene.order(self._settings.namespace)
         if scene.is_another(self._settings.namespace):
             order = None
-        return look_at_pods(
+        return observe_pods(
             listing,
             scene.recorded.intent,
             self._ports.members.look(pods, state.token or ""),
             scene.moment,
             splits=order.pipeline.spec.splits.count if order is not None else 0,
             mark=replica_mark(order) if order is not None else None,
-            fresh=self._settings.limits.unheard,
+            fresh=FRESH,
         )
 
     # --- record -------------------------------------------------------------------------------
 
-    def _record(self, state: State, scene: Scene, outcome: Outcome) -> Scene:
+    def _record(
+        self, state: PipelineState, scene: ReconcileContext, outcome: Outcome
+    ) -> ReconcileContext:
         """Write roles down, and note the events.
 
         They are told after everything else was done, and before the status is written. Whoever dies
@@ -263,27 +265,29 @@ class Loop:
         primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
         before = scene.recorded
         suspended = scene.pipeline.spec.suspend if scene.pipeline else before.intent.suspended
-        intent = revised(before.intent, primaries, suspended)
+        intent = revise_intent(before.intent, primaries, suspended)
         if intent is not before.intent:
             scene = replace(scene, recorded=swap_intent(self._kube, before, intent))
             self._listing = replace(scene.listing, recorded=scene.recorded)
         for decision in outcome.decisions:
-            if isinstance(decision, Promote | Record | Halt | Withhold | Wait | Complete):
+            if isinstance(decision, Promote | RecordEvent | Halt | Withhold | Wait | Complete):
                 self._log.note(step_of(decision))
         if intent is not before.intent:
             changed = suspended != before.intent.suspended
             asked = [f"spec.suspend is {str(suspended).lower()}"] if changed else []
             versions = before.intent.version, intent.version
             self._log.note(swap_step(*versions, outcome.decisions, *asked))
-        records = (each for each in outcome.decisions if isinstance(each, Record))
-        state.publisher.note(map(happening, records), scene.moment)
+        records = (each for each in outcome.decisions if isinstance(each, RecordEvent))
+        state.publisher.note(map(event_of_record, records), scene.moment)
         state.memory = outcome.memory
         return scene
 
     # --- act ----------------------------------------------------------------------------------
 
-    def _act(self, state: State, scene: Scene, sight: Sight, outcome: Outcome) -> None:
-        hands = Hands(
+    def _act(
+        self, state: PipelineState, scene: ReconcileContext, sight: ClusterView, outcome: Outcome
+    ) -> None:
+        hands = Actuator(
             self._kube,
             self._ports.members,
             state.token or "",
@@ -296,11 +300,11 @@ class Loop:
         for done in hands.act(outcome.decisions):
             # What is known of the pods is old now.
             self._listing = None
-            if isinstance(done, Hindrance):
+            if isinstance(done, ActionFailure):
                 state.undone = done.why
             else:
                 state.publisher.note([done], scene.moment)
-        for pod, role in wrong_labels(scene.listing.pods, sight.snapshot, outcome.memory):
+        for pod, role in outdated_labels(scene.listing.pods, sight.snapshot, outcome.memory):
             self._listing = None
             hindrance = hands.label(pod, role)
             if hindrance is not None:
@@ -309,7 +313,7 @@ class Loop:
     # --- publish ------------------------------------------------------------------------------
 
     def _publish(
-        self, state: State, scene: Scene, sight: Sight, outcome: Outcome
+        self, state: PipelineState, scene: ReconcileContext, sight: ClusterView, outcome: Outcome
     ) -> KubeError | None:
         """Bring the status up to date; why the server did not take it. Objects wait for none."""
         troubles = Troubles(
@@ -330,7 +334,12 @@ class Loop:
     # --- apply --------------------------------------------------------------------------------
 
     def _apply(
-        self, state: State, scene: Scene, *, over: bool = False, refused: bool = False
+        self,
+        state: PipelineState,
+        scene: ReconcileContext,
+        *,
+        over: bool = False,
+        refused: bool = False,
     ) -> None:
         """Make the objects that should be there; remove what is not needed when all is over."""
         order = scene.order(self._settings.namespace)
@@ -340,7 +349,7 @@ class Loop:
             return
         try:
             missing = check_records(self._kube, order, state.token, self._log.note)
-        except InTheWay as problem:
+        except NameConflict as problem:
             missing = Complaint(TAKEN, str(problem))
         there = list_objects(self._kube, self._key)
         desired = wanted(replace(order, refused=refused), over)

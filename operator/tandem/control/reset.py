@@ -6,24 +6,24 @@ first what makes pods, then the pods, then register and intent.
 
 from tandem.control.apply import Changes, carry_out, changes, list_objects
 from tandem.control.intent_store import Recorded, forget_records
-from tandem.control.keys import Key
-from tandem.control.observe import Listing
+from tandem.control.observe import PipelineObjects
+from tandem.control.types import Key
 from tandem.kube.port import Kube
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.steps import Action, Note, Step, ignore
-from tandem_core.model.states import Phase
+from tandem_core.model.states import SPEC_CHANGED, Phase
 
-TOO_LATE = Complaint(
-    "SpecChanged",
-    "the manifest is another one than that which this pipeline has begun with",
-    "apply the old one again, or the new one under another name",
+CHANGED_TOO_LATE = Complaint(
+    SPEC_CHANGED,
+    "the manifest differs from the one that this pipeline was started with",
+    "apply the former manifest again, or the new one under another name",
 )
 
-BEGINS_ANEW = "the manifest was changed before anything was computed"
+RESET_REASON = "the manifest changed before anything was computed"
 """Why what the old manifest has brought is taken away."""
 
 
-def may_begin_anew(phase: Phase, snapshot: Snapshot) -> bool:
+def can_reset(phase: Phase, snapshot: Snapshot) -> bool:
     """Whether the pipeline was refused, and nothing was computed since the status was written.
 
     A lead or a merge has to say so: a status may be old.
@@ -37,7 +37,7 @@ def may_begin_anew(phase: Phase, snapshot: Snapshot) -> bool:
 
 
 def clear(
-    kube: Kube, key: Key, listing: Listing, recorded: Recorded, note: Note = ignore
+    kube: Kube, key: Key, listing: PipelineObjects, recorded: Recorded, note: Note = ignore
 ) -> Complaint | None:
     """Take away what the old manifest has brought; what is still in the way. May be done again.
 
@@ -50,7 +50,7 @@ def clear(
     if complaint is not None:
         return complaint
     if listing.pods:
-        return Complaint("BeginsAnew", "the pods of the old manifest have to end first")
+        return Complaint("Resetting", "waiting for the pods of the former manifest to end")
     forget_records(kube, key, listing.uid, recorded)
-    note(Step(Action.DELETE, "register and intent", BEGINS_ANEW))
+    note(Step(Action.DELETE, "register and intent", RESET_REASON))
     return None

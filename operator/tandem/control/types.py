@@ -1,11 +1,38 @@
-"""Times: one clock for waiting, one for people and for what the API server writes down."""
+"""Small types of the control loop: a pipeline's key, the metrics port, points in time."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple, Protocol
+
+from tandem_core.model.states import Word
+from tandem_core.model.status import Status
+
+
+class Key(NamedTuple):
+    """A pipeline's resource. Equal names in two namespaces are two pipelines."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Meter(Protocol):
+    """Told by the loops, from any thread."""
+
+    def event(self, key: Key, reason: Word) -> None:
+        """An event was written."""
+
+    def status(self, key: Key, status: Status) -> None:
+        """What a pipeline is now."""
+
+    def gone(self, key: Key) -> None:
+        """A pipeline is not there any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Instant:
     """A moment on both clocks."""
 
     now: float

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,21 +13,22 @@ from typing import Any
 
 import kopf
 
-from tandem.control.keys import Key
 from tandem.control.members import Asked
 from tandem.control.nodes import Nodes
-from tandem.control.reconcile import Loop, Ports, Settings
+from tandem.control.reconcile import OperatorSettings, Reconciler, ReconcilerPorts
+from tandem.control.types import Key
 from tandem.handlers.crd_wait import wait_for_pipelines
 from tandem.handlers.election import EVERY
-from tandem.handlers.http import serve
 from tandem.handlers.lease import Leadership
-from tandem.handlers.logs import write_logs
-from tandem.handlers.metrics import Metrics
+from tandem.handlers.metrics import Metrics, serve
+from tandem.handlers.timeout_flags import add_timeouts, timeouts_of
 from tandem.handlers.watches import registry_of, settings_of
 from tandem.handlers.workers import Workers
 from tandem.kube.client import connect
 from tandem.kube.port import Kube
 from tandem.manifests.desired_state import Images
+from tandem.output.json_logs import JsonLines
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.kubernetes_names import (
     NAMESPACE_VARIABLE,
     POD_NAME_VARIABLE,
@@ -38,7 +40,12 @@ _log = logging.getLogger(__name__)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped; the exit code is not 0 if another operator took over."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    try:
+        limits = timeouts_of(asked)
+    except ValueError as problem:
+        parser.error(str(problem))
     write_logs(asked.log_level)
     if asked.kubeconfig is not None:
         os.environ["KUBECONFIG"] = asked.kubeconfig
@@ -46,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # One late answer must not cost the lease: there is time to ask again.
     hasty = connect(asked.kubeconfig, patience=EVERY)
     leadership = Leadership(hasty, asked.own_namespace, asked.identity)
-    workers = Workers(_loops(kube, metrics, asked), leadership.leads, metrics)
+    workers = Workers(_loops(kube, metrics, asked, limits), leadership.leads, metrics)
     serve(asked.port, workers.healthy)
     if not _wait_for(leadership):
         return 0
-    _log.info("this operator acts: %s", asked.identity)
+    _log.info("leader election won by %s", asked.identity)
     metrics.leading(True)
     leadership.keep(_lost)
     workers.start(asked.workers)
@@ -63,11 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _loops(kube: Kube, metrics: Metrics, asked: argparse.Namespace) -> Callable[[Key], Loop]:
+def _loops(
+    kube: Kube, metrics: Metrics, asked: argparse.Namespace, limits: Timeouts
+) -> Callable[[Key], Reconciler]:
     images = Images(asked.runtime_image, asked.spark_image, asked.runtime_image)
-    settings = Settings(images, asked.own_namespace)
+    settings = OperatorSettings(images, asked.own_namespace, limits)
     nodes = Nodes(kube)
-    return lambda key: Loop(key, Ports(kube, Asked(), nodes.at, metrics), settings)
+    return lambda key: Reconciler(key, ReconcilerPorts(kube, Asked(), nodes.at, metrics), settings)
 
 
 async def _watch(workers: Workers, asked: argparse.Namespace) -> None:
@@ -109,7 +118,7 @@ def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
 
 def _lost() -> None:
     """Another operator acts: nothing that is under way here may go on."""
-    _log.error("the lease is lost")
+    _log.error("leader election lost")
     logging.shutdown()
     os._exit(1)
 
@@ -132,6 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", help="file that names the cluster; the own one without it")
     parser.add_argument("--port", type=int, default=8080, help="port of /metrics and /healthz")
     parser.add_argument("--workers", type=int, default=4, help="pipelines that are seen to at once")
+    add_timeouts(parser)
     parser.add_argument(
         "--log-level", default="info", choices=["debug", "info", "warning", "error"]
     )
@@ -146,6 +156,14 @@ def _parser() -> argparse.ArgumentParser:
         help=f"what tells operators apart (${POD_NAME_VARIABLE}, ${POD_UID_VARIABLE})",
     )
     return parser
+
+
+def write_logs(level: str) -> None:
+    """Write logs to the standard error; of kopf only what is wrong."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("kopf").setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

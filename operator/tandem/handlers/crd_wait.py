@@ -26,7 +26,7 @@ def wait_for_pipelines(kube: Kube, namespaces: Sequence[str], stopped: Event) ->
         if why is None:
             return not said or not stopped.wait(SETTLING)
         if why != said:
-            _log.warning("no pipelines can be listed, is their definition missing? %s", why)
+            _log.warning("StreamPipelines cannot be listed; is the CRD installed? %s", why)
             said = why
         stopped.wait(EVERY)
     return False

@@ -26,7 +26,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Candidate:
     """What one operator knows."""
 
     me: str
@@ -36,21 +36,21 @@ class Standing:
     renewed: float | None = None
     """When the last renewal of its own began that succeeded; None while it only waits."""
 
-    def saw(self, claim: Claim | None, now: float) -> "Standing":
+    def saw(self, claim: Claim | None, now: float) -> "Candidate":
         """After a look at the Lease."""
         seen = now if claim != self.claim else self.seen
-        return Standing(self.me, claim, seen, self.renewed)
+        return Candidate(self.me, claim, seen, self.renewed)
 
-    def took(self, claim: Claim, began: float) -> "Standing":
+    def took(self, claim: Claim, began: float) -> "Candidate":
         """After it wrote its own claim, with a call that began then."""
-        return Standing(self.me, claim, began, began)
+        return Candidate(self.me, claim, began, began)
 
     def leads(self, now: float) -> bool:
         """Whether it may act now."""
         return self.renewed is not None and now - self.renewed < DEADLINE
 
 
-class Step(Enum):
+class ElectionStep(Enum):
     """What is to be done about the Lease."""
 
     WAIT = "wait"
@@ -60,13 +60,13 @@ class Step(Enum):
     """It is lost: act no more."""
 
 
-def step(standing: Standing, now: float) -> Step:
+def step(standing: Candidate, now: float) -> ElectionStep:
     """What an operator does after a look."""
     if standing.renewed is not None and not standing.leads(now):
-        return Step.LEAVE
+        return ElectionStep.LEAVE
     claim = standing.claim
     if claim is None or claim.holder in {"", standing.me}:
-        return Step.TAKE
+        return ElectionStep.TAKE
     if standing.renewed is not None:
-        return Step.LEAVE
-    return Step.TAKE if now - standing.seen >= DURATION else Step.WAIT
+        return ElectionStep.LEAVE
+    return ElectionStep.TAKE if now - standing.seen >= DURATION else ElectionStep.WAIT

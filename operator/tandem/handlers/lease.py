@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from tandem.control.types import precise_stamp
-from tandem.handlers.election import DURATION, EVERY, Claim, Standing, Step, step
+from tandem.handlers.election import DURATION, EVERY, Candidate, Claim, ElectionStep, step
 from tandem.kube.kinds import LEASE, Object
 from tandem.kube.port import Kube, KubeError, NotFound
 from tandem_core.model.kubernetes_names import FIELD_MANAGER
@@ -28,7 +28,7 @@ class Leadership:
         self._kube = kube
         self._namespace = namespace
         self._clock = clock
-        self._standing = Standing(me)
+        self._standing = Candidate(me)
         self._stopped = threading.Event()
 
     def leads(self) -> bool:
@@ -39,12 +39,12 @@ class Leadership:
         """Wait until this operator leads; false if it was stopped before."""
         said = ""
         while not self._stopped.is_set():
-            if self.look() is Step.TAKE and self.leads():
+            if self.look() is ElectionStep.TAKE and self.leads():
                 return True
             claim = self._standing.claim
             holder = claim.holder if claim is not None else ""
             if holder != said:
-                _log.info("another operator acts: %s", holder)
+                _log.info("another operator leads: %s", holder)
                 said = holder
             self._stopped.wait(EVERY)
         return False
@@ -55,7 +55,7 @@ class Leadership:
         def run() -> None:
             try:
                 while not self._stopped.wait(EVERY):
-                    if self.look() is Step.LEAVE:
+                    if self.look() is ElectionStep.LEAVE:
                         break
             except Exception:
                 _log.exception("the lease cannot be renewed")
@@ -72,7 +72,7 @@ class Leadership:
         """Stop, and let the next operator begin at once."""
         self.stop()
         me, leads = self._standing.me, self.leads()
-        self._standing = Standing(me)
+        self._standing = Candidate(me)
         if not leads:
             return
         try:
@@ -80,20 +80,20 @@ class Leadership:
             if there["spec"].get("holderIdentity") == me:
                 self._kube.replace({**there, "spec": {**there["spec"], "holderIdentity": ""}})
         except KubeError as problem:
-            _log.warning("the lease runs out by itself: %s", problem)
+            _log.warning("the lease was not released and will expire: %s", problem)
 
-    def look(self) -> Step:
+    def look(self) -> ElectionStep:
         """Look at the Lease once and do what is to be done; a failure is a look in vain."""
         try:
             there = self._read()
             self._standing = self._standing.saw(_claim(there), self._clock())
             decided = step(self._standing, self._clock())
-            if decided is Step.TAKE:
+            if decided is ElectionStep.TAKE:
                 self._take(there)
         except KubeError as problem:
-            _log.warning("the lease cannot be used: %s", problem)
+            _log.warning("the lease cannot be acquired: %s", problem)
             expired = self._standing.renewed is not None and not self.leads()
-            return Step.LEAVE if expired else Step.WAIT
+            return ElectionStep.LEAVE if expired else ElectionStep.WAIT
         return decided
 
     def _read(self) -> Object | None:

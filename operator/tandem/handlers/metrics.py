@@ -1,16 +1,21 @@
-"""What the operator counts, for Prometheus."""
+"""Prometheus metrics of the operator, and the HTTP endpoints that serve them."""
+
+from collections.abc import Callable
+from http.server import ThreadingHTTPServer
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from tandem.control.keys import Key
+from tandem.control.types import Key
 from tandem_core.model.states import ConditionStatus, Word
 from tandem_core.model.status import Status
+from tandem_core.network import http_server
+from tandem_core.network.http_server import TEXT, Page, metrics, verdict
 
 _PIPELINE = ("namespace", "pipeline")
 
 
 class Metrics:
-    """See `tandem.control.meter.Meter`; and what becomes of turns."""
+    """See `tandem.control.types.Meter`; and what becomes of turns."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._events = Counter(
@@ -97,3 +102,16 @@ class Metrics:
     def leading(self, leads: bool) -> None:
         """Whether this operator acts."""
         self._leads.set(leads)
+
+
+def serve(port: int, healthy: Callable[[], bool]) -> ThreadingHTTPServer:
+    """Answer from threads of its own, on all addresses; port 0 lets the system choose one."""
+
+    def page(path: str, _: str) -> Page:
+        if path == "/metrics":
+            return metrics()
+        if path == "/healthz":
+            return verdict(healthy(), "a turn is stuck")
+        return Page(404, TEXT, b"/metrics, /healthz\n")
+
+    return http_server.serve(("", port), page)

@@ -9,7 +9,7 @@ from typing import Any
 
 import kopf
 
-from tandem.control.keys import Key
+from tandem.control.types import Key
 from tandem_core.model.kubernetes_names import GROUP, PIPELINE_LABEL, PLURAL, VERSION
 
 Ask = Callable[[Key], None]
@@ -35,7 +35,7 @@ def settings_of() -> kopf.OperatorSettings:
 def registry_of(ask: Ask, login: Callable[..., Any]) -> kopf.OperatorRegistry:
     """What kopf is to tell."""
     registry = kopf.OperatorRegistry()
-    news = News()
+    news = WatchEvents()
     kopf.on.login(registry=registry)(login)
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
@@ -57,7 +57,7 @@ def registry_of(ask: Ask, login: Callable[..., Any]) -> kopf.OperatorRegistry:
     return registry
 
 
-class News:
+class WatchEvents:
     """Tells changes of a manifest from those of its status, which the operator writes itself."""
 
     def __init__(self) -> None:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
 
-from tandem.control.keys import Key
-from tandem.control.types import Moment
+from tandem.control.types import Instant, Key
 from tandem.handlers.metrics import Metrics
-from tandem.handlers.workqueue import Agenda, Turn
+from tandem.handlers.workqueue import Turn, WorkQueue
 from tandem.kube.port import Conflict, KubeError, NotFound, Unreachable
 from tandem.output.json_logs import NOTHING, write_line
 from tandem.policy.status.decision_line import DecisionLine
@@ -31,7 +30,7 @@ _LONGEST_WAIT = 3600.0
 class Looping(Protocol):
     """The loop of a pipeline: see `tandem.control.reconcile.Loop`."""
 
-    def turn(self, moment: Moment, news: bool) -> float | None:
+    def turn(self, moment: Instant, news: bool) -> float | None:
         """One turn; when the next one is due, None if the pipeline is gone."""
 
     def failed(self) -> DecisionLine:
@@ -48,7 +47,7 @@ class Workers:
         self._may_act = may_act
         self._metrics = metrics
         self._random = Random()  # noqa: S311 - it spreads load, it keeps no secret
-        self._agenda = Agenda(self._spread)
+        self._agenda = WorkQueue(self._spread)
         self._loops: dict[Key, Looping] = {}
         self._began: dict[Key, float] = {}
         self._changed = threading.Condition()
@@ -134,7 +133,7 @@ class Workers:
         loop = self._loops.get(turn.key)
         if loop is None:
             loop = self._loops[turn.key] = self._make(turn.key)
-        moment = Moment(time.monotonic(), datetime.now(UTC))  # noqa: TID251
+        moment = Instant(time.monotonic(), datetime.now(UTC))  # noqa: TID251
         return loop.turn(moment, turn.news)
 
     def _settle(self, key: Key, after: float | None, failed: bool) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tandem.control.keys import Key
+from tandem.control.types import Key
 
 GAP = 0.5
 """Between two turns of one pipeline, at least."""
@@ -35,7 +35,7 @@ class _Entry:
     failures: int = 0
 
 
-class Agenda:
+class WorkQueue:
     """Not safe for threads by itself."""
 
     def __init__(self, spread: Callable[[float], float] = lambda seconds: seconds) -> None:

@@ -5,6 +5,7 @@ package's generated models is loaded.
 """
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 
 import urllib3
@@ -13,8 +14,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
-from tandem.kube.cause import cause_of
-from tandem.kube.kinds import Kind, Object, kind_of
+from tandem.kube.kinds import Object, ObjectKind, kind_of
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
 from tandem_core.model.kubernetes_names import FIELD_MANAGER
@@ -67,18 +67,18 @@ class Client:
         self._api = ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER
 
-    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+    def get(self, kind: ObjectKind, namespace: str | None, name: str) -> Object:
         """Read an object."""
         return self._call("GET", kind.path(namespace, name))
 
     def list(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
         """Read all objects with these labels, page by page."""
         return sorted(self._pages(kind, namespace, labels or {}), key=name_of)
 
     def _pages(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str]
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str]
     ) -> Iterator[Object]:
         selector = ",".join(f"{name}={value}" for name, value in labels.items())
         query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
@@ -206,3 +206,16 @@ def _message(said: bytes) -> str:
         return str(json.loads(said)["message"])
     except (ValueError, KeyError, TypeError):
         return said[:1000].decode(errors="replace")
+
+
+def cause_of(problem: BaseException) -> str:
+    """The first cause of a problem, on one line."""
+    inmost = problem
+    while inmost.__cause__ is not None:
+        inmost = inmost.__cause__
+    # Some say what they come from only beside their own words.
+    inmost = next((each for each in inmost.args if isinstance(each, Exception)), inmost)
+    if isinstance(inmost, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {inmost.verify_message}"
+    said = (inmost.strerror if isinstance(inmost, OSError) else None) or str(inmost)
+    return " ".join(said.split()) or type(inmost).__name__

@@ -14,11 +14,10 @@ from urllib.parse import urlencode, urlsplit
 import websocket
 from kubernetes.client.configuration import Configuration
 
-from tandem.kube.cause import cause_of
+from tandem.kube.client import cause_of
 from tandem.kube.kinds import POD, Object
 from tandem.kube.objects import name_of, namespace_of
-from tandem.kube.port import KubeError, NotFound, Refused, Unreachable
-from tandem.kube.shell import Ran
+from tandem.kube.port import KubeError, NotFound, Ran, Refused, Unreachable
 
 PATIENCE = 15.0
 """Seconds that a command may take."""
@@ -29,7 +28,7 @@ _NOT_FOUND, _TOO_MANY, _SERVER_ERROR = 404, 429, 500
 
 
 class PodShell:
-    """See `tandem.kube.shell.Shell`."""
+    """See `tandem.kube.port.Shell`."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration

@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """A kind of objects."""
 
     api_version: str
@@ -26,21 +26,21 @@ class Kind:
         return f"{group}{within}/{self.plural}" + (f"/{name}" if name is not None else "")
 
 
-POD = Kind("v1", "Pod", "pods")
-NODE = Kind("v1", "Node", "nodes", namespaced=False)
-EVENT = Kind("v1", "Event", "events")
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
-SECRET = Kind("v1", "Secret", "secrets")
-SERVICE = Kind("v1", "Service", "services")
-SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
-ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
-ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
-LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
-REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
-DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
-NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
-STREAM_PIPELINE = Kind(f"{GROUP}/{VERSION}", "StreamPipeline", PLURAL)
+POD = ObjectKind("v1", "Pod", "pods")
+NODE = ObjectKind("v1", "Node", "nodes", namespaced=False)
+EVENT = ObjectKind("v1", "Event", "events")
+CONFIG_MAP = ObjectKind("v1", "ConfigMap", "configmaps")
+SECRET = ObjectKind("v1", "Secret", "secrets")
+SERVICE = ObjectKind("v1", "Service", "services")
+SERVICE_ACCOUNT = ObjectKind("v1", "ServiceAccount", "serviceaccounts")
+ROLE = ObjectKind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = ObjectKind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+LEASE = ObjectKind("coordination.k8s.io/v1", "Lease", "leases")
+DEPLOYMENT = ObjectKind("apps/v1", "Deployment", "deployments")
+REPLICA_SET = ObjectKind("apps/v1", "ReplicaSet", "replicasets")
+DISRUPTION_BUDGET = ObjectKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICY = ObjectKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+STREAM_PIPELINE = ObjectKind(f"{GROUP}/{VERSION}", "StreamPipeline", PLURAL)
 
 KINDS = (
     POD,
@@ -63,7 +63,7 @@ KINDS = (
 _BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 
-def kind_of(document: Mapping[str, Any]) -> Kind:
+def kind_of(document: Mapping[str, Any]) -> ObjectKind:
     """The kind of an object.
 
     Raises:

@@ -4,10 +4,10 @@ Nothing here is repeated, and every call ends in bounded time. Of a call that en
 nobody knows whether it was carried out.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from tandem.kube.kinds import Kind, Object
+from tandem.kube.kinds import Object, ObjectKind
 
 
 class KubeError(Exception):
@@ -38,7 +38,7 @@ class Unreachable(KubeError):
 class Kube(Protocol):
     """The API server. Any call may raise `Refused` or `Unreachable`."""
 
-    def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+    def get(self, kind: ObjectKind, namespace: str | None, name: str) -> Object:
         """Read an object.
 
         Raises:
@@ -46,7 +46,7 @@ class Kube(Protocol):
         """
 
     def list(
-        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
         """Read all objects of a namespace, or of all, that have these labels, by name."""
 
@@ -103,4 +103,26 @@ class Kube(Protocol):
         Raises:
             Conflict: it is another one by now, with the same name.
             NotFound: it is not there any more.
+        """
+
+
+class Ran(NamedTuple):
+    """A command that was started."""
+
+    printed: str
+    """Its standard output, as far as it came."""
+    problem: str = ""
+    """Why it did not end well, in words; empty if it did, or if nobody could tell."""
+
+
+class Shell(Protocol):
+    """Runs commands in pods, as the user of their container. Every call ends in bounded time."""
+
+    def run(self, pod: Object, command: Sequence[str]) -> Ran:
+        """Run a command in the first container of a pod.
+
+        Raises:
+            NotFound: the pod is not there any more.
+            Refused: that is not allowed, or the container does not run.
+            Unreachable: no answer; nobody knows whether it was carried out.
         """

@@ -8,11 +8,9 @@ import yaml
 from kubernetes import config
 from kubernetes.client.configuration import Configuration
 
-from tandem.kube.cause import cause_of
-from tandem.kube.client import Client
+from tandem.kube.client import Client, cause_of
 from tandem.kube.exec import PodShell
-from tandem.kube.port import Kube
-from tandem.kube.shell import Shell
+from tandem.kube.port import Kube, Shell
 
 DEFAULT_NAMESPACE = "default"
 
@@ -24,7 +22,7 @@ class NoCluster(Exception):
     """There is no kubeconfig that says where a cluster is; the message says what is missing."""
 
 
-class Access(NamedTuple):
+class UserAccess(NamedTuple):
     """A cluster, and the namespace that is meant in it."""
 
     kube: Kube
@@ -43,7 +41,7 @@ def kubeconfig() -> str:
 
 def connect_user(
     context: str | None = None, namespace: str | None = None, files: str | None = None
-) -> Access:
+) -> UserAccess:
     """The cluster and the namespace of a context, of the current one if none is named.
 
     `files` are those of the kubeconfig if it is not the user's. Nothing is asked of the cluster.
@@ -61,7 +59,7 @@ def connect_user(
         raise NoCluster(f"context {chosen['name']} of {files} cannot be used: {why}") from None
     meant = namespace or (chosen.get("context") or {}).get("namespace") or DEFAULT_NAMESPACE
     kube, shell = Client(configuration), PodShell(configuration)
-    return Access(kube, shell, meant, chosen["name"], configuration.host)
+    return UserAccess(kube, shell, meant, chosen["name"], configuration.host)
 
 
 def _context(files: str, name: str | None) -> dict[str, Any]:

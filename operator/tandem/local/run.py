@@ -12,12 +12,11 @@ from pathlib import Path
 from rich.console import Console
 
 from tandem.local.display.console import ConsoleTail
-from tandem.local.display.display_thread import Aside
+from tandem.local.display.display_thread import DisplayThread
 from tandem.local.display.table import display_for
 from tandem.local.processes.process_manager import Assign, Command
 from tandem.local.query_check import CheckCommand, Findings, check_query
-from tandem.local.results import foreign_sinks
-from tandem.local.shutdown import End, Ending, Stop
+from tandem.local.shutdown import End, EndReason, Stop
 from tandem.local.store.directory import (
     Directory,
     is_completed,
@@ -27,11 +26,12 @@ from tandem.local.store.directory import (
     remove,
 )
 from tandem.local.store.files import MOST_BYTES
-from tandem.local.supervisor import Ports, Supervisor
+from tandem.local.supervisor import Supervisor, SupervisorPorts
 from tandem.output.json_logs import JsonLines
-from tandem.policy.timeouts import Limits
+from tandem.policy.snapshot import Complaint
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.pipeline import Pipeline
-from tandem_core.model.spec import ConsoleSink
+from tandem_core.model.spec import ConsoleSink, FilesSink
 from tandem_core.model.status import Status
 
 CountRows = Callable[[Pipeline, Directory], int]
@@ -49,7 +49,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RunRefused:
     """The query cannot be run by twins, or a sink is another's; nothing was started."""
 
     findings: Findings
@@ -63,8 +63,8 @@ def run_pipeline(
     console: Console,
     seconds: float | None = None,
     warn: Callable[[Findings], None] = lambda _: None,
-    limits: Limits | None = None,
-) -> End | Refused:
+    limits: Timeouts | None = None,
+) -> End | RunRefused:
     """Run a pipeline whose paths are absolute until it is over, or for so many seconds.
 
     A directory that was completed before stays as it is. One that was made for nothing, because
@@ -78,7 +78,7 @@ def run_pipeline(
     with locked(directory):
         is_new = prepare(directory, pipeline, base)
         if is_completed(directory):
-            return End(Ending.COMPLETED, read_status(directory) or Status())
+            return End(EndReason.COMPLETED, read_status(directory) or Status())
         accepted = False
         try:
             findings = _check(pipeline, directory, programs.check)
@@ -87,7 +87,7 @@ def run_pipeline(
             if is_new and not accepted:
                 remove(directory)
         if findings.refused:
-            return Refused(findings)
+            return RunRefused(findings)
         warn(findings)
         with _logging_to(directory.supervisor_log), _listening() as stop:
             return _supervise(directory, pipeline, programs, console, stop, seconds, limits)
@@ -106,20 +106,20 @@ def _supervise(
     console: Console,
     stop: Stop,
     seconds: float | None,
-    limits: Limits | None,
+    limits: Timeouts | None,
 ) -> End:
     tails = [
         ConsoleTail(directory.console_of(sink.name))
         for sink in pipeline.spec.sinks
         if isinstance(sink.target, ConsoleSink)
     ]
-    display = Aside(display_for(console, tails))
-    ports = Ports(
+    display = DisplayThread(display_for(console, tails))
+    ports = SupervisorPorts(
         programs.command,
         programs.assign,
         display,
         partial(programs.count_rows, pipeline, directory),
-        limits or Limits(),
+        limits or Timeouts(),
     )
     try:
         return Supervisor(directory, pipeline, ports, stop).run(seconds)
@@ -162,3 +162,25 @@ def _logging_to(path: Path) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         handler.close()
+
+
+def foreign_sinks(pipeline: Pipeline, uid: str) -> list[Complaint]:
+    """Sinks that belong to another pipeline. Nothing is made: the directory may not be kept."""
+    targets = [sink.target for sink in pipeline.spec.sinks]
+    paths = [Path(target.path) for target in targets if isinstance(target, FilesSink)]
+    return [
+        Complaint(
+            "ForeignSink",
+            f"{path} holds results of another pipeline, or of an earlier directory of this one",
+            "name another directory in the manifest, or remove this one to start over",
+        )
+        for path in paths
+        if _owner(path) not in {None, uid}
+    ]
+
+
+def _owner(path: Path) -> str | None:
+    try:
+        return (path / "_tandem" / "uid").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

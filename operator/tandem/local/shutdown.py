@@ -8,7 +8,7 @@ from tandem.policy.snapshot import Complaint
 from tandem_core.model.status import Status
 
 
-class Ending(StrEnum):
+class EndReason(StrEnum):
     """Why a run ended."""
 
     COMPLETED = "completed"
@@ -21,7 +21,7 @@ class Ending(StrEnum):
 class End:
     """How a run ended."""
 
-    why: Ending
+    why: EndReason
     status: Status
     complaint: Complaint | None = None
     forced: bool = False

@@ -15,18 +15,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from tandem.local.display.snapshot import Event, Picture
+from tandem.local.display.snapshot import DisplaySnapshot, Event, Rate
 from tandem.local.processes.children import may_give_way
-from tandem.local.processes.process_manager import Assign, Command, Crew
-from tandem.local.rates import Rate
-from tandem.local.roster import roster_of
-from tandem.local.shutdown import End, Ending, Stop
+from tandem.local.processes.process_manager import Assign, Command, ProcessManager, topology_of
+from tandem.local.shutdown import End, EndReason, Stop
 from tandem.local.store import files
 from tandem.local.store.directory import Directory, read_status
 from tandem.local.store.intent_file import read_intent, write_functions, write_intent
 from tandem.output.json_logs import DecisionLog
 from tandem.policy.controller_state import remembered
-from tandem.policy.decide import Outcome, decide, yielding
+from tandem.policy.decide import Outcome, decide, low_priority_members
 from tandem.policy.decisions import (
     AssignSpare,
     Complete,
@@ -34,7 +32,7 @@ from tandem.policy.decisions import (
     Halt,
     Kill,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Restart,
     Start,
@@ -45,7 +43,7 @@ from tandem.policy.status.conditions import Background
 from tandem.policy.status.decision_line import observed_by
 from tandem.policy.status.status import at_rest, status_of, with_rows_out
 from tandem.policy.status.steps import held, step_of, swap_step
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.pipeline import Pipeline, status_document
 from tandem_core.model.status import Status
 
@@ -72,7 +70,7 @@ _log = logging.getLogger(__name__)
 class Display(Protocol):
     """Where a run is shown."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         """Show what is now."""
 
     def tell(self, event: Event) -> None:
@@ -83,7 +81,7 @@ class Display(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class SupervisorPorts:
     """What the supervisor does not decide: the programs, the display, the limits."""
 
     command: Command
@@ -91,18 +89,22 @@ class Ports:
     display: Display
     rows_delivered: Callable[[], int]
     """Rows that have reached the sinks; asked when everybody has ended."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Timeouts = field(default_factory=Timeouts)
 
 
 class Supervisor:
     """Runs one pipeline until it is over. To be used once, from the main thread."""
 
-    def __init__(self, directory: Directory, pipeline: Pipeline, ports: Ports, stop: Stop) -> None:
+    def __init__(
+        self, directory: Directory, pipeline: Pipeline, ports: SupervisorPorts, stop: Stop
+    ) -> None:
         self._directory = directory
         self._name = pipeline.metadata.name
         self._ports = ports
         self._stop = stop
-        self._crew = Crew(directory, roster_of(pipeline.spec), ports.command, ports.assign)
+        self._crew = ProcessManager(
+            directory, topology_of(pipeline.spec), ports.command, ports.assign
+        )
         self._intent = read_intent(directory.intent) or first_intent(pipeline)
         self._functions = first_functions(pipeline)
         self._status = read_status(directory) or Status()
@@ -123,9 +125,9 @@ class Supervisor:
         """Start everything and see to it until it is over, or for so many seconds."""
         leftovers = self._crew.muster()
         if leftovers:
-            self._warn(f"{leftovers} processes of an earlier run were still there and were ended")
+            self._warn(f"killed {leftovers} processes left by an earlier run")
         if not self._gives_way:
-            _log.warning("members that catch up run at full priority: lowering it would be final")
+            _log.warning("members that catch up run at full priority: it could not be raised again")
         write_functions(self._directory.intent.parent, self._functions)
         write_intent(self._directory.intent, self._intent)
         self._began = self._turned = time.monotonic()
@@ -138,7 +140,7 @@ class Supervisor:
             self._rest()
         return End(why, self._status, self._halted, forced)
 
-    def _turns(self, deadline: float | None) -> Ending:
+    def _turns(self, deadline: float | None) -> EndReason:
         while True:
             ending = None
             with self._going_on_without_room():
@@ -146,15 +148,15 @@ class Supervisor:
             if ending is not None:
                 return ending
             if self._stop.asked:
-                return Ending.ASKED
+                return EndReason.ASKED
             if deadline is not None and time.monotonic() >= deadline:
-                return Ending.TIME_OVER
+                return EndReason.TIME_OVER
             self._stop.wait(TURN)
 
-    def _turn(self) -> Ending | None:
+    def _turn(self) -> EndReason | None:
         now = time.monotonic()
         if now - self._turned > STOPPED:
-            _log.warning("nobody looked for %.0f s", now - self._turned)
+            _log.warning("the supervisor was stopped for %.0f s", now - self._turned)
             self._blind_until = now + FRESH
         self._turned = now
         snapshot = self._look(now)
@@ -172,7 +174,7 @@ class Supervisor:
         finally:
             self._decided.end()
         if self._gives_way:
-            self._crew.give_way(yielding(snapshot, self._memory, self._ports.limits))
+            self._crew.give_way(low_priority_members(snapshot, self._memory, self._ports.limits))
         self._publish(snapshot, now)
         return ending
 
@@ -183,7 +185,7 @@ class Supervisor:
             yield
         except OSError as error:
             where = error.filename or self._directory.path
-            self._warn(f"cannot write or start in {where}: {error.strerror}; trying again")
+            self._warn(f"cannot write or start in {where}: {error.strerror}; retrying")
 
     def _warn(self, text: str) -> None:
         now = time.monotonic()
@@ -217,11 +219,11 @@ class Supervisor:
             self._decided.note(swap_step(*versions, outcome.decisions))
             self._intent = intent
         for decision in outcome.decisions:
-            if isinstance(decision, Record):
+            if isinstance(decision, RecordEvent):
                 self._write_event(decision)
                 self._decided.note(step_of(decision))
 
-    def _write_event(self, record: Record) -> None:
+    def _write_event(self, record: RecordEvent) -> None:
         event = Event(_wall_clock(), record.event, record.subject, record.detail)
         self._events.append(event)
         self._ports.display.tell(event)
@@ -229,10 +231,10 @@ class Supervisor:
 
     # --- act ----------------------------------------------------------------------------------
 
-    def _act(self, decisions: Iterable[Decision]) -> Ending | None:
+    def _act(self, decisions: Iterable[Decision]) -> EndReason | None:
         ending = None
         for decision in decisions:
-            if isinstance(decision, Promote | Record):
+            if isinstance(decision, Promote | RecordEvent):
                 continue
             try:
                 ending = self._carry_out(decision) or ending
@@ -242,7 +244,7 @@ class Supervisor:
             self._decided.note(step_of(decision))
         return ending
 
-    def _carry_out(self, decision: Decision) -> Ending | None:
+    def _carry_out(self, decision: Decision) -> EndReason | None:
         match decision:
             case Start(name, volume, _) | Restart(name, volume, _):
                 self._crew.start(name, volume)
@@ -254,14 +256,14 @@ class Supervisor:
                 self._crew.use_spare(spare, name, volume)
             case Halt(_, complaint):
                 self._halted = complaint
-                return Ending.HALTED
+                return EndReason.HALTED
             case Complete():
-                return Ending.COMPLETED
+                return EndReason.COMPLETED
         return None
 
-    def _end_members(self, why: Ending) -> bool:
+    def _end_members(self, why: EndReason) -> bool:
         """End everybody in good order; false if somebody has to be killed."""
-        if why is Ending.COMPLETED and self._all_end_within(LAST_WORDS):
+        if why is EndReason.COMPLETED and self._all_end_within(LAST_WORDS):
             return True
         self._crew.ask_to_stop()
         return self._all_end_within(GRACE)
@@ -287,7 +289,7 @@ class Supervisor:
         self._write_status()
         counters = self._status.counters
         self._ports.display.show(
-            Picture(
+            DisplaySnapshot(
                 name=self._name,
                 status=self._status,
                 snapshot=snapshot,

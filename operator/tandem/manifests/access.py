@@ -1,6 +1,6 @@
 """Who may reach what: the splits' account, their Service, the NetworkPolicy."""
 
-from tandem.manifests.desired_state import Manifest, Order, applied, metadata_of
+from tandem.manifests.desired_state import DesiredState, Manifest, applied, metadata_of
 from tandem_core.model.kubernetes_names import (
     APPLICATION,
     COMPONENT_LABEL,
@@ -23,7 +23,7 @@ from tandem_core.model.states import MemberKind
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
-def account_of(order: Order) -> tuple[Manifest, ...]:
+def account_of(order: DesiredState) -> tuple[Manifest, ...]:
     """The splits' ServiceAccount, Role and RoleBinding. No other pod has credentials."""
     name = split_account(order.name)
     account = {
@@ -57,7 +57,7 @@ def _rule(group: str, resource: str, verbs: list[str], name: str | None = None) 
     return {"apiGroups": [group], "resources": [resource], "verbs": verbs, **names}
 
 
-def service_of(order: Order) -> Manifest:
+def service_of(order: DesiredState) -> Manifest:
     """The headless Service by which pods without credentials find the splits.
 
     It shows also splits that are not ready: those that start must find each other.
@@ -84,7 +84,7 @@ def _service_port(name: str, port: int) -> Manifest:
     return {"name": name, "port": port, "protocol": "TCP", "targetPort": name}
 
 
-def policy_of(order: Order) -> Manifest:
+def policy_of(order: DesiredState) -> Manifest:
     """Flight only between the pipeline's pods and from the operator; HTTP from anywhere.
 
     Probes and Prometheus ask over HTTP, and what is confidential there wants the token.
@@ -110,7 +110,7 @@ def policy_of(order: Order) -> Manifest:
     )
 
 
-def _own_pods(order: Order) -> Manifest:
+def _own_pods(order: DesiredState) -> Manifest:
     return {"podSelector": {"matchLabels": {PIPELINE_LABEL: order.name}}}
 
 

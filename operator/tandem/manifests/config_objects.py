@@ -3,8 +3,14 @@
 import base64
 from collections.abc import Mapping
 
-from tandem.manifests.canonical import canonical, digest
-from tandem.manifests.desired_state import Manifest, Order, applied, metadata_of
+from tandem.manifests.desired_state import (
+    DesiredState,
+    Manifest,
+    applied,
+    canonical,
+    digest,
+    metadata_of,
+)
 from tandem_core.model.kubernetes_names import (
     IMAGES_ANNOTATION,
     INTENT_KEY,
@@ -19,7 +25,7 @@ from tandem_core.model.kubernetes_names import (
 from tandem_core.model.pipeline import fixed_part, sparse_document
 
 
-def spec_of(order: Order) -> Manifest:
+def spec_of(order: DesiredState) -> Manifest:
     """The ConfigMap from which pods learn what they run.
 
     It holds only what cannot change, and no defaults: those are the image's.
@@ -35,16 +41,16 @@ def spec_of(order: Order) -> Manifest:
     )
 
 
-def spec_digest(order: Order) -> str:
+def spec_digest(order: DesiredState) -> str:
     """The digest of what the pods run."""
     return digest(_pipeline_file(order))
 
 
-def _pipeline_file(order: Order) -> Manifest:
+def _pipeline_file(order: DesiredState) -> Manifest:
     return {"manifest": sparse_document(fixed_part(order.pipeline)), "uid": order.uid}
 
 
-def token_of(order: Order, token: str) -> Manifest:
+def token_of(order: DesiredState, token: str) -> Manifest:
     """The Secret, to be created once: its token is drawn then and stays."""
     return {
         "apiVersion": "v1",
@@ -56,7 +62,7 @@ def token_of(order: Order, token: str) -> Manifest:
     }
 
 
-def intent_of(order: Order, intent: str, functions: Mapping[str, bytes]) -> Manifest:
+def intent_of(order: DesiredState, intent: str, functions: Mapping[str, bytes]) -> Manifest:
     """The ConfigMap with an intent, which is swapped for later ones, and its routing functions."""
     metadata = metadata_of(order, intent_name(order.name))
     annotations = {IMAGES_ANNOTATION: order.images.text(), SPEC_ANNOTATION: spec_digest(order)}
@@ -69,7 +75,7 @@ def intent_of(order: Order, intent: str, functions: Mapping[str, bytes]) -> Mani
     }
 
 
-def register_of(order: Order) -> Manifest:
+def register_of(order: DesiredState) -> Manifest:
     """The Lease, to be created once and empty: only splits write to it."""
     return {
         "apiVersion": "coordination.k8s.io/v1",

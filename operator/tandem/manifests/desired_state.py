@@ -1,11 +1,11 @@
-"""What is ordered, and what all objects made for it have in common."""
+"""The desired state of a pipeline, and what all objects made for it have in common."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tandem.manifests.canonical import canonical, digest
 from tandem_core.model.kubernetes_names import (
     APPLICATION,
     APPLIED_ANNOTATION,
@@ -16,6 +16,17 @@ from tandem_core.model.kubernetes_names import (
     PIPELINE_LABEL,
 )
 from tandem_core.model.pipeline import Pipeline
+
+
+def canonical(data: object) -> str:
+    """Write plain data as JSON, names sorted, without blanks."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(data: object) -> str:
+    """A short digest of plain data, in hex."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()[:16]
+
 
 Manifest = dict[str, Any]
 """A Kubernetes object as plain data."""
@@ -51,7 +62,7 @@ def parse_images(text: str) -> Images:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DesiredState:
     """One pipeline as it should stand on the cluster."""
 
     pipeline: Pipeline
@@ -77,7 +88,7 @@ class Order:
         return self.pipeline.metadata.namespace
 
 
-def labels_of(order: Order) -> dict[str, str]:
+def labels_of(order: DesiredState) -> dict[str, str]:
     """The labels of everything that belongs to a pipeline."""
     return {
         NAME_LABEL: APPLICATION,
@@ -87,7 +98,9 @@ def labels_of(order: Order) -> dict[str, str]:
     }
 
 
-def metadata_of(order: Order, name: str, labels: Mapping[str, str] | None = None) -> Manifest:
+def metadata_of(
+    order: DesiredState, name: str, labels: Mapping[str, str] | None = None
+) -> Manifest:
     """The metadata of an object; it goes away with the pipeline, also without an operator."""
     pipeline = order.pipeline
     return {

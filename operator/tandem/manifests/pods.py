@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tandem.manifests.config_objects import spec_digest
-from tandem.manifests.desired_state import Manifest, Order, labels_of
-from tandem.manifests.roles import Role
+from tandem.manifests.desired_state import DesiredState, Manifest, labels_of
+from tandem.manifests.roles import WorkloadRole
 from tandem_core.model.fields.spec_kinds import Json
 from tandem_core.model.kubernetes_names import (
     COMPONENT_LABEL,
@@ -49,7 +49,7 @@ _DOWNWARD = {
 }
 
 
-def pod_of(order: Order, role: Role) -> Manifest:
+def pod_of(order: DesiredState, role: WorkloadRole) -> Manifest:
     """The template from which a workload makes its pods."""
     template = role.template
     labels = {**labels_of(order), COMPONENT_LABEL: str(role.kind), **role.selector(order)}
@@ -59,7 +59,7 @@ def pod_of(order: Order, role: Role) -> Manifest:
     return {"metadata": metadata, "spec": _pod_spec(order, role)}
 
 
-def _pod_spec(order: Order, role: Role) -> Manifest:
+def _pod_spec(order: DesiredState, role: WorkloadRole) -> Manifest:
     template = role.template
     asks_the_server = role.kind is MemberKind.SPLIT
     spec: Manifest = {
@@ -94,7 +94,7 @@ def _pod_spec(order: Order, role: Role) -> Manifest:
     return {**spec, **{name: value for name, value in given.items() if value}}
 
 
-def _container(role: Role) -> Manifest:
+def _container(role: WorkloadRole) -> Manifest:
     template = role.template
     module = f"tandem_runtime.services.{role.program}"
     container: Manifest = {
@@ -126,7 +126,7 @@ def _container(role: Role) -> Manifest:
     return container
 
 
-def _readiness(role: Role) -> Manifest:
+def _readiness(role: WorkloadRole) -> Manifest:
     """A spare that joins a pair is labelled as its replica once it is not ready any more: soon."""
     if role.kind is MemberKind.SPARE:
         return _probe("/readyz", period=1, failures=1)
@@ -149,7 +149,7 @@ def _probe(path: str, period: int, failures: int) -> Manifest:
     }
 
 
-def _resources(role: Role) -> Manifest:
+def _resources(role: WorkloadRole) -> Manifest:
     """The user's word comes first. Memory is requested as it is limited unless he says both."""
     given = role.template.resources or Resources()
     requests, limits = dict(given.requests), dict(given.limits)
@@ -197,7 +197,7 @@ def _spread(selector: dict[str, str]) -> Manifest:
     }
 
 
-def _volumes(order: Order, role: Role) -> list[Manifest]:
+def _volumes(order: DesiredState, role: WorkloadRole) -> list[Manifest]:
     return [
         {
             "name": _PIPELINE_VOLUME,

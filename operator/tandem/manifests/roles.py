@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tandem.manifests.desired_state import Order
+from tandem.manifests.desired_state import DesiredState
 from tandem_core.model.kubernetes_names import (
     GENERATION_LABEL,
     KIND_LABEL,
@@ -37,7 +37,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class WorkloadRole:
     """The pods of one workload."""
 
     workload: str
@@ -51,15 +51,15 @@ class Role:
     sizes: Sizes
     template: PodTemplate
 
-    def selector(self, order: Order) -> dict[str, str]:
+    def selector(self, order: DesiredState) -> dict[str, str]:
         """The labels that select exactly these pods."""
         return {PIPELINE_LABEL: order.name, KIND_LABEL: str(self.kind), **dict(self.marks)}
 
 
-def splits_of(order: Order) -> Role:
+def splits_of(order: DesiredState) -> WorkloadRole:
     """The splits."""
     splits = order.pipeline.spec.splits
-    return Role(
+    return WorkloadRole(
         workload=splits_name(order.name),
         kind=MemberKind.SPLIT,
         program="split",
@@ -72,11 +72,11 @@ def splits_of(order: Order) -> Role:
     )
 
 
-def merges_of(order: Order) -> tuple[Role, ...]:
+def merges_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
     """The active merge and the standby of each slot."""
     merges = order.pipeline.spec.merges
     return tuple(
-        Role(
+        WorkloadRole(
             workload=merge_name(order.name, slot),
             kind=MemberKind.MERGE,
             program="merge",
@@ -91,11 +91,11 @@ def merges_of(order: Order) -> tuple[Role, ...]:
     )
 
 
-def pairs_of(order: Order) -> tuple[Role, ...]:
+def pairs_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
     """The replicas of each pair of the generation."""
     pairs = order.pipeline.spec.pairs
     return tuple(
-        Role(
+        WorkloadRole(
             workload=pair_name(order.name, order.generation, pair),
             kind=MemberKind.REPLICA,
             program="replica",
@@ -110,10 +110,10 @@ def pairs_of(order: Order) -> tuple[Role, ...]:
     )
 
 
-def spares_of(order: Order) -> tuple[Role, ...]:
+def spares_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
     """The warm drivers, if the pipeline has any."""
     pairs = order.pipeline.spec.pairs
-    spares = Role(
+    spares = WorkloadRole(
         workload=spares_name(order.name),
         kind=MemberKind.SPARE,
         program="replica",
@@ -127,7 +127,7 @@ def spares_of(order: Order) -> tuple[Role, ...]:
     return (spares,) if pairs.spares else ()
 
 
-def _driver_sizes(order: Order) -> Sizes:
+def _driver_sizes(order: DesiredState) -> Sizes:
     memory = order.pipeline.spec.spark.memory.count
     return Sizes(memory=_amount(memory), cpu="100m", storage="1Gi", volume="16Gi")
 

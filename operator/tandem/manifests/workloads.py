@@ -1,10 +1,9 @@
 """The workloads that make pods, and the budgets for their disruption."""
 
-from tandem.manifests.canonical import digest
 from tandem.manifests.config_objects import spec_digest
-from tandem.manifests.desired_state import Manifest, Order, applied, metadata_of
+from tandem.manifests.desired_state import DesiredState, Manifest, applied, digest, metadata_of
 from tandem.manifests.pods import pod_of
-from tandem.manifests.roles import Role, merges_of, pairs_of, spares_of, splits_of
+from tandem.manifests.roles import WorkloadRole, merges_of, pairs_of, spares_of, splits_of
 from tandem_core.model.fields.declarations import Document
 from tandem_core.model.fields.defaults import without_defaults
 from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION
@@ -13,7 +12,7 @@ from tandem_core.model.pods import PodTemplate
 _OLD_REVISIONS = 2
 
 
-def workloads_of(order: Order) -> tuple[Manifest, ...]:
+def workloads_of(order: DesiredState) -> tuple[Manifest, ...]:
     """Everything that makes pods. A completed pipeline needs none of it any more."""
     return (
         _deployment(order, splits_of(order)),
@@ -23,7 +22,7 @@ def workloads_of(order: Order) -> tuple[Manifest, ...]:
     )
 
 
-def budgets_of(order: Order) -> tuple[Manifest, ...]:
+def budgets_of(order: DesiredState) -> tuple[Manifest, ...]:
     """How much may be evicted at once: of twins never both.
 
     A driver is ready while it holds a verified copy of the state. One that is not ready may hold it
@@ -40,7 +39,7 @@ def budgets_of(order: Order) -> tuple[Manifest, ...]:
     )
 
 
-def _deployment(order: Order, role: Role) -> Manifest:
+def _deployment(order: DesiredState, role: WorkloadRole) -> Manifest:
     spec = {
         **_workload_spec(order, role),
         "revisionHistoryLimit": _OLD_REVISIONS,
@@ -53,7 +52,7 @@ def _deployment(order: Order, role: Role) -> Manifest:
     return _workload("Deployment", order, role, spec)
 
 
-def _replica_set(order: Order, role: Role) -> Manifest:
+def _replica_set(order: DesiredState, role: WorkloadRole) -> Manifest:
     """Its pods say what they were made for: unlike a Deployment it does not replace older ones."""
     spec = _workload_spec(order, role)
     metadata = spec["template"]["metadata"]
@@ -62,7 +61,7 @@ def _replica_set(order: Order, role: Role) -> Manifest:
     return _workload("ReplicaSet", order, role, {**spec, "template": template})
 
 
-def replica_mark(order: Order) -> str:
+def replica_mark(order: DesiredState) -> str:
     """What tells drivers that are made now from those that were made for an older manifest.
 
     It follows from the order and not from the pods as they are written, so a newer operator finds
@@ -72,7 +71,7 @@ def replica_mark(order: Order) -> str:
     return digest(_pods_ordered(order, order.images.replica, pairs))
 
 
-def _workload_spec(order: Order, role: Role) -> Manifest:
+def _workload_spec(order: DesiredState, role: WorkloadRole) -> Manifest:
     return {
         "replicas": role.count,
         "selector": {"matchLabels": role.selector(order)},
@@ -80,7 +79,7 @@ def _workload_spec(order: Order, role: Role) -> Manifest:
     }
 
 
-def _workload(kind: str, order: Order, role: Role, spec: Manifest) -> Manifest:
+def _workload(kind: str, order: DesiredState, role: WorkloadRole, spec: Manifest) -> Manifest:
     manifest = {
         "apiVersion": "apps/v1",
         "kind": kind,
@@ -90,7 +89,7 @@ def _workload(kind: str, order: Order, role: Role, spec: Manifest) -> Manifest:
     return applied(manifest, ordered=_ordered(order, role))
 
 
-def _ordered(order: Order, role: Role) -> Manifest:
+def _ordered(order: DesiredState, role: WorkloadRole) -> Manifest:
     """What was ordered of a workload, in words that later versions do not change."""
     return {
         "count": role.count,
@@ -99,7 +98,7 @@ def _ordered(order: Order, role: Role) -> Manifest:
     }
 
 
-def _pods_ordered(order: Order, image: str, template: PodTemplate) -> Manifest:
+def _pods_ordered(order: DesiredState, image: str, template: PodTemplate) -> Manifest:
     written = Document(PodTemplate)
     return {
         "image": image,
@@ -108,7 +107,7 @@ def _pods_ordered(order: Order, image: str, template: PodTemplate) -> Manifest:
     }
 
 
-def _budget(order: Order, role: Role, bound: Manifest) -> Manifest:
+def _budget(order: DesiredState, role: WorkloadRole, bound: Manifest) -> Manifest:
     return applied(
         {
             "apiVersion": "policy/v1",

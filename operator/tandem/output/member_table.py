@@ -1,12 +1,13 @@
-"""The table of a pipeline's members, for people."""
+"""The table of a pipeline's members, and the error for a member that does not exist."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
+from tandem_core.model.fields.problems import suggestion
 from tandem_core.model.states import MemberKind, MemberState, PairState, Phase, Role
-from tandem_core.model.status import Member, Status
+from tandem_core.model.status import MemberStatus, Status
 
 GOOD, UNEASY, BAD = "green", "yellow", "red"
 COLOURS: Mapping[str, str] = {
@@ -73,7 +74,21 @@ def titles_by_state(status: Status, lead: str | None) -> dict[str, str]:
     return active | ({lead: "lead"} if lead is not None else {})
 
 
-def _role(member: Member, titles: Mapping[str, str]) -> Text:
+def _role(member: MemberStatus, titles: Mapping[str, str]) -> Text:
     if member.role is not None:
         return Text(member.role, style="bold" if member.role is Role.PRIMARY else "")
     return Text(titles.get(member.name, ""), style="bold")
+
+
+LEAD = "lead"
+"""Whichever split leads."""
+
+
+class Missing(Exception):
+    """There is no such pipeline or member; the message says which there are."""
+
+
+def no_such_member(target: str, known: Sequence[str]) -> Missing:
+    """The error for a target that matches no member; lists those that exist."""
+    near = suggestion(target, known)
+    return Missing(f"no member {target}{near} (targets: {', '.join(known)})")

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tandem.policy.snapshot import Member
+from tandem.policy.snapshot import MemberSnapshot
 from tandem.policy.status.totals import Totals, counters_of
 from tandem_core.contract.reports import MemberEvent
 from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
 from tandem_core.model.status import PairStatus, Status
 
 
-class Stage(StrEnum):
+class RecoveryStage(StrEnum):
     """How far a pair is in recovering; events are written at the steps, so they are in order."""
 
     WHOLE = "whole"
@@ -23,8 +23,8 @@ class Stage(StrEnum):
     CATCHING_UP = "catching up"
 
 
-LOST_SEPARATOR = ", "
-"""Stands between the names of what is lost, in the status's message."""
+_LOST_PREFIX = "lost: "
+_LOST_SEPARATOR = ", "
 
 Standing = tuple[str, int]
 """A replica and its process: (name, run)."""
@@ -47,7 +47,7 @@ class PairMemory:
     paired: bool = False
     untold: str | None = None
     """The name of the primary before this one, if perhaps nobody was told of the take-over."""
-    stage: Stage = Stage.WHOLE
+    stage: RecoveryStage = RecoveryStage.WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Crashes:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class PodEvictions:
     """When a member was last given up to be placed elsewhere, and how often in a row."""
 
     last: float
@@ -67,7 +67,7 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ControllerState:
     """Never changed, only replaced."""
 
     pairs: Mapping[str, PairMemory] = field(default_factory=dict)
@@ -81,10 +81,12 @@ class Memory:
     failing: frozenset[Failing] = frozenset()
     """Sources and sinks that did not work when they were last looked at."""
     happened: Mapping[str, tuple[MemberEvent, ...]] = field(default_factory=dict)
-    """What each volume said has happened when it was last heard."""
+    """The events that each volume reported when it last answered."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Members by volume, also some that are gone: events about those name them."""
     totals: Totals = field(default_factory=Totals)
     completed: bool = False
-    moves: Moves | None = None
+    moves: PodEvictions | None = None
 
     def pair(self, name: str) -> PairMemory:
         """What is remembered of a pair; nothing, of a new one."""
@@ -92,8 +94,8 @@ class Memory:
 
 
 def remembered(
-    primaries: Mapping[str, str], status: Status, members: Collection[Member] = ()
-) -> Memory:
+    primaries: Mapping[str, str], status: Status, members: Collection[MemberSnapshot] = ()
+) -> ControllerState:
     """What outlives whoever decides: roles, as volumes by pair, and the last status.
 
     A recovery that was under way goes on; its next event may come a second time. Replicas among
@@ -110,7 +112,7 @@ def remembered(
         now_primary = there[primary].name if primary in there else pair.primary
         untold = pair.primary if pair.primary != now_primary else None
         pairs[name] = replace(_pair(primary, pair, known), untold=untold)
-    return Memory(
+    return ControllerState(
         pairs=pairs,
         lost=_lost(status),
         totals=Totals(status.counters, counters_of(members)),
@@ -118,11 +120,16 @@ def remembered(
     )
 
 
+def lost_message(lost: Collection[str]) -> str:
+    """The message of the condition `DataLost`; the next controller reads it back."""
+    return _LOST_PREFIX + _LOST_SEPARATOR.join(sorted(lost))
+
+
 def _lost(status: Status) -> frozenset[str]:
     said = next((c for c in status.conditions if c.type is ConditionType.DATA_LOST), None)
     if said is None or said.status is not ConditionStatus.TRUE:
         return frozenset()
-    return frozenset(said.message.split(LOST_SEPARATOR))
+    return frozenset(said.message.removeprefix(_LOST_PREFIX).split(_LOST_SEPARATOR))
 
 
 def _pair(primary: str, shown: PairStatus, there: set[str]) -> PairMemory:
@@ -131,5 +138,5 @@ def _pair(primary: str, shown: PairStatus, there: set[str]) -> PairMemory:
     return PairMemory(
         primary=primary,
         formed=shown.state is not PairState.STARTING,
-        stage=Stage.BROKEN if broken else Stage.WHOLE,
+        stage=RecoveryStage.BROKEN if broken else RecoveryStage.WHOLE,
     )

@@ -1,26 +1,27 @@
-"""The decision: observe, then this, then record and act."""
+"""The decide step of the reconcile loop: observe, decide, record, act."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tandem.policy.controller_state import Memory, Moves, PairMemory, Stage
-from tandem.policy.decisions import Complete, Decision, Move, Promote, Record
-from tandem.policy.happenings import (
-    changes_of_lead,
-    failing,
-    failures,
-    lead_of,
-    losses,
-    passed_on,
-    waiting_since,
-)
+from tandem.policy.controller_state import ControllerState, PairMemory, PodEvictions, RecoveryStage
+from tandem.policy.decisions import Complete, Decision, EvictPod, Promote, RecordEvent
+from tandem.policy.recovery.failover import update_pair
 from tandem.policy.recovery.pairs import look_at
 from tandem.policy.recovery.placement import shared_nodes
-from tandem.policy.recovery.processes import count_crashes, recover
-from tandem.policy.roles import follow
+from tandem.policy.recovery.processes import count_crashes, recover_processes
 from tandem.policy.snapshot import Life, Snapshot
+from tandem.policy.status.event_rules import (
+    failing,
+    failures,
+    lead_changes,
+    lead_of,
+    losses,
+    new_member_events,
+    waiting_since,
+)
+from tandem.policy.status.member_events import remember_names
 from tandem.policy.status.totals import Totals, add_up
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED
 from tandem_core.model.states import EventReason, MemberKind
 
@@ -30,29 +31,36 @@ class Outcome:
     """What to do, in this order, and what to remember."""
 
     decisions: tuple[Decision, ...]
-    memory: Memory
+    memory: ControllerState
 
 
-Tending = Callable[[Snapshot, Memory, Limits], Iterable[Decision]]
-"""What is done about members that are not as they should be: `recovery.recover` where whoever
-decides starts them, `pods.tend` where Kubernetes does."""
+RecoverMembers = Callable[[Snapshot, ControllerState, Timeouts], Iterable[Decision]]
+"""Decides about members that failed: `recover_processes` where the supervisor starts them,
+`recover_pods` where Kubernetes does."""
 
 
-def decide(snapshot: Snapshot, memory: Memory, limits: Limits, tend: Tending = recover) -> Outcome:
-    """Decide what is to be done about a pipeline that is meant to run.
+def decide(
+    snapshot: Snapshot,
+    memory: ControllerState,
+    limits: Timeouts,
+    recover: RecoverMembers = recover_processes,
+) -> Outcome:
+    """Decides what to do about a running pipeline.
 
-    Recovery comes first, since rows may wait for it. When everything is delivered members end one
+    Recovery comes first, since rows may wait for it. Once all results are delivered members end one
     after the other; then nothing is recovered and no role changes.
     """
-    records, after = _listen(snapshot, memory)
+    records, after = _take_reports(snapshot, memory)
     if after.completed:
-        return Outcome((*records, Complete("everything is delivered")), after)
+        return Outcome((*records, Complete("all results are delivered")), after)
     crashes = count_crashes(snapshot, memory.crashes, limits)
-    pairs, roles = _follow_pairs(snapshot, memory, limits)
-    after = replace(after, crashes=crashes, pairs=pairs, totals=_count(after.totals, roles))
-    tended = tuple(tend(snapshot, after, limits))
-    after = replace(after, moves=_moves(snapshot, memory.moves, tended))
-    return Outcome((*tended, *roles, *records), after)
+    pairs, roles = _update_pairs(snapshot, memory, limits)
+    after = replace(
+        after, crashes=crashes, pairs=pairs, totals=_count_failovers(after.totals, roles)
+    )
+    recovery = tuple(recover(snapshot, after, limits))
+    after = replace(after, moves=_remember_evictions(snapshot, memory.moves, recovery))
+    return Outcome((*recovery, *roles, *records), after)
 
 
 def is_completed(snapshot: Snapshot) -> bool:
@@ -64,18 +72,22 @@ def is_completed(snapshot: Snapshot) -> bool:
     )
 
 
-def yielding(snapshot: Snapshot, memory: Memory, limits: Limits) -> frozenset[str]:
-    """Members that should leave the processor to others.
+def low_priority_members(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> frozenset[str]:
+    """Members that should run at low CPU priority.
 
     A replica that catches up with its twin after a failure, and a spare until it is warm. When a
-    pair begins neither yields, and replicas that nobody computes for do not: their pair waits.
+    pair starts neither replica does, nor does one without a serving twin: its pair waits for it.
     """
     names = set()
     for name in snapshot.pairs():
         pair, known = look_at(snapshot, name, limits), memory.pair(name)
         for replica in pair.replicas:
             twin = pair.twin_of(replica.member.name)
-            behind = known.stage is not Stage.WHOLE and replica.member.volume != known.primary
+            behind = (
+                known.stage is not RecoveryStage.WHOLE and replica.member.volume != known.primary
+            )
             if replica.member.running and behind and twin is not None and twin.holds:
                 names.add(replica.member.name)
     for spare in snapshot.of_kind(MemberKind.SPARE):
@@ -84,14 +96,17 @@ def yielding(snapshot: Snapshot, memory: Memory, limits: Limits) -> frozenset[st
     return frozenset(names)
 
 
-def _listen(snapshot: Snapshot, memory: Memory) -> tuple[list[Record], Memory]:
-    """Take in what members say."""
+def _take_reports(
+    snapshot: Snapshot, memory: ControllerState
+) -> tuple[list[RecordEvent], ControllerState]:
+    """Takes the reports of members: events, and the controller state after them."""
     lead = lead_of(snapshot, memory.lead)
     lost = frozenset(snapshot.lead.lost if snapshot.lead is not None else ())
-    told, happened = passed_on(snapshot, memory.happened)
+    names = remember_names(memory.names, snapshot)
+    told, happened = new_member_events(snapshot, memory.happened, names)
     completed = memory.completed or is_completed(snapshot)
     # When everything is delivered the lead ends too, and others lead for a moment.
-    changes = () if completed else changes_of_lead(memory.lead, lead)
+    changes = () if completed else lead_changes(snapshot, memory.lead, lead)
     failed = failures(snapshot, memory.failing)
     records = [*changes, *losses(snapshot, memory.lost), *failed, *told]
     primaries = [pair.primary for pair in memory.pairs.values()]
@@ -102,32 +117,33 @@ def _listen(snapshot: Snapshot, memory: Memory) -> tuple[list[Record], Memory]:
         lost=memory.lost | lost,
         failing=failing(snapshot),
         happened=happened,
+        names=names,
         totals=add_up(memory.totals, snapshot, primaries),
         completed=completed,
     )
 
 
-def _follow_pairs(
-    snapshot: Snapshot, memory: Memory, limits: Limits
-) -> tuple[Mapping[str, PairMemory], list[Promote | Record]]:
+def _update_pairs(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> tuple[Mapping[str, PairMemory], list[Promote | RecordEvent]]:
     pairs: dict[str, PairMemory] = {}
-    said: list[Promote | Record] = []
+    said: list[Promote | RecordEvent] = []
     for name in snapshot.pairs():
-        steps, pairs[name] = follow(look_at(snapshot, name, limits), memory.pair(name))
+        steps, pairs[name] = update_pair(look_at(snapshot, name, limits), memory.pair(name))
         said += steps
     return pairs, said
 
 
-def _count(totals: Totals, said: list[Promote | Record]) -> Totals:
+def _count_failovers(totals: Totals, said: list[Promote | RecordEvent]) -> Totals:
     counters = totals.counters
-    new = sum(isinstance(s, Record) and s.event is EventReason.TAKE_OVER for s in said)
+    new = sum(isinstance(s, RecordEvent) and s.event is EventReason.FAILOVER for s in said)
     return replace(totals, counters=replace(counters, take_overs=counters.take_overs + new))
 
 
-def _moves(
-    snapshot: Snapshot, before: Moves | None, decisions: tuple[Decision, ...]
-) -> Moves | None:
-    """Remember moves until nobody shares a node any more."""
-    if any(isinstance(decision, Move) for decision in decisions):
-        return Moves(snapshot.now, before.count + 1 if before is not None else 1)
+def _remember_evictions(
+    snapshot: Snapshot, before: PodEvictions | None, decisions: tuple[Decision, ...]
+) -> PodEvictions | None:
+    """Remembers evictions until no pair or split group shares a node."""
+    if any(isinstance(decision, EvictPod) for decision in decisions):
+        return PodEvictions(snapshot.now, before.count + 1 if before is not None else 1)
     return before if shared_nodes(snapshot) else None

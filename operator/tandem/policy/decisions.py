@@ -1,8 +1,8 @@
 """What comes out of a decision. Each says why.
 
-`Promote` and `Record` come once. All others follow from what is to be seen, and are repeated until
-it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine alone,
-`Adopt`, `Move` and `Withhold` for clusters.
+`Promote` and `RecordEvent` come once. All others follow from what is to be seen, and are repeated
+until it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine
+alone, `Adopt`, `EvictPod` and `Withhold` for clusters.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Give a volume up for good and start a process on a new one. Its process has ended."""
+    """Discard a volume for good and start a process on a new one. Its process has ended."""
 
     name: str
     volume: str
@@ -40,7 +40,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End a process that hangs. Its volume stays for its next start; that of a pod goes with it."""
+    """Kill a hung process. Its volume stays for its restart; the volume of a pod is deleted."""
 
     name: str
     reason: str
@@ -48,7 +48,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class AssignSpare:
-    """Give the place of a dead replica to a warm spare, and its volume up for good."""
+    """Replace a dead replica by a warm spare, and discard its volume for good."""
 
     spare: str
     name: str
@@ -67,8 +67,8 @@ class Adopt:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """Give a member up that is well, so that it is made anew, elsewhere or of a new template."""
+class EvictPod:
+    """Evict a healthy pod, so that it is recreated on another node or from a new template."""
 
     name: str
     volume: str
@@ -86,22 +86,28 @@ class Promote:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordEvent:
     """Write an event."""
 
     event: EventReason
     subject: str
     detail: str
+    """The rest of a sentence that begins with the subject."""
+
+    @property
+    def message(self) -> str:
+        """The event as a sentence."""
+        return f"{self.subject} {self.detail}".strip()
 
     @property
     def reason(self) -> str:
-        """What has happened."""
-        return self.detail or self.event.meaning
+        """The same: an event needs no further reason."""
+        return self.message if self.detail else self.event.meaning
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Stop: only the user can mend what is wrong."""
+    """Halt the pipeline until the user acts."""
 
     name: str
     complaint: Complaint
@@ -114,7 +120,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Withhold:
-    """Leave undone what was asked for, since it would do harm; the pipeline goes on as it is."""
+    """Do not apply a harmful change; the pipeline continues as it is."""
 
     complaint: Complaint
 
@@ -146,9 +152,9 @@ Decision = (
     | Kill
     | AssignSpare
     | Adopt
-    | Move
+    | EvictPod
     | Promote
-    | Record
+    | RecordEvent
     | Halt
     | Withhold
     | Wait

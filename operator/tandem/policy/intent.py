@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from tandem_core.contract.intent import Function, Generation, Intent, Pair
-from tandem_core.contract.intent import Stream as Input
+from tandem_core.contract.intent import Function, Generation, Intent, IntentStream, Pair
 from tandem_core.contract.partitions import partitions_of
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import Spec, Stream
@@ -41,10 +40,10 @@ def first_functions(pipeline: Pipeline) -> tuple[Function, ...]:
     return (Function(digest_of_form(form), form),)
 
 
-def _input(stream: Stream) -> Input:
+def _input(stream: Stream) -> IntentStream:
     watermark = stream.watermark
     idle = watermark.idle_timeout if watermark is not None else None
-    return Input(
+    return IntentStream(
         name=stream.name,
         partitions=partitions_of(stream),
         delay=watermark.delay.milliseconds if watermark is not None else 0,

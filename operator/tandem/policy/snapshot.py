@@ -13,8 +13,8 @@ from typing import Self
 from tandem_core.contract.reports import (
     LeadReport,
     MemberReport,
-    MergeReport,
-    ReplicaReport,
+    MergeState,
+    ReplicaState,
     SeatReport,
     Trouble,
 )
@@ -48,7 +48,7 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemberPlace:
     """A place in the roster: what a member is for, whoever fills it."""
 
     name: str
@@ -58,10 +58,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberSnapshot:
     """A place and the process or pod that fills it."""
 
-    place: Place
+    place: MemberPlace
     life: Life = Life.ABSENT
     volume: str | None = None
     """None: the next process gets a new one."""
@@ -103,12 +103,12 @@ class Member:
         return self.life in {Life.STARTING, Life.UP}
 
     @property
-    def replica(self) -> ReplicaReport | None:
+    def replica(self) -> ReplicaState | None:
         """What it said of itself as a replica or spare."""
         return self.report.replica if self.report is not None else None
 
     @property
-    def merge(self) -> MergeReport | None:
+    def merge(self) -> MergeState | None:
         """What it said of itself as a merge."""
         return self.report.merge if self.report is not None else None
 
@@ -139,14 +139,14 @@ class Snapshot:
     """
 
     now: float
-    members: tuple[Member, ...]
+    members: tuple[MemberSnapshot, ...]
     """One for each place of the roster, in its order."""
     lead: LeadReport | None = None
     """What the lead says, if one speaks at the moment. An old word is none."""
     lead_volume: str | None = None
 
     @classmethod
-    def taken(cls, now: float, members: tuple[Member, ...], fresh: Collection[str]) -> Self:
+    def taken(cls, now: float, members: tuple[MemberSnapshot, ...], fresh: Collection[str]) -> Self:
         """One look, in which the lead is whoever leads in the highest term.
 
         Only the word of members that have answered just now counts: `fresh`, by name.
@@ -160,13 +160,13 @@ class Snapshot:
         lead, volume = max(leads, key=lambda each: each[0].term, default=(None, None))
         return cls(now, members, lead, volume)
 
-    def replicas_of(self, pair: str) -> tuple[Member, ...]:
+    def replicas_of(self, pair: str) -> tuple[MemberSnapshot, ...]:
         """The replicas of a pair, in the order of their names."""
         return tuple(self._replicas.get(pair, ()))
 
     @cached_property
-    def _replicas(self) -> Mapping[str, list[Member]]:
-        found: dict[str, list[Member]] = {}
+    def _replicas(self) -> Mapping[str, list[MemberSnapshot]]:
+        found: dict[str, list[MemberSnapshot]] = {}
         for member in self.members:
             if member.place.pair is not None:
                 found.setdefault(member.place.pair, []).append(member)
@@ -181,7 +181,7 @@ class Snapshot:
         pairs = self.lead.pairs if self.lead is not None else ()
         return {seat.volume: seat for pair in pairs for seat in pair.seats}
 
-    def of_kind(self, kind: MemberKind) -> tuple[Member, ...]:
+    def of_kind(self, kind: MemberKind) -> tuple[MemberSnapshot, ...]:
         """The members of one kind."""
         return tuple(member for member in self.members if member.kind is kind)
 
@@ -197,7 +197,7 @@ class Snapshot:
         first = {(trouble.reason, trouble.subject): trouble for trouble in reversed(told)}
         return tuple(first[key] for key in sorted(first))
 
-    def named(self, name: str) -> Member:
+    def named(self, name: str) -> MemberSnapshot:
         """The member at a place.
 
         Raises:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Timeouts:
     """Times in seconds."""
 
     unheard: float = 2.0

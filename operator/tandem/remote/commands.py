@@ -1,12 +1,11 @@
-"""Short programs that are run in pods: signals for their processes, a question to the lead.
+"""Programs that commands run in pods by exec: send a signal, read the lead's report.
 
 They are sent along, so the image may be of any version. All images have Python, few have more.
 """
 
 from tandem.control.pods import Pod
-from tandem.kube.port import KubeError
-from tandem.kube.shell import Shell
-from tandem.targets import Missing
+from tandem.kube.port import KubeError, Shell
+from tandem.output.member_table import Missing
 from tandem_core.contract.records import Undecodable
 from tandem_core.contract.reports import LeadReport, decode_report
 from tandem_core.model.kubernetes_names import HTTP_PORT, POD_UID_VARIABLE, TOKEN_FILE
@@ -51,7 +50,7 @@ def signal_pod(shell: Shell, pod: Pod, number: int) -> tuple[int, ...]:
     signalled = tuple(int(word) for word in ran.printed.split() if word.isdecimal())
     if not signalled:
         why = f": {ran.problem}" if ran.problem else ""
-        raise Missing(f"nothing runs in {pod.name} at the moment{why}")
+        raise Missing(f"no process runs in {pod.name}{why}")
     return signalled
 
 

@@ -8,7 +8,7 @@ from tandem.remote.targets import role_of
 from tandem_core.contract.reports import LeadReport
 from tandem_core.contract.volume_ids import pod_volume
 from tandem_core.model.states import MemberKind, MemberState, PairState, Role
-from tandem_core.model.status import Member, Status
+from tandem_core.model.status import MemberStatus, Status
 
 _JOINING = {
     None: MemberState.STARTING,
@@ -19,12 +19,14 @@ _JOINING = {
 it does not answer."""
 
 
-def members_of(pods: Iterable[Pod], status: Status, word: LeadReport | None) -> tuple[Member, ...]:
+def members_of(
+    pods: Iterable[Pod], status: Status, word: LeadReport | None
+) -> tuple[MemberStatus, ...]:
     """The pods as members; `word` is what the lead says, if it could be asked."""
     pairs = {pair.name: pair.state for pair in status.pairs}
     active = active_merges(word)
     return tuple(
-        Member(
+        MemberStatus(
             name=pod.name,
             kind=pod.place.kind,
             pair=pod.place.pair,

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tandem.control.keys import Key
 from tandem.control.pods import Pod, read_pod
+from tandem.control.types import Key
 from tandem.kube.kinds import LEASE, POD, Object
 from tandem.kube.objects import name_of, namespace_of
-from tandem.kube.port import Kube, NotFound, Refused
-from tandem.kube.shell import Shell
+from tandem.kube.port import Kube, NotFound, Refused, Shell
 from tandem.remote.commands import ask_lead
 from tandem.remote.members import active_merges, epochs_of, members_of
 from tandem.remote.targets import in_order
@@ -20,7 +19,7 @@ from tandem_core.model.status import Status
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class PipelinePods:
     """The pods of a pipeline that are not on their way out, and which of them leads."""
 
     key: Key
@@ -29,10 +28,10 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RemotePipeline:
     """What a pipeline is, with its members."""
 
-    cast: Cast
+    cast: PipelinePods
     status: Status
     word: LeadReport | None
     """What the lead said; None if it could not be asked."""
@@ -48,7 +47,7 @@ class Look:
         return titles | ({self.cast.lead.name: "lead"} if self.cast.lead is not None else {})
 
 
-def cast_of(kube: Kube, resource: Object) -> Cast:
+def cast_of(kube: Kube, resource: Object) -> PipelinePods:
     """The pods of a pipeline.
 
     Raises:
@@ -59,10 +58,10 @@ def cast_of(kube: Kube, resource: Object) -> Cast:
     pods = in_order(pod for pod in map(read_pod, found) if pod is not None)
     volume = pod_volume(_holder(kube, key))
     lead = next((pod for pod in pods if volume is not None and pod.uid == volume.pod), None)
-    return Cast(key, pods, lead)
+    return PipelinePods(key, pods, lead)
 
 
-def look_at(kube: Kube, shell: Shell, resource: Object) -> Look:
+def look_at(kube: Kube, shell: Shell, resource: Object) -> RemotePipeline:
     """The status of a pipeline with its members; the lead is asked if that is allowed.
 
     Raises:
@@ -72,7 +71,7 @@ def look_at(kube: Kube, shell: Shell, resource: Object) -> Look:
     word = ask_lead(shell, cast.lead) if cast.lead is not None else None
     status = status_in(resource)
     members = members_of(cast.pods, status, word)
-    return Look(cast, replace(status, members=members), word)
+    return RemotePipeline(cast, replace(status, members=members), word)
 
 
 def _holder(kube: Kube, key: Key) -> str:

@@ -1,9 +1,9 @@
-"""Finds the pipeline that is meant."""
+"""Finds the resource of a pipeline."""
 
 from tandem.kube.kinds import STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, NotFound
-from tandem.targets import Missing
+from tandem.output.member_table import Missing
 from tandem_core.model.fields.problems import suggestion
 
 
@@ -17,7 +17,9 @@ def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
     try:
         there = {name_of(each): each for each in kube.list(STREAM_PIPELINE, namespace)}
     except NotFound:
-        raise Missing("this cluster knows no StreamPipelines: Tandem is not installed") from None
+        raise Missing(
+            "the cluster has no StreamPipeline resource: Tandem is not installed"
+        ) from None
     if name in there:
         return there[name]
     names = ", ".join(there)
@@ -26,6 +28,6 @@ def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
     if not there:
         raise Missing(f"no pipeline in namespace {namespace}; name another with --namespace")
     if name is None:
-        raise Missing(f"there are several in namespace {namespace}: {names}; name one of them")
+        raise Missing(f"several pipelines in namespace {namespace}: {names}; name one of them")
     near = suggestion(name, there)
-    raise Missing(f"no pipeline {name} in namespace {namespace}{near} (there are: {names})")
+    raise Missing(f"no pipeline {name} in namespace {namespace}{near} (pipelines: {names})")

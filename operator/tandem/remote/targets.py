@@ -1,10 +1,10 @@
-"""What the pods of a pipeline are called when somebody means one of them."""
+"""Names of pods as targets of commands: `pair-0/primary`, `split-1`, `lead`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from tandem.control.pods import Pod
 from tandem.kube.objects import labels_of
-from tandem.targets import LEAD, nobody
+from tandem.output.member_table import LEAD, no_such_member
 from tandem_core.model.kubernetes_names import ROLE_LABEL
 from tandem_core.model.states import MemberKind, Role
 
@@ -49,7 +49,7 @@ def find_target(target: str, pods: Sequence[Pod], lead: str | None) -> Pod:
     """The pod that is meant by `lead`, by a short name or by its own name.
 
     Raises:
-        Missing: nobody is that.
+        Missing: there is no such member.
     """
     by_name = {pod.name: pod for pod in pods}
     known = {short: by_name[name] for name, short in short_names(pods).items()}
@@ -57,7 +57,7 @@ def find_target(target: str, pods: Sequence[Pod], lead: str | None) -> Pod:
         known[LEAD] = by_name[lead]
     found = known.get(target) or by_name.get(target)
     if found is None:
-        raise nobody(target, [*known, *by_name])
+        raise no_such_member(target, [*known, *by_name])
     return found
 
 

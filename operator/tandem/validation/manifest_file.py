@@ -16,7 +16,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Position:
+class TextPosition:
     """A place in a text; both numbers begin with one."""
 
     line: int
@@ -31,7 +31,7 @@ class Manifest:
     problems: tuple[Problem, ...]
     _root: yaml.Node
 
-    def position(self, path: Path) -> Position:
+    def position(self, path: Path) -> TextPosition:
         """Where a path stands; of something missing, where the nearest thing around it stands."""
         node, mark = self._root, self._root.start_mark
         for step in path:
@@ -48,7 +48,7 @@ class Manifest:
 class Unparsable:
     """A text that is not YAML, with where it stops being so."""
 
-    position: Position
+    position: TextPosition
     problem: Problem
 
 
@@ -68,7 +68,7 @@ def load_manifests(text: str) -> list[Manifest] | Unparsable:
         return _unparsable(error, text)
     except RecursionError:
         expected = "a document nested less deeply"
-        return Unparsable(Position(1, 1), Problem((), ABSENT, Fault.SYNTAX, expected))
+        return Unparsable(TextPosition(1, 1), Problem((), ABSENT, Fault.SYNTAX, expected))
     finally:
         loader.dispose()
     return manifests
@@ -182,8 +182,8 @@ def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | Non
     return None
 
 
-def _position(mark: yaml.Mark) -> Position:
-    return Position(mark.line + 1, mark.column + 1)
+def _position(mark: yaml.Mark) -> TextPosition:
+    return TextPosition(mark.line + 1, mark.column + 1)
 
 
 def _unparsable(error: yaml.YAMLError, text: str) -> Unparsable:
@@ -191,7 +191,7 @@ def _unparsable(error: yaml.YAMLError, text: str) -> Unparsable:
     reason = getattr(error, "problem", None) or str(error)
     context = getattr(error, "context", None)
     expected = f"YAML: {reason}{f' {context}' if context else ''}"
-    position = _position(mark) if mark is not None else Position(1, 1)
+    position = _position(mark) if mark is not None else TextPosition(1, 1)
     lines = text.splitlines()
     line = lines[position.line - 1].strip() if position.line <= len(lines) else "(end of file)"
     return Unparsable(position, Problem((), line, Fault.SYNTAX, expected))

@@ -1,4 +1,4 @@
-"""What a manifest may ask for that cannot be done yet, anywhere."""
+"""What a manifest may ask for that is not supported yet: anywhere, or on one machine."""
 
 from collections.abc import Iterator
 
@@ -22,4 +22,13 @@ def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _problem(parent: Path, asked: object, instead: str) -> Problem:
     kind = _KINDS[type(asked)]
-    return Problem(parent, kind, Fault.UNSUPPORTED, f"one of {instead}: {kind} is not there yet")
+    return Problem(
+        parent, kind, Fault.UNSUPPORTED, f"one of {instead}: {kind} is not supported yet"
+    )
+
+
+def unsupported_here(pipeline: Pipeline) -> Iterator[Problem]:
+    """Each such thing that a cluster could do, and what to do instead."""
+    if pipeline.spec.suspend:
+        instead = "false on one machine: stop `tandem run` instead, it resumes when started again"
+        yield Problem(("spec", "suspend"), True, Fault.UNSUPPORTED, instead)

@@ -13,7 +13,7 @@ PAIRED_WITHIN = 60.0
 """Seconds that are promised, as the median; a single try may take twice as long."""
 
 CAUGHT_UP = [EventReason.CATCH_UP_STARTED, EventReason.PAIRED]
-TAKEN_OVER = [EventReason.TAKE_OVER, *CAUGHT_UP]
+TAKEN_OVER = [EventReason.FAILOVER, *CAUGHT_UP]
 """The events of a recovery: when a secondary failed, and when a primary did."""
 
 

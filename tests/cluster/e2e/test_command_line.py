@@ -1,4 +1,4 @@
-"""`tandem status`, `freeze` and `thaw` on a cluster; `kill` has its test among processes."""
+"""`tandem status`, `pause` and `resume` on a cluster; `kill` has its test among processes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tandem_core.model.states import MemberState
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_pipeline_is_shown_frozen_and_thawed_by_command(space: Space) -> None:
+def test_a_pipeline_is_shown_paused_and_resumed_by_command(space: Space) -> None:
     with flowing(space) as flow:
         shown = shown_status(flow)
         there = {(pod.name, pod.kind, pod.pair, pod.role, pod.node) for pod in flow.pods()}
         assert {described(member) for member in shown["members"]} == there
         assert [pair["name"] for pair in shown["pairs"]] == ["pair-0"]
         twin = secondary(flow).name
-        flow.tandem("freeze", "pair-0/secondary", "--pipeline", flow.name)
+        flow.tandem("pause", "pair-0/secondary", "--pipeline", flow.name)
         until(lambda: state_of(flow, twin) is not MemberState.RUNNING, 120, "it is missed")
         flow.goes_on(4)
-        flow.tandem("thaw", twin, "--pipeline", flow.name)
+        flow.tandem("resume", twin, "--pipeline", flow.name)
         flow.until_whole()
         assert state_of(flow, twin) is MemberState.RUNNING
         with pytest.raises(StepFailed):
-            flow.tandem("freeze", "pair-7/primary", "--pipeline", flow.name)
+            flow.tandem("pause", "pair-7/primary", "--pipeline", flow.name)
 
 
 def shown_status(flow: Flow) -> Object:

@@ -21,13 +21,13 @@ from tests.cluster.e2e.recovering import (
 )
 
 from tandem.control.intent_store import read_intent
-from tandem.control.keys import Key
+from tandem.control.types import Key
 from tandem_core.model.kubernetes_names import splits_name
 from tandem_core.model.states import EventReason, Role
 
 TRUE_WITHIN = 30.0
 """Seconds after its return in which the operator brings status and labels up to date."""
-STEPS = (None, EventReason.TAKE_OVER, EventReason.CATCH_UP_STARTED, EventReason.PAIRED)
+STEPS = (None, EventReason.FAILOVER, EventReason.CATCH_UP_STARTED, EventReason.PAIRED)
 """Events of a recovery upon which the operator is killed; once before it can tell of any."""
 RANDOM_ROUNDS = 2
 KILLED_SHARE = 0.15
@@ -148,7 +148,7 @@ def test_of_two_operators_one_acts_and_the_other_takes_its_place(
         mark, version = flow.events.mark(), intent_version(flow)
         survives_deletion(flow, primary(flow))
         told = [each.reason for each in flow.events.since(mark)]
-        assert told.count(EventReason.TAKE_OVER) == 1
+        assert told.count(EventReason.FAILOVER) == 1
         assert intent_version(flow) == version + 1
         still = release.acting()
         assert still is not None

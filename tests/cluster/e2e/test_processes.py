@@ -39,7 +39,7 @@ def test_a_frozen_driver_is_taken_over_and_harmless_when_it_goes_on(
         mark, begin = flow.events.mark(), now()
         victim, twin = primary(flow), secondary(flow)
         with nodes.frozen(victim):
-            flow.until_told(mark, "pair-0", [EventReason.TAKE_OVER])
+            flow.until_told(mark, "pair-0", [EventReason.FAILOVER])
             flow.goes_on(4)
             # The event comes first, the labels right after it.
             roles = {pod.uid: pod.role for pod in replicas(flow.pods(), "pair-0")}

@@ -11,7 +11,7 @@ from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, median_whole, summary
 from tests.cluster.e2e.recovering import PAIRED_WITHIN, primary, secondary, survives_deletion
 
-from tandem.control.events import Notice
+from tandem.control.events import OperatorEventReason
 from tandem_core.model.states import EventReason, MemberKind, Role
 
 TRIES = 5
@@ -25,7 +25,7 @@ def test_a_deleted_primary_is_taken_over_and_replaced(space: Space, note: Note) 
     with flowing(space) as flow:
         recovery = survives_deletion(flow, primary(flow))
         note(summary("primary deleted", [recovery], INTERVAL))
-        assert EventReason.TAKE_OVER in space.kubectl("describe", "stp", flow.name)
+        assert EventReason.FAILOVER in space.kubectl("describe", "stp", flow.name)
 
 
 VICTIMS: dict[str, tuple[int, Victims]] = {
@@ -58,4 +58,4 @@ def test_a_warm_spare_takes_the_place_of_a_deleted_replica(space: Space, note: N
         recovery = survives_deletion(flow, victim)
         note(summary("replica deleted, with a spare", [recovery], INTERVAL))
         assert secondary(flow).uid == spare.uid
-        assert Notice.SPARE_USED in {each.reason for each in flow.events.since(mark)}
+        assert OperatorEventReason.SPARE_USED in {each.reason for each in flow.events.since(mark)}

@@ -16,7 +16,7 @@ from tests.cluster.e2e.measuring import Note
 
 from tandem.kube.kinds import POD
 from tandem.kube.port import Conflict
-from tandem_core.contract.reports import SplitReport
+from tandem_core.contract.reports import SplitState
 from tandem_core.model.states import EventReason
 
 GOES_ON_WITHIN = 15.0
@@ -83,7 +83,7 @@ def keeps_rows(flow: Flow) -> Pod | None:
 
 def lane_bytes(flow: Flow, pod: Pod) -> int:
     part = flow.report_of(pod).part
-    assert isinstance(part, SplitReport)
+    assert isinstance(part, SplitState)
     return part.lane_bytes
 
 

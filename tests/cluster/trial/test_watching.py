@@ -11,8 +11,8 @@ from tests.repeatable import thorough
 
 from tandem_core.model.states import EventReason
 
-TAKE_OVER, STARTED, PAIRED = (
-    EventReason.TAKE_OVER,
+FAILOVER, STARTED, PAIRED = (
+    EventReason.FAILOVER,
     EventReason.CATCH_UP_STARTED,
     EventReason.PAIRED,
 )
@@ -37,7 +37,7 @@ def test_whole_documents_are_read_and_the_rest_is_kept(
 
 def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "events.json"
-    change = {"type": "ADDED", "object": event(TAKE_OVER, "pair-0: für den anderen")}
+    change = {"type": "ADDED", "object": event(FAILOVER, "pair-0: für den anderen")}
     data = f"{json.dumps(change, ensure_ascii=False, indent=4)}\n".encode()
     middle = data.index("ü".encode()) + 1
     file.write_bytes(data + data[:middle])
@@ -51,14 +51,14 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
 
 def test_only_events_about_the_pipeline_count_and_what_is_told_again_comes_again() -> None:
     changes = [
-        Change("ADDED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
-        Change("ADDED", event(TAKE_OVER, "pair-0: c is primary now", pipeline="other")),
+        Change("ADDED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
+        Change("ADDED", event(FAILOVER, "pair-0 failed over to c", pipeline="other")),
         Change("ADDED", event("Scheduled", "pod", kind="Pod")),
-        Change("MODIFIED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
-        Change("DELETED", event(TAKE_OVER, "pair-0: a is primary now: b is silent")),
+        Change("MODIFIED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
+        Change("DELETED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
     ]
     found = told(changes, "spending")
-    assert found == [Told(TAKE_OVER, "pair-0: a is primary now: b is silent")] * 2
+    assert found == [Told(FAILOVER, "pair-0 failed over to a: b does not answer")] * 2
     assert found[0].subject == "pair-0"
 
 
@@ -67,10 +67,10 @@ def of(subject: str, *reasons: str) -> list[Told]:
 
 
 def test_order_is_that_of_the_first_times_and_of_one_subject() -> None:
-    wanted = [TAKE_OVER, STARTED, PAIRED]
-    assert in_order(of("pair-0", TAKE_OVER, STARTED, PAIRED), "pair-0", wanted)
-    assert in_order(of("pair-0", TAKE_OVER, STARTED, PAIRED, STARTED, PAIRED), "pair-0", wanted)
+    wanted = [FAILOVER, STARTED, PAIRED]
+    assert in_order(of("pair-0", FAILOVER, STARTED, PAIRED), "pair-0", wanted)
+    assert in_order(of("pair-0", FAILOVER, STARTED, PAIRED, STARTED, PAIRED), "pair-0", wanted)
     assert in_order(of("pair-1", PAIRED) + of("pair-0", *wanted), "pair-0", wanted)
-    assert not in_order(of("pair-0", TAKE_OVER, PAIRED, STARTED), "pair-0", wanted)
-    assert not in_order(of("pair-0", TAKE_OVER, PAIRED), "pair-0", wanted)
+    assert not in_order(of("pair-0", FAILOVER, PAIRED, STARTED), "pair-0", wanted)
+    assert not in_order(of("pair-0", FAILOVER, PAIRED), "pair-0", wanted)
     assert not in_order(of("pair-1", *wanted), "pair-0", wanted)

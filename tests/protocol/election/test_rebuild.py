@@ -5,8 +5,8 @@ from tests.protocol.builders import A1, B1, G1, G2, S, digest, generation, heade
 
 from tandem_core.contract.intent import Generation, Intent
 from tandem_core.model.states import MemberKind, SeatState
-from tandem_runtime.protocol.election.rebuild import Mustering
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.election.rebuild import Rebuild
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.states import LaneState
 from tandem_runtime.protocol.types import Dealing, Header, Lane, Seat, Slot, Span
@@ -54,33 +54,33 @@ def merge(delivered: int = 0, *headers: Header, slot: int = 0, history: str = ""
     )
 
 
-def mustering(**present: Present) -> Mustering:
-    found = Mustering(TERM, S, now=0)
+def rebuild(**present: Present) -> Rebuild:
+    found = Rebuild(TERM, S, now=0)
     for volume, answer in present.items():
         found.answered(volume, answer)
     return found
 
 
-def rebuilt(found: Mustering, known: Intent | None = None) -> tuple[Book, dict[str, str]]:
-    book, lost = found.rebuilt(known or intent(), frozenset())
+def rebuilt(found: Rebuild, known: Intent | None = None) -> tuple[LogState, dict[str, str]]:
+    log_state, lost = found.rebuilt(known or intent(), frozenset())
     assert len(dict(lost)) == len(lost)
-    return book, dict(lost)
+    return log_state, dict(lost)
 
 
-def seat(book: Book, number: int, pair: str = "x") -> Seat | None:
-    return book.seats[pair][number]
+def seat(log_state: LogState, number: int, pair: str = "x") -> Seat | None:
+    return log_state.seats[pair][number]
 
 
 # --- waiting --------------------------------------------------------------------------------
 
 
 def test_answers_to_another_muster_do_not_count() -> None:  # (i)
-    assert mustering(x0=replica(3, term=TERM - 1)).present == {}
-    assert set(mustering(x0=replica(3)).present) == {"x0"}
+    assert rebuild(x0=replica(3, term=TERM - 1)).present == {}
+    assert set(rebuild(x0=replica(3)).present) == {"x0"}
 
 
 def test_it_goes_on_when_every_pair_and_every_slot_has_spoken() -> None:  # (i)
-    found = mustering(x0=replica(1, header(1)), m=merge())
+    found = rebuild(x0=replica(1, header(1)), m=merge())
     assert not found.complete(intent(), READY - 1)
     assert found.complete(intent(), READY)
     assert not found.complete(None, PATIENCE)
@@ -88,7 +88,7 @@ def test_it_goes_on_when_every_pair_and_every_slot_has_spoken() -> None:  # (i)
 
 def test_it_waits_for_a_pair_or_a_slot_that_is_silent() -> None:  # (i)
     both = generation(1, "x", "v")
-    found = mustering(x0=replica(1, header(1), generations=(both,)), m=merge())
+    found = rebuild(x0=replica(1, header(1), generations=(both,)), m=merge())
     assert not found.complete(intent(both), READY)
     found.answered("v0", replica(1, pair="v", generations=(both,)))
     assert found.complete(intent(both), READY)
@@ -98,83 +98,83 @@ def test_it_waits_for_a_pair_or_a_slot_that_is_silent() -> None:  # (i)
 
 
 def test_a_joiner_without_state_does_not_speak_for_its_pair() -> None:  # (i)
-    found = mustering(x0=replica(0, verified=False), m=merge(0, header(1)))
+    found = rebuild(x0=replica(0, verified=False), m=merge(0, header(1)))
     assert not found.complete(intent(), PATIENCE - 1)
     assert found.complete(intent(), PATIENCE)
 
 
 def test_before_the_first_header_no_pair_is_waited_for() -> None:  # (i)
-    assert mustering(m=merge()).complete(intent(), READY)
-    assert not mustering().complete(intent(), READY)
+    assert rebuild(m=merge()).complete(intent(), READY)
+    assert not rebuild().complete(intent(), READY)
 
 
 # --- the last header --------------------------------------------------------------------------
 
 
 def test_the_highest_header_that_anybody_knows_becomes_the_last() -> None:  # (i) [6]
-    found = mustering(x0=replica(1, header(1), header(2)), m=merge(0, header(2), header(3)))
-    book, lost = rebuilt(found)
-    assert (book.epoch, book.generation, book.first_of_generation) == (3, 1, 3)
+    found = rebuild(x0=replica(1, header(1), header(2)), m=merge(0, header(2), header(3)))
+    log_state, lost = rebuilt(found)
+    assert (log_state.epoch, log_state.generation, log_state.first_of_generation) == (3, 1, 3)
     assert lost == {}
 
 
 def test_nobody_knows_a_header_nothing_is_rebuilt() -> None:  # (i)
-    book, lost = rebuilt(mustering(x0=replica(0), m=merge(0)))
-    assert (book.epoch, book.seats, lost) == (0, {}, {})
+    log_state, lost = rebuilt(rebuild(x0=replica(0), m=merge(0)))
+    assert (log_state.epoch, log_state.seats, lost) == (0, {}, {})
 
 
 def test_sinks_ahead_are_said() -> None:  # (i) DataLost
-    _, lost = rebuilt(mustering(m=merge(2), m1=merge(3, slot=1)))
+    _, lost = rebuilt(rebuild(m=merge(2), m1=merge(3, slot=1)))
     assert set(lost) == {"sinks"}
-    _, lost = rebuilt(mustering(x0=replica(1, header(1)), m=merge(2)))
+    _, lost = rebuilt(rebuild(x0=replica(1, header(1)), m=merge(2)))
     assert set(lost) == {"sinks"}
-    _, lost = rebuilt(mustering(x0=replica(1, header(1)), m=merge(1)))
+    _, lost = rebuilt(rebuild(x0=replica(1, header(1)), m=merge(1)))
     assert lost == {}
 
 
 def test_sinks_ahead_of_nothing_are_said_once() -> None:  # (i) DataLost
-    found = mustering(m=merge(2), m1=merge(3, slot=1))
+    found = rebuild(m=merge(2), m1=merge(3, slot=1))
     assert [subject for subject, _ in found.rebuilt(intent(slots=2), set())[1]] == ["sinks"]
 
 
 def test_marks_and_watermarks_are_the_last_header_s() -> None:  # (i) [9]
     last = header(2, watermarks={"s": 40})
-    book, _ = rebuilt(mustering(x0=replica(1, header(1), last), m=merge()))
-    assert book.watermarks == {"s": 40}
+    log_state, _ = rebuilt(rebuild(x0=replica(1, header(1), last), m=merge()))
+    assert log_state.watermarks == {"s": 40}
 
 
 # --- seats ------------------------------------------------------------------------------------
 
 
 def test_full_members_get_seats_the_one_ahead_first() -> None:  # (i)
-    found = mustering(
+    found = rebuild(
         x0=replica(1, header(1)),
         x1=replica(3, header(1), header(2), header(3)),
         x2=replica(2),
         x3=replica(9, verified=False),
         m=merge(),
     )
-    book, lost = rebuilt(found)
-    assert seat(book, 0) == Seat("x1", 3, SeatState.VERIFIED)
-    assert seat(book, 1) == Seat("x2", 2, SeatState.VERIFIED)
+    log_state, lost = rebuilt(found)
+    assert seat(log_state, 0) == Seat("x1", 3, SeatState.VERIFIED)
+    assert seat(log_state, 1) == Seat("x2", 2, SeatState.VERIFIED)
     assert lost == {}
 
 
 def test_who_does_not_answer_is_struck() -> None:  # (i)
-    book, _ = rebuilt(mustering(x0=replica(1, header(1)), m=merge()))
-    assert book.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
+    log_state, _ = rebuilt(rebuild(x0=replica(1, header(1)), m=merge()))
+    assert log_state.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
 
 
 def test_who_cannot_go_on_with_the_known_headers_is_struck() -> None:  # (i) DataLost
-    found = mustering(x0=replica(3, header(3)), x1=replica(1), m=merge(3))
-    book, _ = rebuilt(found)
-    assert book.seats["x"] == [Seat("x0", 3, SeatState.VERIFIED), None]
-    found = mustering(x0=replica(2), x1=replica(1), m=merge(3, header(3)))
-    book, lost = rebuilt(found)
-    assert book.seats["x"] == [Seat("x0", 2, SeatState.VERIFIED), None]
-    found = mustering(x1=replica(1), m=merge(3, header(3)))
-    book, lost = rebuilt(found)
-    assert (book.seats["x"], set(lost)) == ([None, None], {"x"})
+    found = rebuild(x0=replica(3, header(3)), x1=replica(1), m=merge(3))
+    log_state, _ = rebuilt(found)
+    assert log_state.seats["x"] == [Seat("x0", 3, SeatState.VERIFIED), None]
+    found = rebuild(x0=replica(2), x1=replica(1), m=merge(3, header(3)))
+    log_state, lost = rebuilt(found)
+    assert log_state.seats["x"] == [Seat("x0", 2, SeatState.VERIFIED), None]
+    found = rebuild(x1=replica(1), m=merge(3, header(3)))
+    log_state, lost = rebuilt(found)
+    assert (log_state.seats["x"], set(lost)) == ([None, None], {"x"})
 
 
 # --- histories: the log was rebuilt before ------------------------------------------------------
@@ -190,12 +190,12 @@ OLD = (header(1), header(2), header(3))
 
 
 def test_the_newest_history_counts_not_the_highest_number() -> None:  # (i) rebuild-by-number
-    found = mustering(
+    found = rebuild(
         x0=replica(2, header(1), *cut_anew(2), history="b"), m=merge(0, *OLD), m1=merge(0)
     )
-    book, lost = rebuilt(found)
-    assert (book.epoch, book.digest, lost) == (2, digest(2, "b"), {})
-    assert book.headers == {1: header(1), 2: cut_anew(2)[0]}
+    log_state, lost = rebuilt(found)
+    assert (log_state.epoch, log_state.digest, lost) == (2, digest(2, "b"), {})
+    assert log_state.headers == {1: header(1), 2: cut_anew(2)[0]}
 
 
 def test_headers_of_two_histories_are_never_put_together() -> None:  # (i) rebuild-by-number
@@ -204,49 +204,49 @@ def test_headers_of_two_histories_are_never_put_together() -> None:  # (i) rebui
         {"x0": replica(3, *cut_anew(3), history="b"), "m": late},
         {"m": late, "x0": replica(3, *cut_anew(3), history="b")},
     ):
-        book, _ = rebuilt(mustering(**answers))
-        assert book.headers == {3: cut_anew(3)[0]}
-        assert (book.trim, book.trimmed_digest) == (2, digest(2, "b"))
+        log_state, _ = rebuilt(rebuild(**answers))
+        assert log_state.headers == {3: cut_anew(3)[0]}
+        assert (log_state.trim, log_state.trimmed_digest) == (2, digest(2, "b"))
 
 
 def test_who_ran_another_history_is_struck() -> None:  # (i) rebuild-by-number
-    found = mustering(
+    found = rebuild(
         x0=replica(2, *OLD[:2]), x1=replica(2, header(1), *cut_anew(2), history="b"), m=merge(0)
     )
-    book, lost = rebuilt(found)
-    assert book.seats["x"] == [Seat("x1", 2, SeatState.VERIFIED), None]
+    log_state, lost = rebuilt(found)
+    assert log_state.seats["x"] == [Seat("x1", 2, SeatState.VERIFIED), None]
     assert lost == {}
 
 
 def test_who_committed_only_what_both_histories_have_goes_on() -> None:  # (i)
-    found = mustering(x0=replica(1, *OLD), m=merge(0, header(1), *cut_anew(2, 3)))
-    book, lost = rebuilt(found)
-    assert (book.epoch, book.digest, lost) == (3, digest(3, "b"), {})
-    assert book.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
+    found = rebuild(x0=replica(1, *OLD), m=merge(0, header(1), *cut_anew(2, 3)))
+    log_state, lost = rebuilt(found)
+    assert (log_state.epoch, log_state.digest, lost) == (3, digest(3, "b"), {})
+    assert log_state.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
 
 
 def test_the_predecessor_of_the_first_known_header_is_enough_for_a_seat() -> None:  # (i)
     answers = {"m": merge(0, *cut_anew(3)), "x1": replica(2)}
-    book, lost = rebuilt(mustering(**answers, x0=replica(2, history="b")))
-    assert book.seats["x"] == [Seat("x0", 2, SeatState.VERIFIED), None]
+    log_state, lost = rebuilt(rebuild(**answers, x0=replica(2, history="b")))
+    assert log_state.seats["x"] == [Seat("x0", 2, SeatState.VERIFIED), None]
     assert lost == {}
 
 
 def test_who_committed_nothing_sits_only_where_the_log_begins_with_epoch_1() -> None:  # (i)
-    book, _ = rebuilt(mustering(x0=replica(0), m=merge(0, header(1), header(2))))
-    assert book.seats["x"] == [Seat("x0", 0, SeatState.VERIFIED), None]
-    book, lost = rebuilt(mustering(x0=replica(0), m=merge(0, header(2))))
-    assert (book.seats["x"], set(lost)) == ([None, None], {"x"})
+    log_state, _ = rebuilt(rebuild(x0=replica(0), m=merge(0, header(1), header(2))))
+    assert log_state.seats["x"] == [Seat("x0", 0, SeatState.VERIFIED), None]
+    log_state, lost = rebuilt(rebuild(x0=replica(0), m=merge(0, header(2))))
+    assert (log_state.seats["x"], set(lost)) == ([None, None], {"x"})
 
 
 def test_who_committed_beyond_the_last_header_is_struck() -> None:  # (i)
-    found = mustering(x0=replica(3, *OLD), m=merge(0, header(1), *cut_anew(2)))
-    book, lost = rebuilt(found)
-    assert (book.seats["x"], set(lost)) == ([None, None], {"x"})
+    found = rebuild(x0=replica(3, *OLD), m=merge(0, header(1), *cut_anew(2)))
+    log_state, lost = rebuilt(found)
+    assert (log_state.seats["x"], set(lost)) == ([None, None], {"x"})
 
 
 def test_it_waits_for_a_full_member_of_the_same_history() -> None:  # (i)
-    found = mustering(x0=replica(2, *OLD[:2]), m=merge(0, header(1), *cut_anew(2)))
+    found = rebuild(x0=replica(2, *OLD[:2]), m=merge(0, header(1), *cut_anew(2)))
     assert not found.complete(intent(), PATIENCE - 1)
     found.answered("x1", replica(2, history="b"))
     assert found.complete(intent(), READY)
@@ -254,15 +254,15 @@ def test_it_waits_for_a_full_member_of_the_same_history() -> None:  # (i)
 
 def test_a_sink_with_epochs_of_another_history_is_said() -> None:  # (i) DataLost
     held = replica(2, header(1), *cut_anew(2), history="b")
-    _, lost = rebuilt(mustering(x0=held, m=merge(2, history="h")))
+    _, lost = rebuilt(rebuild(x0=held, m=merge(2, history="h")))
     assert set(lost) == {"sinks"}
     for delivered, history in ((2, "b"), (1, "h"), (2, "")):
-        _, lost = rebuilt(mustering(x0=held, m=merge(delivered, history=history)))
+        _, lost = rebuilt(rebuild(x0=held, m=merge(delivered, history=history)))
         assert lost == {}
 
 
 def test_what_a_sink_has_from_before_the_known_headers_proves_nothing() -> None:  # (i)
-    _, lost = rebuilt(mustering(x0=replica(3, *cut_anew(3), history="b"), m=merge(1, history="h")))
+    _, lost = rebuilt(rebuild(x0=replica(3, *cut_anew(3), history="b"), m=merge(1, history="h")))
     assert lost == {}
 
 
@@ -271,46 +271,46 @@ def test_what_a_sink_has_from_before_the_known_headers_proves_nothing() -> None:
 
 def test_headers_are_kept_that_a_seat_or_a_sink_needs() -> None:  # (i) [5]
     known = tuple(header(epoch) for epoch in (1, 2, 3, 4))
-    book, _ = rebuilt(mustering(x0=replica(4, *known), x1=replica(3), m=merge(2)))
-    assert (book.trim, sorted(book.headers), book.delivered) == (2, [3, 4], 2)
-    book, _ = rebuilt(mustering(x0=replica(4, *known), x1=replica(1), m=merge(2)))
-    assert (book.trim, sorted(book.headers)) == (1, [2, 3, 4])
+    log_state, _ = rebuilt(rebuild(x0=replica(4, *known), x1=replica(3), m=merge(2)))
+    assert (log_state.trim, sorted(log_state.headers), log_state.delivered) == (2, [3, 4], 2)
+    log_state, _ = rebuilt(rebuild(x0=replica(4, *known), x1=replica(1), m=merge(2)))
+    assert (log_state.trim, sorted(log_state.headers)) == (1, [2, 3, 4])
 
 
 def test_headers_that_nobody_knows_cannot_be_kept() -> None:  # (i)
-    book, _ = rebuilt(mustering(x0=replica(4, header(4)), m=merge(1)))
-    assert (book.trim, sorted(book.headers)) == (3, [4])
+    log_state, _ = rebuilt(rebuild(x0=replica(4, header(4)), m=merge(1)))
+    assert (log_state.trim, sorted(log_state.headers)) == (3, [4])
 
 
 def test_without_any_merge_nothing_counts_as_delivered() -> None:  # (i)
-    book, _ = rebuilt(mustering(x0=replica(1, header(1))))
-    assert (book.delivered, book.trim) == (0, 0)
+    log_state, _ = rebuilt(rebuild(x0=replica(1, header(1))))
+    assert (log_state.delivered, log_state.trim) == (0, 0)
 
 
 def test_generations_that_kept_headers_name_are_known() -> None:  # (i) [7]
     known = (header(1), header(2, generation=2))
-    found = mustering(
+    found = rebuild(
         y0=replica(1, *known, pair="y", generations=(G1, G2)),
         z0=replica(2, pair="z"),
         m=merge(0),
     )
-    book, _ = rebuilt(found)
-    assert (set(book.generations), book.generation) == ({1, 2}, 2)
-    assert set(book.seats) == {"y", "z"}
+    log_state, _ = rebuilt(found)
+    assert (set(log_state.generations), log_state.generation) == ({1, 2}, 2)
+    assert set(log_state.seats) == {"y", "z"}
 
 
 def test_a_generation_missing_everywhere_comes_from_the_intent() -> None:  # (i)
-    found = mustering(y0=replica(1, header(1, generation=2), pair="y", generations=()), m=merge())
-    book, _ = rebuilt(found, intent(G2, target=2))
-    assert book.generations == {2: G2}
+    found = rebuild(y0=replica(1, header(1, generation=2), pair="y", generations=()), m=merge())
+    log_state, _ = rebuilt(found, intent(G2, target=2))
+    assert log_state.generations == {2: G2}
 
 
 # --- lanes --------------------------------------------------------------------------------------
 
 
-def with_rows(committed: int, delivered: int = 0) -> Mustering:
+def with_rows(committed: int, delivered: int = 0) -> Rebuild:
     known = (header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 3), Span(B1, 1, 4)))
-    found = mustering(x0=replica(committed, *known), m=merge(delivered))
+    found = rebuild(x0=replica(committed, *known), m=merge(delivered))
     found.copies[B1] = {"b": 4, "c": 9}
     return found
 
@@ -318,8 +318,8 @@ def with_rows(committed: int, delivered: int = 0) -> Mustering:
 def test_lanes_end_where_headers_reach() -> None:  # (i)
     found = with_rows(0)
     found.copies[A1] = {"a": 5, "b": 3, "c": 2}
-    book, lost = rebuilt(found)
-    assert book.lanes == {
+    log_state, lost = rebuilt(found)
+    assert log_state.lanes == {
         A1: Lane("b", state=LaneState.CLOSED, reach=3, last=3, trimmed=0),
         B1: Lane("c", state=LaneState.CLOSED, reach=4, last=4, trimmed=0),
     }
@@ -327,9 +327,9 @@ def test_lanes_end_where_headers_reach() -> None:  # (i)
 
 
 def test_what_was_trimmed_of_a_lane_stays_trimmed() -> None:  # (i) [5]
-    book, _ = rebuilt(with_rows(1, delivered=1))
-    assert book.trim == 1
-    assert (book.lanes[A1].trimmed, book.lanes[B1].trimmed) == (2, 0)
+    log_state, _ = rebuilt(with_rows(1, delivered=1))
+    assert log_state.trim == 1
+    assert (log_state.lanes[A1].trimmed, log_state.lanes[B1].trimmed) == (2, 0)
 
 
 @pytest.mark.parametrize(("committed", "subjects"), [(1, {"lane a/1"}), (2, set())])
@@ -337,15 +337,13 @@ def test_chunks_that_nobody_holds_are_lost_if_needed(committed: int, subjects: s
     """(i) DataLost"""
     found = with_rows(committed)
     found.copies[A1] = {"a": 2}
-    book, lost = rebuilt(found)
+    log_state, lost = rebuilt(found)
     assert set(lost) == subjects
-    assert book.lanes[A1].buddy is None
+    assert log_state.lanes[A1].buddy is None
 
 
 def test_a_lane_of_epochs_that_are_past_is_not_needed() -> None:  # (i)
-    found = mustering(
-        x0=replica(1, header(1, Span(A1, 1, 1)), header(2, Span(B1, 1, 1))), m=merge()
-    )
+    found = rebuild(x0=replica(1, header(1, Span(A1, 1, 1)), header(2, Span(B1, 1, 1))), m=merge())
     found.copies[B1] = {"b": 1}
     _, lost = rebuilt(found)
     assert lost == {}
@@ -354,14 +352,14 @@ def test_a_lane_of_epochs_that_are_past_is_not_needed() -> None:  # (i)
 def test_the_owner_s_copy_alone_is_enough() -> None:  # (i)
     found = with_rows(0)
     found.copies[A1] = {"a": 3}
-    book, lost = rebuilt(found)
-    assert (book.lanes[A1].buddy, lost) == (None, {})
+    log_state, lost = rebuilt(found)
+    assert (log_state.lanes[A1].buddy, lost) == (None, {})
 
 
 def test_the_fastest_replica_of_the_slowest_pair_decides_what_is_needed() -> None:  # (i)
     both = generation(1, "x", "v")
     known = (header(1, Span(A1, 1, 1)),)
-    found = mustering(
+    found = rebuild(
         x0=replica(1, *known, generations=(both,)),
         x1=replica(0, generations=(both,)),
         v0=replica(1, pair="v", generations=(both,)),
@@ -390,39 +388,39 @@ def told(answer: Present, *slots: Slot, index: int = 1, next_slot: int = 4) -> P
 def test_slots_are_those_of_the_newest_view() -> None:  # (i)
     ended = (OPEN[0], Slot(number=2, first=2).ended_at(3))
     m, n = told(merge(3), *ended, index=9), told(merge(2, slot=2), *OPEN, next_slot=5)
-    found = mustering(x0=replica(3, header(3)), m=m, n=n)
-    assert not mustering(x0=replica(3, header(3)), m=m).complete(intent(), READY)
+    found = rebuild(x0=replica(3, header(3)), m=m, n=n)
+    assert not rebuild(x0=replica(3, header(3)), m=m).complete(intent(), READY)
     assert found.complete(intent(), READY)
-    book, lost = rebuilt(found)
+    log_state, lost = rebuilt(found)
     assert lost == {}
-    assert tuple(book.slots.values()) == ended
-    assert (book.next_slot, book.delivered) == (5, 2)
+    assert tuple(log_state.slots.values()) == ended
+    assert (log_state.next_slot, log_state.delivered) == (5, 2)
 
 
 def test_an_ended_slot_that_has_delivered_its_last_epoch_holds_nothing_back() -> None:  # (i)
     ended = (OPEN[0], Slot(number=2, first=2).ended_at(2))
     m, n = told(merge(3), *ended), told(merge(2, slot=2), *ended)
-    book, _ = rebuilt(mustering(x0=replica(3, header(3)), m=m, n=n))
-    assert book.delivered == 3
+    log_state, _ = rebuilt(rebuild(x0=replica(3, header(3)), m=m, n=n))
+    assert log_state.delivered == 3
 
 
 def test_a_slot_that_began_or_ended_after_the_last_header_did_so_in_a_lost_past() -> None:  # (i)
     slots = (*OPEN, Slot(number=3, first=5))
     late = told(merge(3), *slots)
-    book, _ = rebuilt(mustering(x0=replica(3, header(3)), m=late))
-    assert set(book.slots) == {0, 2}
-    assert book.next_slot == 4
+    log_state, _ = rebuilt(rebuild(x0=replica(3, header(3)), m=late))
+    assert set(log_state.slots) == {0, 2}
+    assert log_state.next_slot == 4
     ended = told(merge(3), OPEN[0], Slot(number=2, first=2).ended_at(9))
-    book, _ = rebuilt(mustering(x0=replica(3, header(3)), m=ended))
-    assert book.slots[2].last == 3
+    log_state, _ = rebuilt(rebuild(x0=replica(3, header(3)), m=ended))
+    assert log_state.slots[2].last == 3
 
 
 def test_dealings_come_from_merges_and_are_missed_aloud() -> None:  # (i)
     kept = header(3, dealing=3)
-    book, lost = rebuilt(mustering(x0=replica(2, kept), m=told(merge(2), *OPEN)))
-    assert (book.dealings, lost) == ({3: DEALING}, {})
-    assert book.dealing == 3
-    _, lost = rebuilt(mustering(x0=replica(2, header(3, dealing=4)), m=told(merge(2), *OPEN)))
+    log_state, lost = rebuilt(rebuild(x0=replica(2, kept), m=told(merge(2), *OPEN)))
+    assert (log_state.dealings, lost) == ({3: DEALING}, {})
+    assert log_state.dealing == 3
+    _, lost = rebuilt(rebuild(x0=replica(2, header(3, dealing=4)), m=told(merge(2), *OPEN)))
     assert set(lost) == {"dealing 4"}
 
 
@@ -431,28 +429,28 @@ def test_of_dealings_with_one_number_the_newest_view_tells_the_right_one() -> No
     other = Dealing(number=3, slots=((0, ()), (2, ("x",))))
     late = told(merge(2, slot=2), *OPEN, index=4).replace(dealings=(other,))
     kept = replica(2, header(3, dealing=3))
-    for found in (mustering(x0=kept, m=newer, n=late), mustering(n=late, m=newer, x0=kept)):
+    for found in (rebuild(x0=kept, m=newer, n=late), rebuild(n=late, m=newer, x0=kept)):
         assert rebuilt(found)[0].dealings == {3: DEALING}
 
 
 def test_where_no_merge_has_heard_of_slots_the_intent_tells_how_many() -> None:  # (i)
-    book, lost = rebuilt(mustering(x0=replica(3, header(3)), m=merge(3)), intent(slots=2))
+    log_state, lost = rebuilt(rebuild(x0=replica(3, header(3)), m=merge(3)), intent(slots=2))
     assert lost == {}
-    assert set(book.slots) == {0, 1}
-    assert book.next_slot == 2
+    assert set(log_state.slots) == {0, 1}
+    assert log_state.next_slot == 2
 
 
 def test_a_rebuilt_log_keeps_the_newest_format_that_anyone_was_told_of() -> None:
     older, newer = replica(1, header(1)), merge(1, header(1)).replace(format=3)
-    book, _ = mustering(x0=older, m=newer).rebuilt(intent(), set())
-    assert book.format == 3
-    book, _ = mustering(m=merge().replace(format=2)).rebuilt(intent(), set())
-    assert book.format == 2
+    log_state, _ = rebuild(x0=older, m=newer).rebuilt(intent(), set())
+    assert log_state.format == 3
+    log_state, _ = rebuild(m=merge().replace(format=2)).rebuilt(intent(), set())
+    assert log_state.format == 2
 
 
 def test_a_sink_that_is_ahead_of_the_others_counts_as_ahead() -> None:
     ahead = merge(1, header(1)).replace(furthest=2)
-    _, lost = mustering(x0=replica(1, header(1)), m=ahead).rebuilt(intent(), set())
+    _, lost = rebuild(x0=replica(1, header(1)), m=ahead).rebuilt(intent(), set())
     assert ("sinks", "ahead of header 1") in lost
-    _, lost = mustering(m=merge().replace(furthest=1)).rebuilt(intent(), set())
+    _, lost = rebuild(m=merge().replace(furthest=1)).rebuilt(intent(), set())
     assert lost == [("sinks", "ahead of every header")]

@@ -7,9 +7,9 @@ from tests.protocol.builders import PROPERTY
 from tandem_runtime.protocol.effects import Effect, ReadRegister, Swap
 from tandem_runtime.protocol.election.register import RegisterClient, swap
 from tandem_runtime.protocol.messages.peers import RegisterAnswer
-from tandem_runtime.protocol.types import NOBODY, Place
+from tandem_runtime.protocol.types import NOBODY, RegisterState
 
-FIRST = Place(0, 1, "a", None)
+FIRST = RegisterState(0, 1, "a", None)
 
 
 def reading(effects: list[Effect]) -> ReadRegister:
@@ -27,9 +27,9 @@ def swapping(effects: list[Effect]) -> Swap:
 def test_swap_needs_the_expected_version() -> None:  # (e)
     assert swap(NOBODY, 0, FIRST) == (True, FIRST.replace(version=1))
     now = FIRST.replace(version=1)
-    assert swap(now, 0, Place(0, 1, "b", None)) == (False, now)
-    assert swap(now, 2, Place(0, 1, "b", None)) == (False, now)
-    assert swap(now, 1, Place(7, 2, "b", "a")) == (True, Place(2, 2, "b", "a"))
+    assert swap(now, 0, RegisterState(0, 1, "b", None)) == (False, now)
+    assert swap(now, 2, RegisterState(0, 1, "b", None)) == (False, now)
+    assert swap(now, 1, RegisterState(7, 2, "b", "a")) == (True, RegisterState(2, 2, "b", "a"))
 
 
 def test_a_new_client_knows_nothing_and_reads_at_once() -> None:  # (e)
@@ -43,17 +43,17 @@ def test_a_new_client_knows_nothing_and_reads_at_once() -> None:  # (e)
 def test_an_answer_makes_it_consulted_and_brings_the_newest_content() -> None:
     client = RegisterClient(700)
     client.tick(0)
-    assert client.answered(RegisterAnswer(1, False, Place(4, 2, "b", "a")), 1) == (None, [])
+    assert client.answered(RegisterAnswer(1, False, RegisterState(4, 2, "b", "a")), 1) == (None, [])
     assert client.consulted
-    assert client.known == Place(4, 2, "b", "a")
-    client.answered(RegisterAnswer(1, False, Place(3, 1, "a", None)), 1)
+    assert client.known == RegisterState(4, 2, "b", "a")
+    client.answered(RegisterAnswer(1, False, RegisterState(3, 1, "a", None)), 1)
     assert client.known.version == 4
 
 
 def test_a_swap_expects_what_is_known() -> None:
     client = RegisterClient(700)
-    client.answered(RegisterAnswer(0, False, Place(4, 2, "b", "a")), 1)
-    asked = swapping(client.propose(Place(0, 3, "a", None), 2))
+    client.answered(RegisterAnswer(0, False, RegisterState(4, 2, "b", "a")), 1)
+    asked = swapping(client.propose(RegisterState(0, 3, "a", None), 2))
     assert (asked.expected, asked.place.lead) == (4, "a")
     assert client.busy
     assert client.tick(2 + 699) == []
@@ -62,14 +62,18 @@ def test_a_swap_expects_what_is_known() -> None:
 def test_a_swap_that_happened_is_told_as_done() -> None:
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))
-    outcome, effects = client.answered(RegisterAnswer(asked.op, True, Place(1, 1, "a", None)), 1)
+    outcome, effects = client.answered(
+        RegisterAnswer(asked.op, True, RegisterState(1, 1, "a", None)), 1
+    )
     assert (outcome, effects, client.busy) == (True, [], False)
 
 
 def test_a_swap_that_another_forestalled_is_told_as_failed() -> None:  # (e)
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))
-    outcome, effects = client.answered(RegisterAnswer(asked.op, False, Place(1, 1, "b", None)), 1)
+    outcome, effects = client.answered(
+        RegisterAnswer(asked.op, False, RegisterState(1, 1, "b", None)), 1
+    )
     assert (outcome, effects, client.busy) == (False, [], False)
     assert client.known.lead == "b"
 
@@ -78,7 +82,9 @@ def test_after_a_lost_answer_it_reads_first() -> None:  # (e)
     client = RegisterClient(700)
     client.propose(FIRST, 0)
     again = reading(client.tick(700))
-    outcome, effects = client.answered(RegisterAnswer(again.op, False, Place(1, 1, "a", None)), 701)
+    outcome, effects = client.answered(
+        RegisterAnswer(again.op, False, RegisterState(1, 1, "a", None)), 701
+    )
     assert (outcome, effects) == (True, [])
 
 
@@ -107,7 +113,7 @@ def test_a_swap_overtaken_by_others_is_not_told_as_done() -> None:
     """It may have happened; whoever wrote later knows better."""
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))
-    outcome, _ = client.answered(RegisterAnswer(asked.op, False, Place(2, 2, "b", None)), 1)
+    outcome, _ = client.answered(RegisterAnswer(asked.op, False, RegisterState(2, 2, "b", None)), 1)
     assert outcome is False
 
 
@@ -133,14 +139,14 @@ class TwoClients(RuleBasedStateMachine):
     def take_over(self, name: str) -> None:
         client = self.clients[name]
         if client.consulted and not client.busy:
-            place = Place(0, client.known.term + 1, name, None)
+            place = RegisterState(0, client.known.term + 1, name, None)
             self._ask(name, client.propose(place, self.now))
 
     @rule(name=st.sampled_from("ab"), buddy=st.sampled_from(["a", "b", None]))
     def change_buddy(self, name: str, buddy: str | None) -> None:
         client = self.clients[name]
         if client.known.lead == name and not client.busy:
-            place = Place(0, client.known.term, name, buddy)
+            place = RegisterState(0, client.known.term, name, buddy)
             self._ask(name, client.propose(place, self.now))
 
     @rule(name=st.sampled_from("ab"), step=st.integers(0, 4))

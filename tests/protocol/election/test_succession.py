@@ -14,7 +14,6 @@ from tests.protocol.builders import (
     PROPERTY,
     S,
     Volume,
-    book_of,
     carry_out,
     crashes,
     digest,
@@ -24,6 +23,7 @@ from tests.protocol.builders import (
     only,
     peer,
     sent,
+    state_of,
     told,
 )
 
@@ -51,7 +51,7 @@ from tandem_runtime.protocol.messages.peers import (
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
 from tandem_runtime.protocol.states import Bond, LaneState
-from tandem_runtime.protocol.types import NOBODY, Place
+from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 SILENCE = S.silence
 COPY_SILENCE = S.copy_silence
@@ -96,7 +96,7 @@ class Member:
 
 
 class Register:
-    def __init__(self, place: Place = NOBODY) -> None:
+    def __init__(self, place: RegisterState = NOBODY) -> None:
         self.place = place
 
     def answer(self, effect: Effect) -> RegisterAnswer | None:
@@ -209,7 +209,7 @@ def test_everything_a_new_lead_holds_is_final_published_or_not() -> None:
     assert buddy.succession.log.published < buddy.succession.log.copy.through
     buddy.tick(5 + SILENCE)
     assert buddy.succession.lead is not None
-    assert buddy.succession.lead.book.headers[1] == header(1)
+    assert buddy.succession.lead.log_state.headers[1] == header(1)
     again = HeaderLog(buddy.volume, 24)
     assert again.copy.fence == (2, 0)
     assert again.fold().epoch == 1
@@ -302,9 +302,9 @@ def test_without_candidates_a_lead_stays_alone() -> None:  # (c)
 def test_a_fill_replaces_what_lay_there() -> None:  # (c)
     volume: Volume = {}
     old = HeaderLog(volume, 24)
-    carry_out(volume, old.reset((1, 3), 4, book_of(LaneOpened(A1, "x"))))
+    carry_out(volume, old.reset((1, 3), 4, state_of(LaneOpened(A1, "x"))))
     member = Member("b", volume)
-    fill = FillLog((1, 4), 2, book_of(LaneOpened(B1, None)))
+    fill = FillLog((1, 4), 2, state_of(LaneOpened(B1, None)))
     effects = member.do(member.succession.filled(peer("a"), fill, 7))
     assert only(EntryCopied, effects) == EntryCopied((1, 4), 2)
     assert isinstance(effects[0], Write)
@@ -314,16 +314,16 @@ def test_a_fill_replaces_what_lay_there() -> None:  # (c)
 
 def test_a_fill_that_comes_again_or_late_replaces_nothing() -> None:  # (c) [11]
     member = Member("b")
-    fill = FillLog((1, 2), 2, book_of())
+    fill = FillLog((1, 2), 2, state_of())
     member.do(member.succession.filled(peer("a"), fill, 1))
     entry = CopyEntry((1, 2), 3, LaneOpened(A1, "b"), 2)
     member.do(member.succession.entry(peer("a"), entry, 1))
     effects = member.do(member.succession.filled(peer("a"), fill, 2))
     assert only(EntryCopied, effects) == EntryCopied((1, 2), 3)
-    older = FillLog((1, 1), 9, book_of())
+    older = FillLog((1, 1), 9, state_of())
     assert member.succession.filled(peer("a"), older, 3) == []
     assert member.succession.log.copy.through == 3
-    further = FillLog((1, 2), 5, book_of())
+    further = FillLog((1, 2), 5, state_of())
     member.do(member.succession.filled(peer("a"), further, 4))
     assert member.succession.log.copy.through == 5
 
@@ -390,7 +390,7 @@ def test_a_deposed_lead_discards_what_was_under_way() -> None:  # (d) old-term
     lead, _ = bonded()
     assert lead.succession.lead is not None
     carry_out(lead.volume, lead.succession.lead._write([header(1)], 5))
-    lead.register.place = Place(9, 2, "b", None)
+    lead.register.place = RegisterState(9, 2, "b", None)
     lead.do(lead.succession.deposed(Deposed(2), 6), 6)
     assert not lead.leads
     assert lead.succession.heard_lead == 6
@@ -402,16 +402,16 @@ def test_made_lead_again_it_finishes_nothing_of_its_first_term() -> None:  # (d)
     assert old is not None
     carry_out(lead.volume, old._write([LaneOpened(B1, None)], 5))
     fence = old.log.fence
-    lead.register.place = Place(9, 2, "b", "a")
+    lead.register.place = RegisterState(9, 2, "b", "a")
     lead.do(lead.succession.deposed(Deposed(2), 6), 6)
-    fill = FillLog((2, 1), 40, book_of())
+    fill = FillLog((2, 1), 40, state_of())
     lead.do(lead.succession.filled(peer("b"), fill, 7), 7)
     lead.tick(7 + SILENCE)
     new = lead.succession.lead
     assert new is not None
     assert new is not old
     assert (new.pending, new.term) == ([], 3)
-    assert B1 not in new.book.lanes
+    assert B1 not in new.log_state.lanes
     assert new.copied(peer("b"), EntryCopied(fence, 41), 9 + SILENCE) == []
 
 
@@ -431,7 +431,7 @@ def test_word_of_a_higher_term_makes_a_lead_look_at_the_register() -> None:  # (
     lead = first_lead()
     assert lead.succession.deposed(Deposed(1), 5) == []
     assert of(ReadRegister, lead.succession.deposed(Deposed(2), 5)) != []
-    assert of(ReadRegister, lead.succession.filled(peer("b"), FillLog((2, 1), 0, book_of()), 6))
+    assert of(ReadRegister, lead.succession.filled(peer("b"), FillLog((2, 1), 0, state_of()), 6))
     entry = CopyEntry((2, 1), 0, None, 0)
     assert of(ReadRegister, lead.succession.entry(peer("b"), entry, 7))
     assert lead.leads
@@ -440,7 +440,7 @@ def test_word_of_a_higher_term_makes_a_lead_look_at_the_register() -> None:  # (
 
 def test_a_lead_refuses_another_of_its_own_or_a_lower_term() -> None:  # (d)
     lead = first_lead()
-    effects = lead.succession.filled(peer("c"), FillLog((1, 1), 9, book_of()), 5)
+    effects = lead.succession.filled(peer("c"), FillLog((1, 1), 9, state_of()), 5)
     assert sent(Deposed, effects) == [("c", Deposed(1))]
     assert of(Happened, effects)[0].event == "StaleRefused"
 
@@ -449,13 +449,13 @@ def test_whoever_promised_a_higher_term_tells_a_lower_one_so() -> None:  # (a)
     member = Member("b")
     member.succession.promised = 3
     for fill in (1, 3):
-        effects = member.succession.filled(peer("a"), FillLog((2, fill), 9, book_of()), 5)
+        effects = member.succession.filled(peer("a"), FillLog((2, fill), 9, state_of()), 5)
         assert sent(Deposed, effects) == [("a", Deposed(3))]
 
 
 def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
     member = Member("b", gone={"a"})
-    effects = member.succession.filled(peer("a"), FillLog((1, 1), 9, book_of()), 5)
+    effects = member.succession.filled(peer("a"), FillLog((1, 1), 9, state_of()), 5)
     assert len(sent(Deposed, effects)) == 1
     assert member.succession.log.copy.through == 0
 
@@ -464,7 +464,7 @@ def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
 
 
 def test_only_the_named_buddy_may_take_over() -> None:  # (e)
-    register = Register(Place(5, 3, "a", "b"))
+    register = Register(RegisterState(5, 3, "a", "b"))
     for name, may in (("b", True), ("c", False)):
         member = Member(name, register=Register(register.place))
         member.tick(0)
@@ -491,7 +491,7 @@ def test_after_an_unknown_result_the_register_is_read_before_anything_else() -> 
 
 
 def test_the_register_is_looked_at_now_and_then() -> None:  # (e)
-    member = Member("c", register=Register(Place(5, 3, "a", "b")))
+    member = Member("c", register=Register(RegisterState(5, 3, "a", "b")))
     member.tick(0)
     assert of(ReadRegister, member.tick(SILENCE // 2 - 1)) == []
     assert len(of(ReadRegister, member.tick(SILENCE // 2))) == 1
@@ -542,7 +542,7 @@ def test_whoever_was_missed_is_not_missed_once_more_by_the_new_lead() -> None:  
     closing = [entry for _, entry in lead.pending if isinstance(entry, LaneClosing)]
     closing += [
         LaneClosing(lane)
-        for lane, state in lead.book.lanes.items()
+        for lane, state in lead.log_state.lanes.items()
         if state.state != LaneState.OPEN
     ]
     assert closing == [LaneClosing(A1)]
@@ -553,9 +553,9 @@ def test_a_lead_that_hands_over_was_not_missed() -> None:  # (f)
     buddy.do(buddy.succession.take_lead(peer("a"), TakeLead(1), 5), 5)
     lead = buddy.succession.lead
     assert lead is not None
-    assert not lead.hear.silent("a", 3 + SILENCE)
-    assert lead.hear.silent("a", 4 + SILENCE)
-    assert not lead.hear.silent("b", 4 + SILENCE)
+    assert not lead.reports.silent("a", 3 + SILENCE)
+    assert lead.reports.silent("a", 4 + SILENCE)
+    assert not lead.reports.silent("b", 4 + SILENCE)
 
 
 def test_a_sign_of_life_keeps_a_buddy_waiting() -> None:  # (f)
@@ -591,7 +591,7 @@ def test_in_term_0_any_split_may_swap_itself_in() -> None:  # (g)
     member = Member("c")
     member.tick(0)
     member.tick(1)
-    assert member.register.place == Place(1, 1, "c", None)
+    assert member.register.place == RegisterState(1, 1, "c", None)
     assert member.succession.lead is not None
     assert member.succession.lead.term == 1
     assert not member.succession.log.void
@@ -611,7 +611,7 @@ def test_a_new_lead_acts_on_the_intent_that_it_heard_before() -> None:  # (g)
     member.tick(0)
     member.tick(1)
     assert member.succession.lead is not None
-    assert member.succession.lead.book.generations == {1: G1}
+    assert member.succession.lead.log_state.generations == {1: G1}
 
 
 # --- (h) restarts ---------------------------------------------------------------------------
@@ -625,7 +625,7 @@ def test_a_lead_restarted_on_its_volume_keeps_its_place_in_a_new_term() -> None:
     again.tick(11)
     assert again.succession.lead is not None
     assert (again.succession.lead.term, again.register.place.buddy) == (2, None)
-    assert told(again.succession.lead.book) == before
+    assert told(again.succession.lead.log_state) == before
 
 
 def test_a_swap_of_its_former_process_cannot_land_any_more() -> None:  # (h)
@@ -671,21 +671,21 @@ def test_a_crash_anywhere_in_a_take_over_loses_no_entry(entries: int, more: int)
         again.tick(9000)
         again.tick(9001)
         assert again.succession.lead is not None
-        assert told(again.succession.lead.book) == before
+        assert told(again.succession.lead.log_state) == before
 
 
 # --- (i) all volumes gone -----------------------------------------------------------------------
 
 
-LOST = Place(5, 3, "a", "b")
+LOST = RegisterState(5, 3, "a", "b")
 
 
-def mustering(known: Place = LOST) -> Member:
+def rebuild(known: RegisterState = LOST) -> Member:
     member = Member("c", register=Register(known), gone={"a", "b"})
     member.succession.intent = intent()
     member.tick(0)
     member.tick(1)
-    assert member.succession.mustering is not None
+    assert member.succession.rebuild is not None
     return member
 
 
@@ -707,12 +707,12 @@ def present(committed: int) -> Present:
     ],
 )
 def test_only_when_all_named_volumes_are_gone_may_anybody_lead(
-    place: Place, gone: set[str], may: bool
+    place: RegisterState, gone: set[str], may: bool
 ) -> None:  # (i)
     member = Member("c", register=Register(place), gone=gone)
     member.tick(0)
     member.tick(9 * SILENCE)
-    assert (member.succession.mustering is not None) is may
+    assert (member.succession.rebuild is not None) is may
     assert (member.register.place.lead == "c") is may
 
 
@@ -725,7 +725,7 @@ def test_a_leaving_split_rebuilds_nothing() -> None:  # (i)
 
 
 def test_what_lies_on_the_new_lead_s_volume_is_not_the_log() -> None:  # (i)
-    member = mustering()
+    member = rebuild()
     assert member.volume[VOID] is True
     assert (member.register.place.term, member.succession.term) == (4, 4)
     assert not member.leads
@@ -740,70 +740,70 @@ def test_the_log_is_declared_void_before_the_register_is_asked() -> None:  # (i)
 
 
 def test_a_restart_while_mustering_musters_again() -> None:  # (i) (h)
-    first = mustering()
+    first = rebuild()
     again = Member("c", first.volume, first.register, gone={"a", "b"})
     again.tick(10)
     again.tick(11)
-    assert again.succession.mustering is not None
-    assert again.succession.mustering.term == 5
+    assert again.succession.rebuild is not None
+    assert again.succession.rebuild.term == 5
 
 
 def test_once_enough_have_answered_the_log_is_rebuilt() -> None:  # (i)
-    member = mustering()
-    assert member.succession.mustering is not None
-    member.succession.mustering.answered("x0", present(2))
+    member = rebuild()
+    assert member.succession.rebuild is not None
+    member.succession.rebuild.answered("x0", present(2))
     merged = Present(4, MemberKind.MERGE, "", 0, False, 0, 1, "", (), ())
-    member.succession.mustering.answered("m", merged)
+    member.succession.rebuild.answered("m", merged)
     member.tick(2 * SILENCE)
     assert not member.leads
     effects = member.tick(1 + 2 * SILENCE)
     lead = member.succession.lead
     assert lead is not None
-    assert (lead.term, lead.book.epoch, lead.book.lost) == (4, 2, {})
+    assert (lead.term, lead.log_state.epoch, lead.log_state.lost) == (4, 2, {})
     assert VOID not in member.volume
     assert "Rebuilt" in [e.event for e in of(Happened, effects)]
     assert HeaderLog(member.volume, 24).copy.fence == (4, 0)
 
 
 def musters(member: Member) -> bool:
-    return member.succession.mustering is not None
+    return member.succession.rebuild is not None
 
 
 def test_once_rebuilt_nobody_is_mustered_any_more() -> None:  # (i)
-    member = mustering()
+    member = rebuild()
     assert musters(member)
     member.tick(1 + S.patience)
     assert (musters(member), member.leads) == (False, True)
 
 
 def test_losses_are_recorded_and_told_when_rebuilt() -> None:  # (i) DataLost
-    member = mustering()
-    assert member.succession.mustering is not None
+    member = rebuild()
+    assert member.succession.rebuild is not None
     merged = Present(4, MemberKind.MERGE, "", 0, False, 0, 3, "", (header(2),), (G1,))
-    member.succession.mustering.answered("m", merged)
+    member.succession.rebuild.answered("m", merged)
     effects = member.tick(1 + S.patience)
     assert member.succession.lead is not None
-    assert set(member.succession.lead.book.lost) == {"sinks", "x"}
+    assert set(member.succession.lead.log_state.lost) == {"sinks", "x"}
     assert [e.event for e in of(Happened, effects)].count("DataLost") == 2
 
 
 def test_without_an_intent_nothing_is_rebuilt() -> None:  # (i)
-    member = mustering()
+    member = rebuild()
     member.succession.intent = None
     member.tick(1 + 2 * S.patience)
     assert not member.leads
 
 
 def test_a_mustering_lead_steps_down_when_another_leads() -> None:  # (i)
-    member = mustering()
-    member.register.place = Place(9, 5, "z", None)
+    member = rebuild()
+    member.register.place = RegisterState(9, 5, "z", None)
     member.tick(1 + SILENCE)
-    assert member.succession.mustering is None
+    assert member.succession.rebuild is None
 
 
 def test_a_mustering_lead_refuses_fills() -> None:  # (i)
-    member = mustering()
-    effects = member.succession.filled(peer("z"), FillLog((4, 1), 9, book_of()), 5)
+    member = rebuild()
+    effects = member.succession.filled(peer("z"), FillLog((4, 1), 9, state_of()), 5)
     assert only(Deposed, effects).term == 4
 
 
@@ -812,7 +812,7 @@ def test_a_named_buddy_s_log_counts_whatever_was_tried_before() -> None:  # (i)
     buddy.do(buddy.succession.log.declare_void())
     buddy.tick(4 + SILENCE)
     assert buddy.succession.lead is not None
-    assert B1 in buddy.succession.lead.book.lanes
+    assert B1 in buddy.succession.lead.log_state.lanes
     assert VOID not in buddy.volume
     assert lead.register.place.lead == "b"
 

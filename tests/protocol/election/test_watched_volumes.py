@@ -10,7 +10,7 @@ from tests.protocol.builders import (
     lane_report,
     merge_report,
     of,
-    running_book,
+    running_state,
     seated,
     split_report,
 )
@@ -18,23 +18,28 @@ from tests.protocol.split.test_split_machine import Split, leading, opened
 
 from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.effects import Swap
-from tandem_runtime.protocol.election.watched_volumes import in_book
+from tandem_runtime.protocol.election.watched_volumes import in_log_state
 from tandem_runtime.protocol.log.entries import BuddyChanged, LaneOpened, MergeChosen
-from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
-from tandem_runtime.protocol.messages.peers import NewIntent, RegisterAnswer, Splits, VolumeGone
+from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
+from tandem_runtime.protocol.messages.peers import (
+    NewIntent,
+    RegisterAnswer,
+    SplitsDiscovered,
+    VolumeGone,
+)
 from tandem_runtime.protocol.messages.rebuild import Present
-from tandem_runtime.protocol.types import Place
+from tandem_runtime.protocol.types import RegisterState
 
 
 def test_a_split_that_knows_nothing_is_concerned_with_nobody() -> None:
     split = Split(place=None)
-    split.tell(Splits(()))
+    split.tell(SplitsDiscovered(()))
     assert split.machine.concerns() == frozenset()
 
 
 def test_neighbours_and_whom_the_register_names_concern_it_but_not_itself() -> None:
     assert Split().machine.concerns() == {"b", "c", "z", "y"}
-    assert Split(place=Place(4, 1, "z", None)).machine.concerns() == {"b", "c", "z"}
+    assert Split(place=RegisterState(4, 1, "z", None)).machine.concerns() == {"b", "c", "z"}
 
 
 def test_the_second_copy_of_its_lane_concerns_it() -> None:
@@ -42,19 +47,19 @@ def test_the_second_copy_of_its_lane_concerns_it() -> None:
 
 
 def test_a_book_names_owners_and_buddies_of_lanes_holders_of_seats_and_merges() -> None:
-    book = running_book(
+    log_state = running_state(
         LaneOpened(C1, None),
         LaneOpened(B1, "f"),
         BuddyChanged(B1, 2, "e"),
         *seated("y", "y0"),
         MergeChosen(0, "m"),
     )
-    assert set(in_book(book)) - {None} == {"a", "b", "c", "e", "x0", "x1", "y0", "m"}
+    assert set(in_log_state(log_state)) - {None} == {"a", "b", "c", "e", "x0", "x1", "y0", "m"}
 
 
 def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
     split = leading()
-    split.tell(Splits(()))
+    split.tell(SplitsDiscovered(()))
     split.tell(NewIntent(intent()))
     lane = lane_report(B1, ask=(2, "e"))
     split.tell(split_report(lane, opening=(A1, "d")), "s")
@@ -63,16 +68,16 @@ def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
     assert split.machine.concerns() == {"s", "d", "e", "r", "m"}
     lead = split.machine.succession.lead
     assert lead is not None
-    lead.book = running_book()
+    lead.log_state = running_state()
     lead.log.follower = "f"
     assert split.machine.concerns() >= {"b", "x0", "x1", "f"}
 
 
 def test_a_log_that_is_kept_here_concerns_a_split_from_its_start_on() -> None:
     entry = StoredEntry((1, 0), MergeChosen(0, "m"))
-    volume: Volume = {("book",): StoredBook((1, 0), 7, running_book()), ("entry", 8): entry}
+    volume: Volume = {("book",): StoredLogState((1, 0), 7, running_state()), ("entry", 8): entry}
     split = Split(volume, place=None)
-    split.tell(Splits(()))
+    split.tell(SplitsDiscovered(()))
     assert split.machine.concerns() == {"b", "x0", "x1", "m"}
 
 

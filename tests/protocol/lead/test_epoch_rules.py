@@ -12,21 +12,21 @@ from tests.protocol.builders import (
     G2,
     PROPERTY,
     S,
-    book_of,
     generation,
     header,
-    hearsay,
     intent,
+    make_reports,
     note,
     record,
     replica_report,
-    running_book,
+    running_state,
     seated,
+    state_of,
 )
 
-from tandem_core.contract.intent import Intent, Stream
-from tandem_runtime.protocol.lead.epoch_rules import completion, cut, keeping_up
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_core.contract.intent import Intent, IntentStream
+from tandem_runtime.protocol.lead.epoch_rules import complete_pipeline, cut_epoch, is_keeping_up
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
 from tandem_runtime.protocol.log.entries import (
     Completed,
     Entry,
@@ -39,7 +39,7 @@ from tandem_runtime.protocol.log.entries import (
     Verified,
 )
 from tandem_runtime.protocol.log.history import with_digest
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import PartitionState
 from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
@@ -48,7 +48,7 @@ from tandem_runtime.protocol.types import (
     LaneId,
     Mark,
     Note,
-    Settings,
+    ProtocolSettings,
     Span,
 )
 
@@ -57,14 +57,18 @@ TERM = 4
 Notes = Mapping[LaneId, Mapping[int, Note]]
 
 
-def heard(notes: Notes | None = None, known: Intent | None = None, committed: int = 0) -> Hearsay:
+def heard(
+    notes: Notes | None = None, known: Intent | None = None, committed: int = 0
+) -> PeerReports:
     replicas = {"x0": replica_report(committed)}
-    return hearsay(known=known or intent(), notes=notes, replicas=replicas)
+    return make_reports(known=known or intent(), notes=notes, replicas=replicas)
 
 
-def headers(book: Book, hear: Hearsay, since: int = DUE, settings: Settings = S) -> list[Header]:
+def headers(
+    log_state: LogState, reports: PeerReports, since: int = DUE, settings: ProtocolSettings = S
+) -> list[Header]:
     found: list[Header] = []
-    for entry in cut(book, hear, settings, since, TERM):
+    for entry in cut_epoch(log_state, reports, settings, since, TERM):
         assert isinstance(entry, Header)
         found.append(entry)
     return found
@@ -78,74 +82,74 @@ def rows(number: int, state: PartitionState = PartitionState.ACTIVE, size: int =
 
 
 def test_nothing_new_nothing_cut() -> None:
-    assert headers(running_book(), heard()) == []
+    assert headers(running_state(), heard()) == []
 
 
 def test_what_is_new_waits_for_the_interval() -> None:
-    hear = heard({A1: {1: rows(1)}})
-    assert headers(running_book(), hear, DUE - 1) == []
-    (found,) = headers(running_book(), hear, DUE)
+    reports = heard({A1: {1: rows(1)}})
+    assert headers(running_state(), reports, DUE - 1) == []
+    (found,) = headers(running_state(), reports, DUE)
     right = header(1, Span(A1, 1, 1), marks={"p": Mark(1, 100)}, watermarks={"s": 100}, term=TERM)
     assert found == with_digest(right)
 
 
 def test_epochs_count_up_and_chunks_follow_without_a_gap() -> None:  # [1] [6]
-    book = running_book(header(1, Span(A1, 1, 2)))
-    (found,) = headers(book, heard({A1: {3: rows(3), 4: rows(4), 6: rows(6)}}))
+    log_state = running_state(header(1, Span(A1, 1, 2)))
+    (found,) = headers(log_state, heard({A1: {3: rows(3), 4: rows(4), 6: rows(6)}}))
     assert (found.epoch, found.spans) == (2, (Span(A1, 3, 4),))
-    assert headers(book, heard({A1: {4: rows(4)}})) == []
+    assert headers(log_state, heard({A1: {4: rows(4)}})) == []
 
 
 def test_without_an_intent_or_a_generation_or_after_the_final_one_nothing_is_cut() -> None:
     notes = {A1: {1: rows(1)}}
-    assert headers(running_book(), hearsay(notes=notes)) == []
-    assert headers(book_of(LaneOpened(A1, "b")), heard(notes)) == []
-    assert headers(running_book(header(1, final=True)), heard(notes)) == []
+    assert headers(running_state(), make_reports(notes=notes)) == []
+    assert headers(state_of(LaneOpened(A1, "b")), heard(notes)) == []
+    assert headers(running_state(header(1, final=True)), heard(notes)) == []
 
 
 def test_lanes_come_in_the_order_of_their_opening() -> None:  # [4]
-    book = running_book(LaneOpened(B1, "a"))
-    (found,) = headers(book, heard({B1: {1: note()}, A1: {1: rows(1)}}))
+    log_state = running_state(LaneOpened(B1, "a"))
+    (found,) = headers(log_state, heard({B1: {1: note()}, A1: {1: rows(1)}}))
     assert found.spans == (Span(A1, 1, 1), Span(B1, 1, 1))
 
 
 @pytest.mark.parametrize("state", [PartitionState.RELEASED, PartitionState.ENDED])
 def test_a_partition_let_go_or_ended_is_itself_a_reason_to_cut(state: PartitionState) -> None:
-    assert len(headers(running_book(), heard({A1: {1: rows(1, state)}}), 0)) == 1
+    assert len(headers(running_state(), heard({A1: {1: rows(1, state)}}), 0)) == 1
 
 
 @pytest.mark.parametrize("state", [PartitionState.ACTIVE, PartitionState.IDLE])
 def test_an_active_or_idle_partition_is_not(state: PartitionState) -> None:
-    assert headers(running_book(), heard({A1: {1: rows(1, state)}}), 0) == []
+    assert headers(running_state(), heard({A1: {1: rows(1, state)}}), 0) == []
 
 
 def test_the_rest_of_a_closed_lane_is_a_reason_to_cut() -> None:
-    book = running_book(LaneClosing(A1), LaneClosed(A1, 1, ((1, rows(1)),)))
-    (found,) = headers(book, heard(), 0)
+    log_state = running_state(LaneClosing(A1), LaneClosed(A1, 1, ((1, rows(1)),)))
+    (found,) = headers(log_state, heard(), 0)
     assert found.spans == (Span(A1, 1, 1),)
 
 
 def test_a_closed_lane_gives_nothing_beyond_its_end() -> None:  # close-at-report [3]
-    book = running_book(LaneClosing(A1), LaneClosed(A1, 1, ()))
-    (found,) = headers(book, heard({A1: {1: rows(1), 2: rows(2)}}), 0)
+    log_state = running_state(LaneClosing(A1), LaneClosed(A1, 1, ()))
+    (found,) = headers(log_state, heard({A1: {1: rows(1), 2: rows(2)}}), 0)
     assert found.spans == (Span(A1, 1, 1),)
-    book.apply(found)
-    assert headers(book, heard({A1: {2: rows(2)}}), 0) == []
+    log_state.apply(found)
+    assert headers(log_state, heard({A1: {2: rows(2)}}), 0) == []
 
 
 def test_after_a_raised_watermark_one_empty_epoch_follows() -> None:
-    book = running_book(header(1, watermarks={"s": 50}))
-    assert headers(book, heard(), DUE - 1) == []
-    (found,) = headers(book, heard())
+    log_state = running_state(header(1, watermarks={"s": 50}))
+    assert headers(log_state, heard(), DUE - 1) == []
+    (found,) = headers(log_state, heard())
     assert (found.epoch, found.spans, found.watermarks) == (2, (), (("s", 50),))
-    book.apply(found)
-    assert headers(book, heard()) == []
+    log_state.apply(found)
+    assert headers(log_state, heard()) == []
 
 
 def test_a_header_says_how_far_is_delivered() -> None:
-    hear = heard({A1: {2: rows(2)}}, committed=1)
-    hear.delivered = {0: 1}
-    (found,) = headers(running_book(header(1, Span(A1, 1, 1))), hear)
+    reports = heard({A1: {2: rows(2)}}, committed=1)
+    reports.delivered = {0: 1}
+    (found,) = headers(running_state(header(1, Span(A1, 1, 1))), reports)
     assert found.delivered == 1
 
 
@@ -154,27 +158,29 @@ def test_a_header_says_how_far_is_delivered() -> None:
 
 def test_cutting_waits_while_the_faster_replica_is_k_epochs_behind() -> None:  # [12]
     settings = S._replace(max_uncommitted=2)
-    book = running_book(header(1), header(2))
+    log_state = running_state(header(1), header(2))
     notes = {A1: {1: rows(1)}}
-    assert headers(book, heard(notes), settings=settings) == []
-    assert len(headers(book, heard(notes, committed=1), settings=settings)) == 1
+    assert headers(log_state, heard(notes), settings=settings) == []
+    assert len(headers(log_state, heard(notes, committed=1), settings=settings)) == 1
 
 
 def test_one_lagging_pair_is_enough() -> None:
     wide = generation(1, "x", "v")
-    book = book_of(GenerationKnown(wide, 1), *seated("x", "x0"), *seated("v", "v0"), header(1))
+    log_state = state_of(
+        GenerationKnown(wide, 1), *seated("x", "x0"), *seated("v", "v0"), header(1)
+    )
     settings = S._replace(max_uncommitted=1)
-    hear = hearsay(replicas={"x0": replica_report(1)})
-    assert not keeping_up(book, hear, settings, 1)
-    hear = hearsay(replicas={"x0": replica_report(1), "v0": replica_report(1, pair="v")})
-    assert keeping_up(book, hear, settings, 1)
+    reports = make_reports(replicas={"x0": replica_report(1)})
+    assert not is_keeping_up(log_state, reports, settings, 1)
+    reports = make_reports(replicas={"x0": replica_report(1), "v0": replica_report(1, pair="v")})
+    assert is_keeping_up(log_state, reports, settings, 1)
 
 
 def test_a_header_takes_at_most_so_many_bytes() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=25)
     notes = {A1: {n: rows(n) for n in (1, 2, 3)}, B1: {1: note(5), 2: note(1)}}
-    book = running_book(LaneOpened(B1, "a"))
-    (found,) = headers(book, heard(notes), settings=settings)
+    log_state = running_state(LaneOpened(B1, "a"))
+    (found,) = headers(log_state, heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 2), Span(B1, 1, 1))
     assert dict(found.marks)["p"].position == 2
 
@@ -182,29 +188,29 @@ def test_a_header_takes_at_most_so_many_bytes() -> None:  # [12]
 def test_a_full_epoch_does_not_wait_for_the_interval() -> None:
     settings = S._replace(max_epoch_bytes=20)
     two, three = ({A1: {n: rows(n) for n in range(1, most)}} for most in (3, 4))
-    assert headers(running_book(), heard(two), 0, settings=settings) == []
-    (found,) = headers(running_book(), heard(three), 0, settings=settings)
+    assert headers(running_state(), heard(two), 0, settings=settings) == []
+    (found,) = headers(running_state(), heard(three), 0, settings=settings)
     assert found.spans == (Span(A1, 1, 2),)
 
 
 def test_what_just_fits_is_taken_and_no_more() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=20)
     notes = {A1: {n: rows(n) for n in (1, 2, 3)}, B1: {1: note(0)}}
-    (found,) = headers(running_book(LaneOpened(B1, "a")), heard(notes), settings=settings)
+    (found,) = headers(running_state(LaneOpened(B1, "a")), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 2),)
 
 
 def test_a_second_lane_is_not_an_empty_epoch() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=25)
     notes = {A1: {1: rows(1)}, B1: {1: note(16)}}
-    (found,) = headers(running_book(LaneOpened(B1, "a")), heard(notes), settings=settings)
+    (found,) = headers(running_state(LaneOpened(B1, "a")), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 1),)
 
 
 def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=3)
     notes = {A1: {1: rows(1), 2: rows(2)}}
-    (found,) = headers(running_book(), heard(notes), settings=settings)
+    (found,) = headers(running_state(), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 1),)
 
 
@@ -212,66 +218,68 @@ def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
 
 
 def test_a_new_target_is_itself_a_reason_to_cut() -> None:  # [7]
-    book = running_book(header(1), GenerationKnown(G2, 2), *seated("y", "y0"), *seated("z", "z0"))
-    hear = heard(known=intent(G1, G2, version=2, target=2), committed=1)
-    (found,) = headers(book, hear, 0)
+    log_state = running_state(
+        header(1), GenerationKnown(G2, 2), *seated("y", "y0"), *seated("z", "z0")
+    )
+    reports = heard(known=intent(G1, G2, version=2, target=2), committed=1)
+    (found,) = headers(log_state, reports, 0)
     assert (found.epoch, found.generation) == (2, 2)
 
 
 def test_the_first_generation_alone_is_no_reason() -> None:
-    assert headers(running_book(), heard(), 0) == []
+    assert headers(running_state(), heard(), 0) == []
 
 
 # --- time -----------------------------------------------------------------------------------------
 
 
-TWO = Intent(1, (G1,), 1, (Stream("s", ("p", "q"), delay=10),))
+TWO = Intent(1, (G1,), 1, (IntentStream("s", ("p", "q"), delay=10),))
 
 
-def watermark(book: Book, marks: Mapping[str, Mark], known: Intent = TWO) -> int:
-    full = book.copy()
+def watermark(log_state: LogState, marks: Mapping[str, Mark], known: Intent = TWO) -> int:
+    full = log_state.copy()
     full.marks = dict(marks)
     (found,) = headers(full, heard({A1: {full.lanes[A1].reach + 1: note()}}, known))
     return dict(found.watermarks)["s"]
 
 
 def test_the_watermark_is_the_minimum_less_the_delay() -> None:
-    assert watermark(running_book(), {"p": Mark(1, 100), "q": Mark(1, 70)}) == 60
+    assert watermark(running_state(), {"p": Mark(1, 100), "q": Mark(1, 70)}) == 60
 
 
 def test_a_partition_that_showed_no_row_holds_it() -> None:
-    assert watermark(running_book(), {"p": Mark(1, 100)}) == BEGINNING_OF_TIME
+    assert watermark(running_state(), {"p": Mark(1, 100)}) == BEGINNING_OF_TIME
 
 
 def test_a_partition_that_changes_hands_holds_it() -> None:
     found = watermark(
-        running_book(), {"p": Mark(1, 100), "q": Mark(1, 70, PartitionState.RELEASED)}
+        running_state(), {"p": Mark(1, 100), "q": Mark(1, 70, PartitionState.RELEASED)}
     )
     assert found == 60
 
 
 @pytest.mark.parametrize("state", [PartitionState.IDLE, PartitionState.ENDED])
 def test_only_what_its_owner_called_idle_or_ended_leaves_the_minimum(state: PartitionState) -> None:
-    found = watermark(running_book(), {"p": Mark(1, 100), "q": Mark(1, 70, state)})
+    found = watermark(running_state(), {"p": Mark(1, 100), "q": Mark(1, 70, state)})
     assert found == 90
 
 
 def test_the_watermark_never_falls() -> None:
-    book = running_book(header(1, watermarks={"s": 80}))
-    assert watermark(book, {"p": Mark(1, 100), "q": Mark(1, 70)}) == 80
+    log_state = running_state(header(1, watermarks={"s": 80}))
+    assert watermark(log_state, {"p": Mark(1, 100), "q": Mark(1, 70)}) == 80
 
 
 def test_when_all_are_idle_time_stands_still() -> None:
-    book = running_book(header(1, watermarks={"s": 80}))
+    log_state = running_state(header(1, watermarks={"s": 80}))
     states = {"p": Mark(1, 200, PartitionState.IDLE), "q": Mark(1, 300, PartitionState.IDLE)}
-    assert watermark(book, states) == 80
-    assert watermark(running_book(), states) == BEGINNING_OF_TIME
-    assert watermark(book, {**states, "q": Mark(1, 300, PartitionState.ENDED)}) == 80
+    assert watermark(log_state, states) == 80
+    assert watermark(running_state(), states) == BEGINNING_OF_TIME
+    assert watermark(log_state, {**states, "q": Mark(1, 300, PartitionState.ENDED)}) == 80
 
 
 def test_when_all_have_ended_it_is_the_end_of_time() -> None:
     states = {"p": Mark(1, 200, PartitionState.ENDED), "q": Mark(1, 300, PartitionState.ENDED)}
-    assert watermark(running_book(), states) == END_OF_TIME
+    assert watermark(running_state(), states) == END_OF_TIME
 
 
 @PROPERTY
@@ -286,96 +294,96 @@ def test_when_all_have_ended_it_is_the_end_of_time() -> None:
 def test_along_headers_no_watermark_falls_and_no_chunk_is_left_out(
     steps: list[tuple[int, PartitionState]],
 ) -> None:  # [1] [7]
-    book = running_book()
+    log_state = running_state()
     reach, last = 0, BEGINNING_OF_TIME
     for number, (time, state) in enumerate(steps, 1):
-        before = book.marks["p"].state if book.epoch else PartitionState.ACTIVE
+        before = log_state.marks["p"].state if log_state.epoch else PartitionState.ACTIVE
         if before is PartitionState.RELEASED:
-            book.apply(PartitionOwned("p", A1))
+            log_state.apply(PartitionOwned("p", A1))
         mark = Mark(number, time, before if before is PartitionState.ENDED else state)
-        hear = heard({A1: {number: note(1, p=mark)}}, committed=book.epoch)
-        for found in headers(book, hear):
-            book.apply(found)
+        reports = heard({A1: {number: note(1, p=mark)}}, committed=log_state.epoch)
+        for found in headers(log_state, reports):
+            log_state.apply(found)
             assert dict(found.watermarks)["s"] >= last
             last = dict(found.watermarks)["s"]
             for span in found.spans:
                 assert span.first == reach + 1
                 reach = span.last
-    assert book.final or reach == len(steps)
+    assert log_state.final or reach == len(steps)
 
 
 # --- the end --------------------------------------------------------------------------------------
 
 
-def all_ended(*more: Entry) -> Book:
+def all_ended(*more: Entry) -> LogState:
     at_end = header(
         2, marks={"p": Mark(1, 100, PartitionState.ENDED)}, watermarks={"s": END_OF_TIME}
     )
-    return running_book(header(1), at_end, *more)
+    return running_state(header(1), at_end, *more)
 
 
 def test_the_end_of_time_is_followed_by_the_final_header() -> None:
-    book = running_book(header(1))
-    (end,) = headers(book, heard({A1: {1: rows(1, PartitionState.ENDED)}}))
+    log_state = running_state(header(1))
+    (end,) = headers(log_state, heard({A1: {1: rows(1, PartitionState.ENDED)}}))
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
-    book.apply(end)
-    (final,) = headers(book, heard(committed=1), 0)
+    log_state.apply(end)
+    (final,) = headers(log_state, heard(committed=1), 0)
     assert (final.spans, final.final) == ((), True)
 
 
 def test_an_ended_pipeline_without_rows_still_comes_to_its_end() -> None:
-    book = running_book(
+    log_state = running_state(
         header(1, marks={"p": Mark(0, 0, PartitionState.ENDED)}, watermarks={"s": 5})
     )
-    book.raised = False
-    (end,) = headers(book, heard())
+    log_state.raised = False
+    (end,) = headers(log_state, heard())
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
 
 
 def test_rows_that_come_after_all_are_not_in_a_final_header() -> None:  # [1]
-    book = all_ended(LaneOpened(B1, "a"))
-    (found,) = headers(book, heard({B1: {1: note()}}, committed=1))
+    log_state = all_ended(LaneOpened(B1, "a"))
+    (found,) = headers(log_state, heard({B1: {1: note()}}, committed=1))
     assert (found.final, found.spans) == (False, (Span(B1, 1, 1),))
 
 
 def test_one_partition_that_has_not_ended_keeps_the_pipeline_going() -> None:
-    book = running_book(
+    log_state = running_state(
         header(1, marks={"p": Mark(1, 1, PartitionState.ENDED)}, watermarks={"s": END_OF_TIME}),
         PartitionOwned("q", A1),
     )
-    book.raised = False
-    assert headers(book, heard(known=TWO)) == []
+    log_state.raised = False
+    assert headers(log_state, heard(known=TWO)) == []
     two = {"p": Mark(1, 1, PartitionState.ENDED), "q": Mark(1, 1, PartitionState.IDLE)}
-    book.marks = dict(two)
-    assert headers(book, heard(known=TWO)) == []
+    log_state.marks = dict(two)
+    assert headers(log_state, heard(known=TWO)) == []
 
 
 def test_completed_once_the_final_epoch_is_delivered() -> None:
-    book = running_book(header(1), header(2, final=True))
-    assert list(completion(book, hearsay(delivered=1), 0)) == []
-    assert list(completion(book, hearsay(delivered=2), 0)) == [Completed()]
-    book.apply(Completed())
-    assert list(completion(book, hearsay(delivered=2), 0)) == []
-    assert list(completion(running_book(header(1)), hearsay(delivered=1), 0)) == []
+    log_state = running_state(header(1), header(2, final=True))
+    assert list(complete_pipeline(log_state, make_reports(delivered=1), 0)) == []
+    assert list(complete_pipeline(log_state, make_reports(delivered=2), 0)) == [Completed()]
+    log_state.apply(Completed())
+    assert list(complete_pipeline(log_state, make_reports(delivered=2), 0)) == []
+    assert list(complete_pipeline(running_state(header(1)), make_reports(delivered=1), 0)) == []
 
 
 def test_a_pair_without_full_members_counts_as_at_the_beginning() -> None:
-    book = book_of(GenerationKnown(G1, 1), header(1), header(2))
-    assert keeping_up(book, hearsay(), S._replace(max_uncommitted=3), 1)
-    assert not keeping_up(book, hearsay(), S._replace(max_uncommitted=2), 1)
-    record(book, Verified("x", 0, "x0", 1))
-    assert keeping_up(book, hearsay(), S._replace(max_uncommitted=2), 1)
+    log_state = state_of(GenerationKnown(G1, 1), header(1), header(2))
+    assert is_keeping_up(log_state, make_reports(), S._replace(max_uncommitted=3), 1)
+    assert not is_keeping_up(log_state, make_reports(), S._replace(max_uncommitted=2), 1)
+    record(log_state, Verified("x", 0, "x0", 1))
+    assert is_keeping_up(log_state, make_reports(), S._replace(max_uncommitted=2), 1)
 
 
 # --- history --------------------------------------------------------------------------------------
 
 
 def test_a_header_names_its_lead_s_term_and_the_header_before_it() -> None:  # (i)
-    book = running_book(header(1))
-    (found,) = headers(book, heard({A1: {1: rows(1)}}), DUE)
+    log_state = running_state(header(1))
+    (found,) = headers(log_state, heard({A1: {1: rows(1)}}), DUE)
     assert (found.term, found.previous) == (TERM, header(1).digest)
-    trimmed = running_book(header(1), Trimmed(1))
+    trimmed = running_state(header(1), Trimmed(1))
     (after,) = headers(trimmed, heard({A1: {1: rows(1)}}), DUE)
     assert after == found
-    (first,) = headers(running_book(), heard({A1: {1: rows(1)}}), DUE)
+    (first,) = headers(running_state(), heard({A1: {1: rows(1)}}), DUE)
     assert (first.previous, first.digest != found.digest) == ("", True)

@@ -5,24 +5,24 @@ from tests.protocol.builders import (
     G1,
     G2,
     S,
-    book_of,
     generation,
     header,
-    hearsay,
     intent,
+    make_reports,
     replica_report,
-    running_book,
+    running_state,
     seated,
+    state_of,
 )
 
 from tandem_core.contract.intent import Generation
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
-from tandem_runtime.protocol.lead_generations import (
-    generation_to_name,
-    intent_changes,
-    retirements,
-    settled,
+from tandem_runtime.protocol.lead.generation_rules import (
+    all_replicas_committed,
+    follow_intent,
+    next_generation,
+    retire_pairs,
 )
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
 from tandem_runtime.protocol.log.entries import (
     Entry,
     GenerationGivenUp,
@@ -33,59 +33,59 @@ from tandem_runtime.protocol.log.entries import (
     Seated,
     Vacated,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 
 G3 = generation(3, "w", w=("x",))
 
 
-def changes(book: Book, *generations: Generation, version: int = 5) -> list[Entry]:
-    hear = hearsay(known=intent(*generations, version=version))
-    return list(intent_changes(book, hear, 0))
+def changes(log_state: LogState, *generations: Generation, version: int = 5) -> list[Entry]:
+    reports = make_reports(known=intent(*generations, version=version))
+    return list(follow_intent(log_state, reports, 0))
 
 
 def test_generations_of_the_intent_become_known_in_order() -> None:
-    assert changes(Book(), G2, G1) == [GenerationKnown(G1, 5), GenerationKnown(G2, 5)]
-    assert list(intent_changes(Book(), hearsay(), 0)) == []
+    assert changes(LogState(), G2, G1) == [GenerationKnown(G1, 5), GenerationKnown(G2, 5)]
+    assert list(follow_intent(LogState(), make_reports(), 0)) == []
 
 
 def test_a_known_generation_is_known_once() -> None:
-    assert changes(book_of(GenerationKnown(G1, 5)), G1) == []
+    assert changes(state_of(GenerationKnown(G1, 5)), G1) == []
 
 
 def test_a_generation_missing_from_the_intent_is_given_up() -> None:
-    book = running_book(header(1), GenerationKnown(G2, 2))
-    assert changes(book, G1) == [GenerationGivenUp(2, 5)]
-    assert changes(book, G1, G2) == []
+    log_state = running_state(header(1), GenerationKnown(G2, 2))
+    assert changes(log_state, G1) == [GenerationGivenUp(2, 5)]
+    assert changes(log_state, G1, G2) == []
 
 
 def test_a_generation_that_headers_name_is_never_given_up() -> None:  # [7]
-    book = running_book(header(1), GenerationKnown(G2, 2), header(2, generation=2))
-    assert changes(book, G3) == [GenerationKnown(G3, 5)]
+    log_state = running_state(header(1), GenerationKnown(G2, 2), header(2, generation=2))
+    assert changes(log_state, G3) == [GenerationKnown(G3, 5)]
 
 
 def test_given_up_and_older_numbers_are_never_known_again() -> None:  # [7]
-    book = running_book(header(1), GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
-    assert changes(book, G1, G2) == []
-    assert changes(book, G1, G3) == [GenerationKnown(G3, 5)]
+    log_state = running_state(header(1), GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
+    assert changes(log_state, G1, G2) == []
+    assert changes(log_state, G1, G3) == [GenerationKnown(G3, 5)]
 
 
 def test_an_intent_older_than_one_acted_on_says_nothing() -> None:  # [11] generation-back
-    book = running_book(header(1), GenerationKnown(G2, 6))
-    assert changes(book, G1, version=5) == []
-    assert changes(book, G1, version=6) == [GenerationGivenUp(2, 6)]
+    log_state = running_state(header(1), GenerationKnown(G2, 6))
+    assert changes(log_state, G1, version=5) == []
+    assert changes(log_state, G1, version=6) == [GenerationGivenUp(2, 6)]
 
 
 # --- naming ---------------------------------------------------------------------------------------
 
 
-def to_name(book: Book, target: int, **committed: int) -> int:
+def to_name(log_state: LogState, target: int, **committed: int) -> int:
     replicas = {volume: replica_report(epoch) for volume, epoch in committed.items()}
-    hear = hearsay(known=intent(G1, G2, target=target), replicas=replicas)
-    return generation_to_name(book, hear, S._replace(max_uncommitted=2))
+    reports = make_reports(known=intent(G1, G2, target=target), replicas=replicas)
+    return next_generation(log_state, reports, S._replace(max_uncommitted=2))
 
 
-def shadowed(*more: Entry) -> Book:
-    return running_book(
+def shadowed(*more: Entry) -> LogState:
+    return running_state(
         header(1),
         GenerationKnown(G2, 2),
         *seated("y", "y0", epoch=1),
@@ -95,9 +95,9 @@ def shadowed(*more: Entry) -> Book:
 
 
 def test_the_first_target_is_named_at_once() -> None:  # (g)
-    assert to_name(book_of(GenerationKnown(G1, 1)), 1) == 1
-    assert to_name(Book(), 1) == 0
-    assert generation_to_name(running_book(), hearsay(), S) == 0
+    assert to_name(state_of(GenerationKnown(G1, 1)), 1) == 1
+    assert to_name(LogState(), 1) == 0
+    assert next_generation(running_state(), make_reports(), S) == 0
 
 
 def test_a_target_is_named_when_every_new_pair_keeps_up() -> None:
@@ -122,7 +122,7 @@ def test_a_generation_never_falls() -> None:  # [7] generation-back
 # --- retiring -------------------------------------------------------------------------------------
 
 
-def cut_over(*more: Entry) -> Book:
+def cut_over(*more: Entry) -> LogState:
     return shadowed(
         Seated("y", 1, "y1"),
         *seated("y", "y0", "y1", epoch=1),
@@ -132,68 +132,68 @@ def cut_over(*more: Entry) -> Book:
     )
 
 
-def standing(*, delivered: int = 2, calls: int = 0, **committed: int) -> Hearsay:
+def standing(*, delivered: int = 2, calls: int = 0, **committed: int) -> PeerReports:
     epochs = {"y0": 2, "y1": 2, "z0": 2, "z1": 2, **committed}
-    reports = {v: replica_report(epoch, calls=calls) for v, epoch in epochs.items()}
-    return hearsay(replicas=reports, delivered=delivered)
+    committed_by = {v: replica_report(epoch, calls=calls) for v, epoch in epochs.items()}
+    return make_reports(replicas=committed_by, delivered=delivered)
 
 
 def test_old_pairs_are_called_to_retire_then_retire() -> None:  # early-retire
-    book = cut_over()
-    assert list(retirements(book, standing(), 0)) == [RetirementCalled()]
-    book.apply(RetirementCalled())
-    assert list(retirements(book, standing(), 0)) == []
-    assert list(retirements(book, standing(calls=1), 0)) == [PairsRetired(("x",))]
-    book.apply(PairsRetired(("x",)))
-    assert list(retirements(book, standing(calls=1), 0)) == []
+    log_state = cut_over()
+    assert list(retire_pairs(log_state, standing(), 0)) == [RetirementCalled()]
+    log_state.apply(RetirementCalled())
+    assert list(retire_pairs(log_state, standing(), 0)) == []
+    assert list(retire_pairs(log_state, standing(calls=1), 0)) == [PairsRetired(("x",))]
+    log_state.apply(PairsRetired(("x",)))
+    assert list(retire_pairs(log_state, standing(calls=1), 0)) == []
 
 
 def test_every_current_replica_must_have_spoken_since_the_call() -> None:  # early-retire
-    book = cut_over(RetirementCalled())
-    hear = standing(calls=1)
-    del hear.replicas["z1"]
-    book.seats["z"][1] = book.seats["z"][1].replace(hold=2)  # type: ignore[union-attr]
-    assert settled(book, hear)
-    assert list(retirements(book, hear, 0)) == []
+    log_state = cut_over(RetirementCalled())
+    reports = standing(calls=1)
+    del reports.replicas["z1"]
+    log_state.seats["z"][1] = log_state.seats["z"][1].replace(hold=2)  # type: ignore[union-attr]
+    assert all_replicas_committed(log_state, reports)
+    assert list(retire_pairs(log_state, reports, 0)) == []
 
 
 def test_nothing_retires_before_an_epoch_of_the_new_generation_is_delivered() -> None:
-    assert list(retirements(cut_over(), standing(delivered=1), 0)) == []
+    assert list(retire_pairs(cut_over(), standing(delivered=1), 0)) == []
 
 
 def test_nothing_retires_before_both_replicas_of_every_new_pair_committed() -> None:
     """early-retire"""
-    assert list(retirements(cut_over(), standing(z1=1), 0)) == []
-    assert not settled(cut_over(), standing(z1=1))
-    assert settled(cut_over(), standing())
+    assert list(retire_pairs(cut_over(), standing(z1=1), 0)) == []
+    assert not all_replicas_committed(cut_over(), standing(z1=1))
+    assert all_replicas_committed(cut_over(), standing())
 
 
 @pytest.mark.parametrize(
     "change", [Vacated("z", 1, "z1", ""), Lapsed("z", 1, "z1"), Seated("z", 1, "n")]
 )
 def test_nothing_retires_while_a_seat_is_empty_lapsed_or_unverified(change: Entry) -> None:
-    assert list(retirements(cut_over(change), standing(), 0)) == []
+    assert list(retire_pairs(cut_over(change), standing(), 0)) == []
 
 
 def test_with_one_replica_per_pair_one_is_enough() -> None:
-    book = cut_over(Vacated("z", 1, "z1", ""), Vacated("y", 1, "y1", ""))
-    hear = standing()
-    assert not settled(book, hear)
-    hear.intent = intent(G1, G2, replicas=1)
-    assert settled(book, hear)
+    log_state = cut_over(Vacated("z", 1, "z1", ""), Vacated("y", 1, "y1", ""))
+    reports = standing()
+    assert not all_replicas_committed(log_state, reports)
+    reports.intent = intent(G1, G2, replicas=1)
+    assert all_replicas_committed(log_state, reports)
 
 
 def test_pairs_carried_over_or_to_come_do_not_retire() -> None:
     wide = generation(2, "x", "v")
-    book = running_book(
+    log_state = running_state(
         header(1), GenerationKnown(wide, 2), *seated("v", "v0", "v1"), header(2, generation=2)
     )
-    book.apply(GenerationKnown(G3, 3))
-    reports = {volume: replica_report(2) for volume in ("x0", "x1", "v0", "v1")}
-    hear = hearsay(replicas=reports, delivered=2)
-    assert settled(book, hear)
-    assert list(retirements(book, hear, 0)) == []
+    log_state.apply(GenerationKnown(G3, 3))
+    committed_by = {volume: replica_report(2) for volume in ("x0", "x1", "v0", "v1")}
+    reports = make_reports(replicas=committed_by, delivered=2)
+    assert all_replicas_committed(log_state, reports)
+    assert list(retire_pairs(log_state, reports, 0)) == []
 
 
 def test_without_any_header_nothing_retires() -> None:
-    assert list(retirements(book_of(GenerationKnown(G1, 1)), hearsay(delivered=5), 0)) == []
+    assert list(retire_pairs(state_of(GenerationKnown(G1, 1)), make_reports(delivered=5), 0)) == []

@@ -11,7 +11,6 @@ from tests.protocol.builders import (
     G1,
     S,
     Volume,
-    book_of,
     carry_out,
     header,
     intent,
@@ -23,9 +22,10 @@ from tests.protocol.builders import (
     only,
     peer,
     replica_report,
-    running_book,
+    running_state,
     sent,
     split_report,
+    state_of,
     told,
 )
 
@@ -49,7 +49,7 @@ from tandem_runtime.protocol.log.entries import (
     Verified,
 )
 from tandem_runtime.protocol.log.header_log import HeaderLog, StoredEntry
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import (
     CopyEntry,
     EntryCopied,
@@ -61,18 +61,22 @@ from tandem_runtime.protocol.messages.peers import (
     Standing,
 )
 from tandem_runtime.protocol.states import Bond, PartitionState
-from tandem_runtime.protocol.types import Mark, Settings, Span
+from tandem_runtime.protocol.types import Mark, ProtocolSettings, Span
 
 
 class Leading:
     """A lead with its volume."""
 
     def __init__(
-        self, book: Book | None = None, settings: Settings = S, *, paired: bool = False
+        self,
+        log_state: LogState | None = None,
+        settings: ProtocolSettings = S,
+        *,
+        paired: bool = False,
     ) -> None:
         self.volume: Volume = {}
         stored = HeaderLog(self.volume, settings.entries_before_snapshot)
-        carry_out(self.volume, stored.reset((1, 0), 0, book or book_of()))
+        carry_out(self.volume, stored.reset((1, 0), 0, log_state or state_of()))
         self.lead = Lead("a", 2, stored, settings, set(), now=0)
         self.lead.cut_at = 0
         self.do(self.lead.begin())
@@ -102,15 +106,15 @@ class Leading:
         return [cast("StoredEntry", write.value).entry for write in writes]
 
 
-def running(*more: Entry, settings: Settings = S, paired: bool = False) -> Leading:
-    leading = Leading(running_book(*more), settings, paired=paired)
-    leading.do(leading.lead.hear_intent(intent(), 0))
+def running(*more: Entry, settings: ProtocolSettings = S, paired: bool = False) -> Leading:
+    leading = Leading(running_state(*more), settings, paired=paired)
+    leading.do(leading.lead.on_intent(intent(), 0))
     return leading
 
 
 def acknowledged(lead: Lead, epoch: int, sequence: int) -> ReplicaReport:
     """The report of a replica that has committed the lead's own header of an epoch."""
-    digest = lead.book.digest_of(epoch)
+    digest = lead.log_state.digest_of(epoch)
     assert digest is not None
     return replica_report(epoch, sequence=sequence).replace(committed_digest=digest)
 
@@ -129,10 +133,10 @@ def busy(lead: Lead) -> Iterator[None]:
 def test_a_new_term_starts_from_everything_held_published_or_not() -> None:  # (a)
     volume: Volume = {}
     stored = HeaderLog(volume, 24)
-    carry_out(volume, stored.reset((1, 0), 3, book_of()))
+    carry_out(volume, stored.reset((1, 0), 3, state_of()))
     carry_out(volume, stored.add(4, LaneOpened(A1, "b")))
     lead = Lead("b", 2, stored, S, set(), now=0)
-    assert A1 in lead.book.lanes
+    assert A1 in lead.log_state.lanes
     assert (lead.log.base, lead.log.end, lead.version) == (4, 4, (2, 4))
     effects = lead.begin()
     carry_out(volume, effects)
@@ -145,8 +149,8 @@ def test_a_new_term_starts_from_everything_held_published_or_not() -> None:  # (
 def test_the_snapshot_on_the_volume_is_not_the_book_at_work() -> None:  # [6]
     leading = Leading()
     before = told(leading.lead.stored.snapshot)
-    leading.do(leading.lead.hear_intent(intent(), 0))
-    assert leading.lead.book.generations
+    leading.do(leading.lead.on_intent(intent(), 0))
+    assert leading.lead.log_state.generations
     assert told(HeaderLog(leading.volume, 24).snapshot) == before
 
 
@@ -155,38 +159,38 @@ def test_the_snapshot_on_the_volume_is_not_the_book_at_work() -> None:  # [6]
 
 def test_alone_a_decision_counts_at_once() -> None:  # (b)
     leading = Leading()
-    effects = leading.do(leading.lead.hear_intent(intent(), 0))
+    effects = leading.do(leading.lead.on_intent(intent(), 0))
     assert leading.written(effects) == [GenerationKnown(G1, 1)]
-    assert leading.lead.book.generations == {1: G1}
+    assert leading.lead.log_state.generations == {1: G1}
     assert leading.lead.pending == []
     assert leading.lead.version == (2, 1)
 
 
 def test_with_a_buddy_a_decision_counts_once_it_is_there_too() -> None:  # (d)
     leading = Leading(paired=True)
-    effects = leading.do(leading.lead.hear_intent(intent(), 0))
+    effects = leading.do(leading.lead.on_intent(intent(), 0))
     (copy,) = sent(CopyEntry, effects)
     assert copy == ("b", CopyEntry((2, 1), 1, GenerationKnown(G1, 1), 0))
-    assert (leading.lead.book.generations, leading.lead.version) == ({}, (2, 0))
+    assert (leading.lead.log_state.generations, leading.lead.version) == ({}, (2, 0))
     assert len(leading.lead.pending) == 1
     leading.ack()
-    assert (leading.lead.book.generations, leading.lead.version) == ({1: G1}, (2, 1))
+    assert (leading.lead.log_state.generations, leading.lead.version) == ({1: G1}, (2, 1))
     assert leading.lead.stored.published == 1
 
 
 def test_an_entry_is_written_before_it_is_sent() -> None:  # (d)
     leading = Leading(paired=True)
-    effects = leading.lead.hear_intent(intent(), 0)
+    effects = leading.lead.on_intent(intent(), 0)
     assert [type(e) for e in effects] == [Write, Send]
 
 
 def test_acknowledgements_of_others_publish_nothing() -> None:  # (d) stale-buddy
     leading = Leading(paired=True)
-    leading.do(leading.lead.hear_intent(intent(), 0))
+    leading.do(leading.lead.on_intent(intent(), 0))
     fence = leading.lead.log.fence
     assert leading.lead.copied(peer("c"), EntryCopied(fence, 1), 0) == []
     assert leading.lead.copied(peer("b"), EntryCopied((1, 1), 1), 0) == []
-    assert leading.lead.book.generations == {}
+    assert leading.lead.log_state.generations == {}
 
 
 def test_an_acknowledgement_without_news_decides_nothing() -> None:  # [11]
@@ -194,18 +198,18 @@ def test_an_acknowledgement_without_news_decides_nothing() -> None:  # [11]
     lead = leading.lead
     with busy(lead):
         chunk = note(1, p=Mark(1, 1))
-        lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
+        lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
     assert lead.copied(peer("c"), EntryCopied((2, 1), 1), S.interval) == []
-    assert lead.book.epoch == 0
+    assert lead.log_state.epoch == 0
 
 
 def test_a_batch_is_published_whole_and_one_at_a_time() -> None:  # (d)
     leading = running(LaneOpened(B1, "a"), paired=True)
     report = split_report(lane_report(A1), opening=None)
-    leading.lead.hear.splits.clear()
-    leading.do(leading.lead.hear_split(peer("a"), report, 0))
+    leading.lead.reports.splits.clear()
+    leading.do(leading.lead.on_split_report(peer("a"), report, 0))
     pending = len(leading.lead.pending)
-    leading.do(leading.lead.hear_merge(peer("m"), merge_report(), 0))
+    leading.do(leading.lead.on_merge_report(peer("m"), merge_report(), 0))
     assert len(leading.lead.pending) == max(pending, 1)
 
 
@@ -213,31 +217,31 @@ def test_two_entries_of_a_batch_wait_for_the_last() -> None:  # (d)
     leading = running(header(1), paired=True)
     lead = leading.lead
     with busy(lead):
-        lead.hear_merge(peer("m"), merge_report(1), 0)
+        lead.on_merge_report(peer("m"), merge_report(1), 0)
         for volume in ("x0", "x1"):
-            lead.hear_replica(peer(volume), replica_report(1), 0)
+            lead.on_replica_report(peer(volume), replica_report(1), 0)
         chunk = note(1, p=Mark(1, 1))
-        lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
+        lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
     leading.do(lead.tick(S.interval))
     assert [entry for _, entry in lead.pending] == [MergeChosen(0, "m")]
     leading.ack(now=S.interval)
     trim, cut = lead.pending
     assert trim[1] == Trimmed(1)
     leading.ack(trim[0])
-    assert (lead.book.trim, lead.book.epoch) == (0, 1)
+    assert (lead.log_state.trim, lead.log_state.epoch) == (0, 1)
     leading.ack(cut[0])
-    assert (lead.book.trim, lead.book.epoch) == (1, 2)
+    assert (lead.log_state.trim, lead.log_state.epoch) == (1, 2)
 
 
 def test_a_trim_point_and_a_header_go_together() -> None:  # [5]
     leading = running(header(1))
     lead = leading.lead
-    lead.hear.delivered = {0: 1}
+    lead.reports.delivered = {0: 1}
     chunk = note(1, p=Mark(1, 1, PartitionState.RELEASED))
-    leading.do(lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0))
-    assert lead.book.epoch == 2
-    leading.do(lead.hear_replica(peer("x0"), replica_report(1), 0))
-    effects = leading.do(lead.hear_replica(peer("x1"), replica_report(1), 0))
+    leading.do(lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 0))
+    assert lead.log_state.epoch == 2
+    leading.do(lead.on_replica_report(peer("x0"), replica_report(1), 0))
+    effects = leading.do(lead.on_replica_report(peer("x1"), replica_report(1), 0))
     assert leading.written(effects) == [Trimmed(1)]
 
 
@@ -245,17 +249,19 @@ def test_records_come_before_trim_points() -> None:  # [5] trim-without-joiner
     leading = running(header(1), Vacated("x", 1, "x1", ""))
     lead = leading.lead
     with busy(lead):
-        lead.hear.delivered = {0: 1}
-        lead.hear_replica(peer("x0"), replica_report(1), 0)
-        lead.hear_replica(peer("n"), joiner_report(), 0)
+        lead.reports.delivered = {0: 1}
+        lead.on_replica_report(peer("x0"), replica_report(1), 0)
+        lead.on_replica_report(peer("n"), joiner_report(), 0)
     effects = leading.do(lead.tick(0))
     assert leading.written(effects) == [Seated("x", 1, "n")]
-    assert lead.book.trim == 0
+    assert lead.log_state.trim == 0
 
 
 def test_after_completion_nothing_is_decided() -> None:
     leading = running(Completed())
-    effects = leading.do(leading.lead.hear_split(peer("b"), split_report(opening=(B1, "a")), 0))
+    effects = leading.do(
+        leading.lead.on_split_report(peer("b"), split_report(opening=(B1, "a")), 0)
+    )
     assert leading.written(effects) == []
 
 
@@ -263,15 +269,15 @@ def test_the_interval_counts_from_the_last_header() -> None:
     leading = running()
     lead = leading.lead
     first = split_report(lane_report(A1, {1: note(1, p=Mark(1, 1))}))
-    leading.do(lead.hear_split(peer("a"), first, 500))
-    assert (lead.book.epoch, lead.cut_at) == (1, 500)
+    leading.do(lead.on_split_report(peer("a"), first, 500))
+    assert (lead.log_state.epoch, lead.cut_at) == (1, 500)
     second = split_report(lane_report(A1, {2: note(1, p=Mark(2, 1))}), sequence=2)
-    leading.do(lead.hear_split(peer("a"), second, 600))
-    assert lead.book.epoch == 1
+    leading.do(lead.on_split_report(peer("a"), second, 600))
+    assert lead.log_state.epoch == 1
     leading.do(lead.tick(999))
-    assert lead.book.epoch == 1
+    assert lead.log_state.epoch == 1
     leading.do(lead.tick(1000))
-    assert (lead.book.epoch, lead.cut_at) == (2, 1000)
+    assert (lead.log_state.epoch, lead.cut_at) == (2, 1000)
 
 
 def test_a_new_lead_lets_nothing_wait_for_a_whole_interval_again() -> None:
@@ -285,11 +291,11 @@ def test_headers_that_did_not_wait_do_not_delay_the_next_one() -> None:
     for number in range(1, 5):
         chunk = note(1, p=Mark(number, 1, PartitionState.RELEASED))
         report = split_report(lane_report(A1, {number: chunk}), sequence=number)
-        leading.do(lead.hear_split(peer("a"), report, 10 * number))
+        leading.do(lead.on_split_report(peer("a"), report, 10 * number))
         for volume in ("x0", "x1"):
             done = acknowledged(lead, number, sequence=number)
-            leading.do(lead.hear_replica(peer(volume), done, 10 * number))
-    assert (lead.book.epoch, lead.cut_at) == (4, 40)
+            leading.do(lead.on_replica_report(peer(volume), done, 10 * number))
+    assert (lead.log_state.epoch, lead.cut_at) == (4, 40)
 
 
 @pytest.mark.parametrize(("late", "beat"), [(700, 500), (750, 500), (751, 501), (2000, 1750)])
@@ -297,8 +303,8 @@ def test_a_late_cut_keeps_the_beat_unless_it_is_half_an_interval_late(late: int,
     leading = running()
     lead = leading.lead
     first = split_report(lane_report(A1, {1: note(1, p=Mark(1, 1))}))
-    leading.do(lead.hear_split(peer("a"), first, late))
-    assert (lead.book.epoch, lead.cut_at) == (1, beat)
+    leading.do(lead.on_split_report(peer("a"), first, late))
+    assert (lead.log_state.epoch, lead.cut_at) == (1, beat)
 
 
 def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12]
@@ -307,11 +313,11 @@ def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12
     for number in range(1, 5):
         chunk = note(1, p=Mark(number, 1))
         report = split_report(lane_report(A1, {number: chunk}), sequence=number)
-        leading.do(lead.hear_split(peer("a"), report, 500 * number))
+        leading.do(lead.on_split_report(peer("a"), report, 500 * number))
         reply = replica_report(number, sequence=number)
-        leading.do(lead.hear_replica(peer("x0"), reply, 500 * number))
+        leading.do(lead.on_replica_report(peer("x0"), reply, 500 * number))
     assert len(lead.stored.entries) <= 2
-    assert told(HeaderLog(leading.volume, 2).fold()) == told(lead.book)
+    assert told(HeaderLog(leading.volume, 2).fold()) == told(lead.log_state)
 
 
 # --- reports --------------------------------------------------------------------------------------
@@ -320,37 +326,41 @@ def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12
 def test_every_report_is_answered_with_a_view() -> None:
     leading = running()
     lead = leading.lead
-    assert [to for to, _ in sent(SplitView, lead.hear_split(peer("a"), split_report(), 1))] == ["a"]
+    assert [
+        to for to, _ in sent(SplitView, lead.on_split_report(peer("a"), split_report(), 1))
+    ] == ["a"]
     assert "x0" in [
-        to for to, _ in sent(ReplicaView, lead.hear_replica(peer("x0"), replica_report(), 1))
+        to for to, _ in sent(ReplicaView, lead.on_replica_report(peer("x0"), replica_report(), 1))
     ]
-    assert "m" in [to for to, _ in sent(MergeView, lead.hear_merge(peer("m"), merge_report(), 1))]
+    assert "m" in [
+        to for to, _ in sent(MergeView, lead.on_merge_report(peer("m"), merge_report(), 1))
+    ]
 
 
 def test_late_repeated_and_zombie_reports_say_nothing() -> None:  # [11] shared-name
     leading = running()
     lead = leading.lead
-    lead.hear_split(peer("a", 2), split_report(sequence=5), 1)
-    lead.hear_replica(peer("x0", 2), replica_report(3, sequence=5), 1)
-    lead.hear_merge(peer("m", 2), merge_report(3, sequence=5), 1)
+    lead.on_split_report(peer("a", 2), split_report(sequence=5), 1)
+    lead.on_replica_report(peer("x0", 2), replica_report(3, sequence=5), 1)
+    lead.on_merge_report(peer("m", 2), merge_report(3, sequence=5), 1)
     for sender, sequence in ((2, 5), (2, 4), (1, 9)):
-        assert lead.hear_split(peer("a", sender), split_report(sequence=sequence), 2) == []
+        assert lead.on_split_report(peer("a", sender), split_report(sequence=sequence), 2) == []
         late = replica_report(9, sequence=sequence)
-        assert lead.hear_replica(peer("x0", sender), late, 2) == []
-        assert lead.hear_merge(peer("m", sender), merge_report(9, sequence=sequence), 2) == []
-    assert lead.hear.replicas["x0"].report.committed == 3
-    assert lead.hear.delivered == {0: 3}
-    assert lead.hear.splits["a"].at == lead.hear.replicas["x0"].at == 1
+        assert lead.on_replica_report(peer("x0", sender), late, 2) == []
+        assert lead.on_merge_report(peer("m", sender), merge_report(9, sequence=sequence), 2) == []
+    assert lead.reports.replicas["x0"].report.committed == 3
+    assert lead.reports.delivered == {0: 3}
+    assert lead.reports.splits["a"].at == lead.reports.replicas["x0"].at == 1
 
 
 def test_a_report_that_repeats_itself_is_a_sign_of_life_and_no_decision() -> None:
     leading = running()
     lead = leading.lead
-    lead.hear_replica(peer("x0"), replica_report(), 1)
-    lead.hear.splits.clear()
-    effects = lead.hear_replica(peer("x0"), replica_report(sequence=2), 700)
+    lead.on_replica_report(peer("x0"), replica_report(), 1)
+    lead.reports.splits.clear()
+    effects = lead.on_replica_report(peer("x0"), replica_report(sequence=2), 700)
     assert [type(e) for e in effects] == [Send]
-    assert lead.hear.last_word("x0") == 700
+    assert lead.reports.last_word("x0") == 700
 
 
 def test_notes_count_only_of_live_lanes_that_are_known_and_not_covered() -> None:  # [1]
@@ -360,40 +370,40 @@ def test_notes_count_only_of_live_lanes_that_are_known_and_not_covered() -> None
     report = split_report(
         lane_report(A1, {1: chunk, 2: chunk}), lane_report(B1, {1: chunk}), sequence=1
     )
-    lead.hear_split(peer("a"), report, 1)
-    assert lead.hear.notes == {A1: {2: chunk}}
+    lead.on_split_report(peer("a"), report, 1)
+    assert lead.reports.notes == {A1: {2: chunk}}
     past = split_report(lane_report(A1, {3: chunk}, live=False), sequence=2)
     with busy(lead):
-        lead.hear_split(peer("a"), past, 2)
-    assert 3 not in lead.hear.notes[A1]
+        lead.on_split_report(peer("a"), past, 2)
+    assert 3 not in lead.reports.notes[A1]
 
 
 def test_delivery_of_a_slot_never_falls() -> None:
     leading = running()
     lead = leading.lead
-    lead.hear_merge(peer("m"), merge_report(4), 1)
-    lead.hear_merge(peer("n"), merge_report(2), 1)
-    lead.hear_merge(peer("o"), merge_report(1, slot=1), 1)
-    assert lead.hear.delivered == {0: 4, 1: 1}
+    lead.on_merge_report(peer("m"), merge_report(4), 1)
+    lead.on_merge_report(peer("n"), merge_report(2), 1)
+    lead.on_merge_report(peer("o"), merge_report(1, slot=1), 1)
+    assert lead.reports.delivered == {0: 4, 1: 1}
 
 
 def test_an_older_or_repeated_intent_says_nothing() -> None:  # [11]
     leading = Leading()
     lead = leading.lead
-    lead.hear_intent(intent(version=3), 0)
-    assert lead.hear_intent(intent(version=3, slots=9), 0) == []
-    assert lead.hear_intent(intent(version=2, slots=9), 0) == []
-    assert lead.hear.intent is not None
-    assert lead.hear.intent.slots == 1
+    lead.on_intent(intent(version=3), 0)
+    assert lead.on_intent(intent(version=3, slots=9), 0) == []
+    assert lead.on_intent(intent(version=2, slots=9), 0) == []
+    assert lead.reports.intent is not None
+    assert lead.reports.intent.slots == 1
 
 
 def test_a_tick_forgets_those_gone_for_good() -> None:  # [12]
     leading = running()
     lead = leading.lead
-    lead.hear_split(peer("b"), split_report(), 0)
-    lead.hear.gone = {"b"}
+    lead.on_split_report(peer("b"), split_report(), 0)
+    lead.reports.gone = {"b"}
     lead.tick(1)
-    assert "b" not in lead.hear.splits
+    assert "b" not in lead.reports.splits
 
 
 # --- telling --------------------------------------------------------------------------------------
@@ -402,12 +412,12 @@ def test_a_tick_forgets_those_gone_for_good() -> None:  # [12]
 def test_a_published_header_goes_at_once_to_seated_replicas_and_active_merges() -> None:
     leading = running(MergeChosen(0, "m"))
     lead = leading.lead
-    lead.hear_replica(peer("x0"), replica_report(), 0)
-    lead.hear_replica(peer("waiting"), joiner_report(), 0)
-    lead.hear_merge(peer("m"), merge_report(), 0)
-    lead.hear_merge(peer("standby"), merge_report(), 0)
+    lead.on_replica_report(peer("x0"), replica_report(), 0)
+    lead.on_replica_report(peer("waiting"), joiner_report(), 0)
+    lead.on_merge_report(peer("m"), merge_report(), 0)
+    lead.on_merge_report(peer("standby"), merge_report(), 0)
     chunk = note(1, p=Mark(1, 1))
-    effects = lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 500)
+    effects = lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 500)
     views = sent(ReplicaView, effects)
     assert [to for to, _ in views] == ["x0"]
     assert [h.epoch for h in views[0][1].headers] == [1]
@@ -419,12 +429,12 @@ def test_an_unpublished_header_goes_to_nobody() -> None:  # [6] (d)
     leading = running(MergeChosen(0, "m"), paired=True)
     lead = leading.lead
     for volume in ("x0", "x1"):
-        lead.hear_replica(peer(volume), replica_report(), 0)
+        lead.on_replica_report(peer(volume), replica_report(), 0)
     chunk = note(1, p=Mark(1, 1))
-    effects = lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 500)
+    effects = lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 500)
     leading.do(effects)
     assert len(lead.pending) == 1
-    view = only(ReplicaView, lead.hear_replica(peer("x0"), replica_report(sequence=2), 501))
+    view = only(ReplicaView, lead.on_replica_report(peer("x0"), replica_report(sequence=2), 501))
     assert view.headers == ()
     effects = leading.ack()
     assert {h.epoch for _, v in sent(ReplicaView, effects) for h in v.headers} == {1}
@@ -433,14 +443,14 @@ def test_an_unpublished_header_goes_to_nobody() -> None:  # [6] (d)
 def test_whoever_loses_a_seat_is_told_at_once() -> None:
     leading = running(header(1))
     lead = leading.lead
-    lead.hear_replica(peer("x1"), replica_report(), 0)
-    lead.hear_replica(peer("x0"), replica_report(1), S.silence)
-    lead.hear_replica(peer("n"), joiner_report(), S.silence)
+    lead.on_replica_report(peer("x1"), replica_report(), 0)
+    lead.on_replica_report(peer("x0"), replica_report(1), S.silence)
+    lead.on_replica_report(peer("n"), joiner_report(), S.silence)
     answer = replica_report(1, calls=1, sequence=2)
-    effects = lead.hear_replica(peer("x0"), answer, S.silence)
+    effects = lead.on_replica_report(peer("x0"), answer, S.silence)
     views = dict(sent(ReplicaView, effects))
     assert views["x1"].standing == Standing.DISPLACED
-    assert lead.book.seat_of("n") is not None
+    assert lead.log_state.seat_of("n") is not None
 
 
 @pytest.mark.parametrize(
@@ -451,7 +461,7 @@ def test_who_ran_another_history_counts_for_nothing_and_loses_its_seat(
 ) -> None:  # (i) [6] rebuild-by-number
     leading = running(header(1))
     lead = leading.lead
-    effects = leading.do(lead.hear_replica(peer("x1"), other, 0))
+    effects = leading.do(lead.on_replica_report(peer("x1"), other, 0))
     foreign = other.committed_digest != header(1).digest
     vacated = [Vacated("x", 1, "x1", "other history")] if foreign else []
     assert [e for e in leading.written(effects) if isinstance(e, Vacated)] == vacated
@@ -463,89 +473,93 @@ def test_what_it_committed_of_another_history_does_not_move_the_trim_point() -> 
     leading = running(header(1))
     lead = leading.lead
     with busy(lead):
-        lead.hear_merge(peer("m"), merge_report(1), 0)
-        lead.hear_replica(peer("x0"), replica_report(1), 0)
-        lead.hear_replica(peer("x1"), replica_report(1, history="other"), 0)
-        assert list(trim_point(lead.book, lead.hear)) == []
-        lead.hear_replica(peer("x1"), replica_report(1, sequence=2), 0)
-        assert list(trim_point(lead.book, lead.hear)) == [Trimmed(1)]
+        lead.on_merge_report(peer("m"), merge_report(1), 0)
+        lead.on_replica_report(peer("x0"), replica_report(1), 0)
+        lead.on_replica_report(peer("x1"), replica_report(1, history="other"), 0)
+        assert list(trim_point(lead.log_state, lead.reports)) == []
+        lead.on_replica_report(peer("x1"), replica_report(1, sequence=2), 0)
+        assert list(trim_point(lead.log_state, lead.reports)) == [Trimmed(1)]
 
 
 def test_a_joiner_with_a_copy_of_another_history_does_not_become_a_full_member() -> None:  # (i)
     leading = running(header(1), Vacated("x", 1, "x1", "gone"), Seated("x", 1, "n"))
     lead = leading.lead
     copied = replica_report(1, history="other")
-    effects = leading.do(lead.hear_replica(peer("n"), copied, 0))
+    effects = leading.do(lead.on_replica_report(peer("n"), copied, 0))
     assert leading.written(effects)[0] == Vacated("x", 1, "n", "other history")
 
 
 def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> None:  # [4]
     leading = running()
     lead = leading.lead
-    lead.hear_replica(peer("x1"), replica_report(), 0)
-    lead.hear_replica(peer("x0"), replica_report(), 0)
+    lead.on_replica_report(peer("x1"), replica_report(), 0)
+    lead.on_replica_report(peer("x0"), replica_report(), 0)
     differs = merge_report(differing=(("x", 1, "x1"),))
-    effects = lead.hear_merge(peer("m"), differs, 1)
+    effects = lead.on_merge_report(peer("m"), differs, 1)
     assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.SEATED
-    effects = lead.hear_replica(peer("x0"), replica_report(calls=1, sequence=2), 2)
+    effects = lead.on_replica_report(peer("x0"), replica_report(calls=1, sequence=2), 2)
     assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
 def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
     shadow = G1.replace(number=2, pairs=(Pair("y", "y"),))
-    leading = Leading(running_book(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
+    leading = Leading(running_state(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
     lead = leading.lead
-    lead.hear.intent = intent(G1, shadow)
-    lead.hear.delivered = {0: 1}
-    lead.hear_replica(peer("y0"), joiner_report("y"), 0)
+    lead.reports.intent = intent(G1, shadow)
+    lead.reports.delivered = {0: 1}
+    lead.on_replica_report(peer("y0"), joiner_report("y"), 0)
     for volume in ("x0", "x1"):
-        lead.hear_replica(peer(volume), replica_report(1), 0)
+        lead.on_replica_report(peer(volume), replica_report(1), 0)
     full = split_report(lane_report(A1, over_bound=True))
-    effects = lead.hear_split(peer("a"), full, 1)
-    assert lead.book.seat_of("y0") is None
+    effects = lead.on_split_report(peer("a"), full, 1)
+    assert lead.log_state.seat_of("y0") is None
     assert "y0" in [to for to, _ in sent(ReplicaView, effects)]
 
 
 def test_records_of_lanes_go_to_every_split() -> None:
     leading = running()
     lead = leading.lead
-    lead.hear_split(peer("a"), split_report(lane_report(A1)), 0)
-    effects = lead.hear_split(peer("b"), split_report(opening=(B1, "a")), 1)
+    lead.on_split_report(peer("a"), split_report(lane_report(A1)), 0)
+    effects = lead.on_split_report(peer("b"), split_report(opening=(B1, "a")), 1)
     assert {to for to, _ in sent(SplitView, effects)} == {"a", "b"}
-    quiet = lead.hear_merge(peer("m"), merge_report(), 2)
+    quiet = lead.on_merge_report(peer("m"), merge_report(), 2)
     assert sent(SplitView, quiet) == []
 
 
 def test_a_chosen_merge_and_a_verified_replica_are_news_for_merges() -> None:
     leading = running(Vacated("x", 1, "x1", ""))
     lead = leading.lead
-    effects = lead.hear_merge(peer("m"), merge_report(), 0)
+    effects = lead.on_merge_report(peer("m"), merge_report(), 0)
     assert [view.active for _, view in sent(MergeView, effects)][-1]
-    lead.hear_replica(peer("n"), joiner_report(), 0)
-    effects = lead.hear_replica(peer("n"), replica_report(sequence=2), 0)
+    lead.on_replica_report(peer("n"), joiner_report(), 0)
+    effects = lead.on_replica_report(peer("n"), replica_report(sequence=2), 0)
     assert dict(sent(MergeView, effects))["m"].holders == (("x", ("x0", "n")),)
 
 
 def test_calls_are_told_to_every_seated_replica() -> None:  # [5]
     leading = running(header(1), header(2))
     lead = leading.lead
-    lead.hear.delivered = {0: 2}
-    lead.hear_replica(peer("x0"), replica_report(2), 0)
-    lead.hear_replica(peer("x1"), replica_report(1), 0)
+    lead.reports.delivered = {0: 2}
+    lead.on_replica_report(peer("x0"), replica_report(2), 0)
+    lead.on_replica_report(peer("x1"), replica_report(1), 0)
     full = split_report(lane_report(A1, over_bound=True, stuck=True))
-    effects = lead.hear_split(peer("a"), full, 1)
+    effects = lead.on_split_report(peer("a"), full, 1)
     assert {to: view.calls for to, view in sent(ReplicaView, effects)} == {"x0": 1, "x1": 1}
-    seat = lead.book.seats["x"][1]
+    seat = lead.log_state.seats["x"][1]
     assert seat is not None
     assert seat.called == 1
-    effects = lead.hear_replica(peer("x0"), replica_report(2, calls=1, sequence=2), 2)
+    effects = lead.on_replica_report(peer("x0"), replica_report(2, calls=1, sequence=2), 2)
     assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
 def test_a_retired_pair_hears_so_when_it_reports() -> None:
     second = G1.replace(number=2, pairs=(Pair("v", "v"),))
-    book = running_book(GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",)))
-    view = only(ReplicaView, Leading(book).lead.hear_replica(peer("x0"), replica_report(), 0))
+    log_state = running_state(
+        GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",))
+    )
+    view = only(
+        ReplicaView, Leading(log_state).lead.on_replica_report(peer("x0"), replica_report(), 0)
+    )
     assert view.standing == Standing.RETIRED
 
 
@@ -558,8 +572,8 @@ def test_a_new_buddy_gets_the_whole_book_first() -> None:  # (c)
     effects = lead.fill("b", 5)
     ((to, fill),) = sent(FillLog, effects)
     assert (to, fill.fence, fill.through) == ("b", (2, 1), lead.log.end)
-    assert told(fill.book) == told(lead.book)
-    assert fill.book is not lead.book
+    assert told(fill.log_state) == told(lead.log_state)
+    assert fill.log_state is not lead.log_state
     assert (lead.log.bond, lead.log.heard) == (Bond.FILLING, 5)
 
 
@@ -578,8 +592,8 @@ def test_a_filled_buddy_gets_what_came_meanwhile() -> None:  # (c)
     lead = leading.lead
     lead.fill("b", 0)
     through = lead.log.end
-    leading.do(lead.hear_split(peer("b"), split_report(opening=(B1, "a")), 1))
-    assert B1 in lead.book.lanes
+    leading.do(lead.on_split_report(peer("b"), split_report(opening=(B1, "a")), 1))
+    assert B1 in lead.log_state.lanes
     leading.ack(through)
     assert lead.log.bond is Bond.FILLING
     copies = sent(CopyEntry, lead.tick(2))
@@ -595,7 +609,7 @@ def test_a_follower_that_fell_behind_the_snapshot_is_filled_anew() -> None:  # (
     through = lead.log.end
     for number in range(1, 5):
         report = split_report(opening=(B1.replace(number=number), None), sequence=number)
-        leading.do(lead.hear_split(peer("b"), report, 1))
+        leading.do(lead.on_split_report(peer("b"), report, 1))
     leading.ack(through)
     assert lead.stored.copy.base > through
     assert lead.log.bond is Bond.FILLING
@@ -624,15 +638,15 @@ def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:
 def test_what_is_pending_waits_for_a_buddy_being_dropped() -> None:  # (b) (d)
     leading = Leading(paired=True)
     lead = leading.lead
-    leading.do(lead.hear_intent(intent(), 0))
+    leading.do(lead.on_intent(intent(), 0))
     lead.log.drop_follower()
     leading.do(lead.advance(1))
-    assert lead.book.generations == {}
+    assert lead.log_state.generations == {}
     asking = lead.log.asking
     assert asking is not None
     lead.log.recorded(*asking)
     leading.do(lead.advance(2))
-    assert lead.book.generations == {1: G1}
+    assert lead.log_state.generations == {1: G1}
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -645,13 +659,13 @@ def events(effects: list[Effect]) -> list[tuple[str, str]]:
 def test_published_entries_are_told_as_events() -> None:
     leading = Leading()
     lead = leading.lead
-    found = events(lead.hear_intent(intent(), 0))
-    found += events(lead.hear_replica(peer("x0"), joiner_report(), 0))
-    found += events(lead.hear_replica(peer("x0"), replica_report(sequence=2), 0))
-    found += events(lead.hear_split(peer("a"), split_report(opening=(A1, "b")), 0))
+    found = events(lead.on_intent(intent(), 0))
+    found += events(lead.on_replica_report(peer("x0"), joiner_report(), 0))
+    found += events(lead.on_replica_report(peer("x0"), replica_report(sequence=2), 0))
+    found += events(lead.on_split_report(peer("a"), split_report(opening=(A1, "b")), 0))
     chunk = note(1, p=Mark(1, 1))
     report = split_report(lane_report(A1, {1: chunk}), sequence=2)
-    found += events(lead.hear_split(peer("a"), report, 500))
+    found += events(lead.on_split_report(peer("a"), report, 500))
     assert [event for event, _ in found] == [
         "GenerationKnown",
         "Seated",
@@ -664,15 +678,15 @@ def test_published_entries_are_told_as_events() -> None:
 
 def test_a_cut_to_another_generation_is_an_event_the_first_is_not() -> None:
     second = G1.replace(number=2)
-    leading = Leading(running_book(header(1)))
+    leading = Leading(running_state(header(1)))
     lead = leading.lead
-    effects = lead.hear_intent(intent(G1, second, version=2, target=2), 0)
+    effects = lead.on_intent(intent(G1, second, version=2, target=2), 0)
     assert ("GenerationCut", "2") in events(effects)
-    assert lead.book.generation == 2
-    first = Leading(running_book())
+    assert lead.log_state.generation == 2
+    first = Leading(running_state())
     chunk = note(1, p=Mark(1, 1, PartitionState.ENDED))
-    first.lead.hear_intent(intent(), 0)
-    effects = first.lead.hear_split(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
+    first.lead.on_intent(intent(), 0)
+    effects = first.lead.on_split_report(peer("a"), split_report(lane_report(A1, {1: chunk})), 0)
     assert "GenerationCut" not in [event for event, _ in events(effects)]
 
 
@@ -683,14 +697,14 @@ def test_a_pipeline_from_its_beginning_to_its_end() -> None:
     """Every decision once, in order: the header log of a small pipeline."""
     leading = Leading(settings=S._replace(interval=0))
     lead = leading.lead
-    effects = lead.hear_intent(intent(), 0)
-    effects += lead.hear_replica(peer("x0"), joiner_report(), 0)
-    effects += lead.hear_replica(peer("x0"), replica_report(sequence=2), 0)
-    effects += lead.hear_merge(peer("m"), merge_report(), 0)
-    effects += lead.hear_split(peer("a"), split_report(opening=(A1, "b")), 0)
+    effects = lead.on_intent(intent(), 0)
+    effects += lead.on_replica_report(peer("x0"), joiner_report(), 0)
+    effects += lead.on_replica_report(peer("x0"), replica_report(sequence=2), 0)
+    effects += lead.on_merge_report(peer("m"), merge_report(), 0)
+    effects += lead.on_split_report(peer("a"), split_report(opening=(A1, "b")), 0)
     chunk = note(1, p=Mark(1, 7, PartitionState.ENDED))
     last = split_report(lane_report(A1, {1: chunk}), sequence=2)
-    effects += lead.hear_split(peer("a"), last, 0)
+    effects += lead.on_split_report(peer("a"), last, 0)
     assert [type(e).__name__ for e in leading.written(effects)] == [
         "GenerationKnown",
         "Seated",
@@ -701,20 +715,20 @@ def test_a_pipeline_from_its_beginning_to_its_end() -> None:
         "Header",
         "Header",
     ]
-    assert lead.book.final
+    assert lead.log_state.final
     assert PartitionOwned("p", A1) in leading.written(effects)
     assert Verified("x", 0, "x0", 0) in leading.written(effects)
-    effects = lead.hear_replica(peer("x0"), acknowledged(lead, 2, sequence=3), 1)
-    effects += lead.hear_merge(peer("m"), merge_report(1, sequence=2), 1)
+    effects = lead.on_replica_report(peer("x0"), acknowledged(lead, 2, sequence=3), 1)
+    effects += lead.on_merge_report(peer("m"), merge_report(1, sequence=2), 1)
     assert leading.written(effects) == [Trimmed(1)]
-    effects = lead.hear_merge(peer("m"), merge_report(2, sequence=3), 1)
+    effects = lead.on_merge_report(peer("m"), merge_report(2, sequence=3), 1)
     assert leading.written(effects) == [Completed()]
     assert [v.completed for _, v in sent(MergeView, effects)][-1]
-    assert lead.book.completed
+    assert lead.log_state.completed
 
 
 def test_calls_are_numbered_across_kinds() -> None:
-    book = running_book(LapseCalled("x", 1, "x1"), RetirementCalled())
-    leading = Leading(book)
-    view = only(ReplicaView, leading.lead.hear_replica(peer("x0"), replica_report(), 0))
+    log_state = running_state(LapseCalled("x", 1, "x1"), RetirementCalled())
+    leading = Leading(log_state)
+    view = only(ReplicaView, leading.lead.on_replica_report(peer("x0"), replica_report(), 0))
     assert view.calls == 2

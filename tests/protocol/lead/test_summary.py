@@ -1,11 +1,11 @@
 """The pipeline in one value."""
 
-from tests.protocol.builders import A1, G1, S, header, intent, record, replica_report, running_book
+from tests.protocol.builders import A1, G1, S, header, intent, record, replica_report, running_state
 
 from tandem_core.contract.intent import Pair
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.lead.lead import Lead
-from tandem_runtime.protocol.lead.peer_reports import Heard
+from tandem_runtime.protocol.lead.peer_reports import LastReport
 from tandem_runtime.protocol.lead.summary import SeatSummary, Summary, summarise
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
@@ -21,30 +21,30 @@ from tandem_runtime.protocol.log.entries import (
     Vacated,
 )
 from tandem_runtime.protocol.log.header_log import HeaderLog
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import Bond
-from tandem_runtime.protocol.types import LaneId, Mark, Settings
+from tandem_runtime.protocol.types import LaneId, Mark, ProtocolSettings
 
 
-def lead_of(book: Book, settings: Settings = S) -> Lead:
+def lead_of(log_state: LogState, settings: ProtocolSettings = S) -> Lead:
     stored = HeaderLog({}, 24)
-    stored.reset((4, 0), 0, book)
+    stored.reset((4, 0), 0, log_state)
     lead = Lead("a", 4, stored, settings, set(), now=0)
     lead.log.bond = Bond.PAIRED
     return lead
 
 
 def heard(lead: Lead, volume: str, committed: int, at: int = 0) -> None:
-    lead.hear.replicas[volume] = Heard(1, at, replica_report(committed))
+    lead.reports.replicas[volume] = LastReport(1, at, replica_report(committed))
 
 
 def test_it_tells_where_everything_stands() -> None:
-    book = running_book(header(1), header(2), header(3, delivered=1), Trimmed(1))
-    lead = lead_of(book)
+    log_state = running_state(header(1), header(2), header(3, delivered=1), Trimmed(1))
+    lead = lead_of(log_state)
     heard(lead, "x0", 3)
     heard(lead, "x1", 2)
-    lead.hear.intent = intent()
-    lead.hear.delivered = {0: 2}
+    lead.reports.intent = intent()
+    lead.reports.delivered = {0: 2}
     found = summarise(lead, 0)
     assert (found.term, found.epoch, found.delivered, found.trim, found.generation) == (
         4,
@@ -64,7 +64,7 @@ def test_it_tells_where_everything_stands() -> None:
 
 def test_rows_and_what_was_put_aside_are_those_of_all_partitions() -> None:
     marks = {"p": Mark(9, 1, rows=5, rejected=2), "q": Mark(9, 1, rows=7, rejected=1)}
-    found = summarise(lead_of(running_book(header(1, marks=marks))), 0)
+    found = summarise(lead_of(running_state(header(1, marks=marks))), 0)
     assert (found.rows_in, found.rejected) == (12, 3)
 
 
@@ -73,12 +73,12 @@ def synced(lead: Lead, now: int = 0) -> list[bool]:
 
 
 def test_synced_is_close_to_the_last_header_speaking_and_verified() -> None:
-    lead = lead_of(running_book(header(1), header(2)))
+    lead = lead_of(running_state(header(1), header(2)))
     heard(lead, "x0", 1)
     heard(lead, "x1", 0)
     assert synced(lead) == [True, False]
     assert synced(lead, S.silence) == [False, False]
-    record(lead.book, Seated("x", 0, "n"))
+    record(lead.log_state, Seated("x", 0, "n"))
     heard(lead, "n", 2)
     assert synced(lead) == [False, False]
 
@@ -88,33 +88,35 @@ def vulnerable(lead: Lead) -> tuple[str, ...]:
 
 
 def test_what_has_only_one_copy_is_said() -> None:  # [8] Vulnerable
-    lead = lead_of(running_book())
+    lead = lead_of(running_state())
     assert vulnerable(lead) == ()
     lead.log.bond = Bond.JOINING
     assert vulnerable(lead) == ("header log",)
 
 
 def test_a_lane_without_a_second_copy_is_said() -> None:  # [8]
-    lead = lead_of(running_book(BuddyChanged(A1, 2, None)))
+    lead = lead_of(running_state(BuddyChanged(A1, 2, None)))
     assert vulnerable(lead) == ("lane a/1",)
     for gone in ("a", "b"):
-        lead = lead_of(running_book())
-        lead.hear.gone = {gone}
+        lead = lead_of(running_state())
+        lead.reports.gone = {gone}
         assert vulnerable(lead) == ("lane a/1",)
 
 
 def test_a_pair_with_one_full_member_is_said() -> None:  # [8]
     for change in (Vacated("x", 1, "x1", ""), Seated("x", 1, "n"), Lapsed("x", 1, "x1")):
-        assert vulnerable(lead_of(running_book(change))) == ("x",)
+        assert vulnerable(lead_of(running_state(change))) == ("x",)
 
 
 def test_retired_pairs_are_not_told_of_and_losses_are() -> None:
     second = G1.replace(number=2, pairs=(Pair("v", "v"),))
-    book = running_book(GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",)))
-    book.apply(DataLost("p", "why"))
-    book.apply(LaneClosing(A1))
-    book.apply(LaneClosed(A1, 0, ()))
-    found: Summary = summarise(lead_of(book), 0)
+    log_state = running_state(
+        GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",))
+    )
+    log_state.apply(DataLost("p", "why"))
+    log_state.apply(LaneClosing(A1))
+    log_state.apply(LaneClosed(A1, 0, ()))
+    found: Summary = summarise(lead_of(log_state), 0)
     assert [pair.name for pair in found.pairs] == ["v"]
     assert found.lost == ("p",)
 
@@ -123,18 +125,18 @@ class _BusyLead:
     """Volumes that are gone; whoever looks among them finds that a lane was opened meanwhile."""
 
     def __init__(self) -> None:
-        self.book = Book()
+        self.log_state = LogState()
 
     def __contains__(self, volume: object) -> bool:
-        self.book.apply(LaneOpened(LaneId("late", len(self.book.lanes)), None))
+        self.log_state.apply(LaneOpened(LaneId("late", len(self.log_state.lanes)), None))
         return False
 
 
 def test_a_lead_that_goes_on_meanwhile_is_summed_up_as_it_was() -> None:
-    book, busy = running_book(header(1)), _BusyLead()
-    lead = lead_of(book)
-    lead.hear.gone = busy
-    busy.book = lead.book
-    before = len(lead.book.lanes)
+    log_state, busy = running_state(header(1)), _BusyLead()
+    lead = lead_of(log_state)
+    lead.reports.gone = busy
+    busy.log_state = lead.log_state
+    before = len(lead.log_state.lanes)
     assert summarise(lead, 0).epoch == 1
-    assert len(lead.book.lanes) > before
+    assert len(lead.log_state.lanes) > before

@@ -9,21 +9,21 @@ from tests.protocol.builders import (
     G1,
     G2,
     S,
-    book_of,
     header,
-    hearsay,
     intent,
     joiner_report,
     lane_report,
+    make_reports,
     merge_report,
     record,
     replica_report,
-    running_book,
+    running_state,
     seated,
     split_report,
+    state_of,
 )
 
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
 from tandem_runtime.protocol.lead.views import merge_view, replica_view, split_view
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
@@ -40,7 +40,7 @@ from tandem_runtime.protocol.log.entries import (
     Trimmed,
     Vacated,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import (
     LaneView,
     Owned,
@@ -56,105 +56,113 @@ from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Dealing, Mark, Span
 V = (3, 9)
 
 
-def to_split(book: Book, split: str, report: SplitReport, hear: Hearsay | None = None) -> SplitView:
-    return split_view(book, hear or hearsay(), V, split, report)
+def to_split(
+    log_state: LogState, split: str, report: SplitReport, reports: PeerReports | None = None
+) -> SplitView:
+    return split_view(log_state, reports or make_reports(), V, split, report)
 
 
 def to_replica(
-    book: Book, volume: str, report: ReplicaReport, hear: Hearsay | None = None, limit: int = 8
+    log_state: LogState,
+    volume: str,
+    report: ReplicaReport,
+    reports: PeerReports | None = None,
+    limit: int = 8,
 ) -> ReplicaView:
     settings = S._replace(headers_per_view=limit)
-    return replica_view(book, hear or hearsay(), V, volume, report, settings)
+    return replica_view(log_state, reports or make_reports(), V, volume, report, settings)
 
 
 # --- splits ---------------------------------------------------------------------------------------
 
 
 def test_a_split_hears_of_its_lanes_its_copies_and_those_it_told_of() -> None:
-    book = book_of(
+    log_state = state_of(
         LaneOpened(A1, "b"), LaneOpened(B1, "a"), LaneOpened(C1, "b"), LaneOpened(A2, None)
     )
-    view = to_split(book, "a", split_report(copies=((C1, 4),)))
+    view = to_split(log_state, "a", split_report(copies=((C1, 4),)))
     assert view.version == V
     assert [lane.lane for lane in view.lanes] == [A1, B1, C1, A2]
-    assert [lane.lane for lane in to_split(book, "b", split_report()).lanes] == [A1, B1, C1]
-    assert [lane.lane for lane in to_split(book, "c", split_report()).lanes] == [C1]
+    assert [lane.lane for lane in to_split(log_state, "b", split_report()).lanes] == [A1, B1, C1]
+    assert [lane.lane for lane in to_split(log_state, "c", split_report()).lanes] == [C1]
 
 
 def test_a_lane_is_told_as_recorded() -> None:
-    book = running_book(
+    log_state = running_state(
         header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 3)), BuddyChanged(A1, 2, "c"), Trimmed(1)
     )
-    (lane,) = to_split(book, "a", split_report()).lanes
+    (lane,) = to_split(log_state, "a", split_report()).lanes
     assert lane == LaneView(A1, "c", 2, LaneState.OPEN, 3, 0, 2)
-    record(book, LaneClosed(A1, 4, ()))
-    (lane,) = to_split(book, "a", split_report()).lanes
+    record(log_state, LaneClosed(A1, 4, ()))
+    (lane,) = to_split(log_state, "a", split_report()).lanes
     assert (lane.state, lane.last) == (LaneState.CLOSED, 4)
 
 
 def test_lanes_that_are_over_are_told_as_forgotten() -> None:  # [12]
-    book = book_of(LaneOpened(A1, "b"))
+    log_state = state_of(LaneOpened(A1, "b"))
     report = split_report(lane_report(A1), lane_report(A2), copies=((B1, 1),))
-    assert set(to_split(book, "a", report).forgotten) == {A2, B1}
+    assert set(to_split(log_state, "a", report).forgotten) == {A2, B1}
 
 
 def test_a_split_hears_what_it_owns_from_where_and_for_which_time() -> None:  # [9]
-    book = running_book(PartitionOwned("q", B1), PartitionOwned("r", A1), PartitionOwned("r", A1))
-    book.apply(header(1, marks={"p": Mark(5, 50)}))
-    assert to_split(book, "a", split_report()).owned == (
+    log_state = running_state(
+        PartitionOwned("q", B1), PartitionOwned("r", A1), PartitionOwned("r", A1)
+    )
+    log_state.apply(header(1, marks={"p": Mark(5, 50)}))
+    assert to_split(log_state, "a", split_report()).owned == (
         Owned("p", A1, Mark(5, 50), 1),
         Owned("r", A1, Mark(0, BEGINNING_OF_TIME), 2),
     )
 
 
 def test_a_split_hears_what_to_release_and_who_leaves_and_the_timeouts() -> None:
-    book = book_of(
+    log_state = state_of(
         LaneOpened(A1, "b"), PartitionOwned("p", A1), PartitionOwned("q", A1), LaneOpened(B1, "a")
     )
-    hear = hearsay(
+    reports = make_reports(
         splits={"a": split_report(), "b": split_report(), "c": split_report(leaving=True)},
         known=intent(partitions=("p", "q"), idle=700),
     )
-    view = to_split(book, "a", split_report(), hear)
+    view = to_split(log_state, "a", split_report(), reports)
     assert (view.release, view.leaving) == (("q",), ("c",))
     assert view.streams == (("p", 700), ("q", 700))
-    assert to_split(book, "b", split_report(), hear).release == ()
-    assert to_split(book, "a", split_report()).streams == ()
+    assert to_split(log_state, "b", split_report(), reports).release == ()
+    assert to_split(log_state, "a", split_report()).streams == ()
 
 
 def test_a_split_hears_its_highest_lane_and_of_completion() -> None:
-    book = book_of(LaneOpened(A1, "b"), LaneOpened(A2, "b"))
-    view = to_split(book, "a", split_report())
+    log_state = state_of(LaneOpened(A1, "b"), LaneOpened(A2, "b"))
+    view = to_split(log_state, "a", split_report())
     assert (view.opened, view.completed) == (2, False)
-    assert to_split(book, "b", split_report()).opened == 0
-    book.apply(Completed())
-    assert to_split(book, "a", split_report()).completed
+    assert to_split(log_state, "b", split_report()).opened == 0
+    log_state.apply(Completed())
+    assert to_split(log_state, "a", split_report()).completed
 
 
 # --- replicas -------------------------------------------------------------------------------------
 
 
 def test_the_standing_of_a_replica() -> None:
-    book = running_book()
-    assert to_replica(book, "x0", replica_report()).standing == Standing.SEATED
-    assert to_replica(book, "n", joiner_report()).standing == Standing.WAITING
-    assert to_replica(book, "n", replica_report()).standing == Standing.DISPLACED
-    book.apply(Lapsed("x", 1, "x1"))
-    assert to_replica(book, "x1", replica_report()).standing == Standing.DISPLACED
-    book.apply(PairsRetired(("x",)))
-    assert to_replica(book, "x0", replica_report()).standing == Standing.RETIRED
-    book.apply(Completed())
-    assert to_replica(book, "x0", replica_report()).standing == Standing.COMPLETED
+    log_state = running_state()
+    assert to_replica(log_state, "x0", replica_report()).standing == Standing.SEATED
+    assert to_replica(log_state, "n", joiner_report()).standing == Standing.WAITING
+    assert to_replica(log_state, "n", replica_report()).standing == Standing.DISPLACED
+    log_state.apply(Lapsed("x", 1, "x1"))
+    assert to_replica(log_state, "x1", replica_report()).standing == Standing.DISPLACED
+    log_state.apply(PairsRetired(("x",)))
+    assert to_replica(log_state, "x0", replica_report()).standing == Standing.RETIRED
+    log_state.apply(Completed())
+    assert to_replica(log_state, "x0", replica_report()).standing == Standing.COMPLETED
 
 
 def test_who_is_displaced_gets_neither_headers_nor_a_source() -> None:  # [5]
-    book = running_book(header(1), Lapsed("x", 1, "x1"))
-    view = to_replica(book, "x1", replica_report())
+    log_state = running_state(header(1), Lapsed("x", 1, "x1"))
+    view = to_replica(log_state, "x1", replica_report())
     assert (view.standing, view.headers, view.source) == (Standing.DISPLACED, (), ())
 
 
 def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them() -> None:
-    book = running_book(
+    log_state = running_state(
         header(1, Span(A1, 1, 1)),
         LaneOpened(B1, None),
         header(2, Span(A1, 2, 2), Span(B1, 1, 1)),
@@ -163,7 +171,7 @@ def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them()
         MergeChosen(0, "m0"),
     )
     report = replica_report(1, have=1)
-    view = to_replica(book, "x0", report, hearsay(delivered=1))
+    view = to_replica(log_state, "x0", report, make_reports(delivered=1))
     assert [h.epoch for h in view.headers] == [2, 3]
     assert view.generations == (G1,)
     assert dict(view.lanes) == {A1: ("a", "b"), B1: ("b",)}
@@ -173,8 +181,8 @@ def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them()
 
 
 def test_where_rows_lie_is_told_also_for_headers_it_has() -> None:
-    book = running_book(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2)))
-    view = to_replica(book, "x0", replica_report(0, have=2))
+    log_state = running_state(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2)))
+    view = to_replica(log_state, "x0", replica_report(0, have=2))
     assert view.headers == ()
     assert dict(view.lanes) == {A1: ("a", "b")}
 
@@ -183,29 +191,29 @@ def test_where_rows_lie_is_told_also_for_headers_it_has() -> None:
 def test_who_has_headers_of_another_history_gets_those_after_its_last_commit(
     have: int,
 ) -> None:  # (i)
-    book = running_book(*(header(epoch) for epoch in (1, 2, 3)))
+    log_state = running_state(*(header(epoch) for epoch in (1, 2, 3)))
     report = replica_report(1, have=have).replace(have_digest="another")
-    assert [h.epoch for h in to_replica(book, "x0", report).headers] == [2, 3]
+    assert [h.epoch for h in to_replica(log_state, "x0", report).headers] == [2, 3]
 
 
 def test_headers_come_a_few_at_a_time() -> None:  # [12]
-    book = running_book(*(header(epoch) for epoch in range(1, 6)))
-    view = to_replica(book, "x0", replica_report(have=1), limit=2)
+    log_state = running_state(*(header(epoch) for epoch in range(1, 6)))
+    view = to_replica(log_state, "x0", replica_report(have=1), limit=2)
     assert [h.epoch for h in view.headers] == [2, 3]
-    last = to_replica(book, "x0", replica_report(have=4), limit=2)
+    last = to_replica(log_state, "x0", replica_report(have=4), limit=2)
     assert [h.epoch for h in last.headers] == [5]
 
 
 def test_a_joiner_copies_its_twin_whole() -> None:
-    book = running_book(header(1), Trimmed(1), Seated("x", 1, "n"))
-    view = to_replica(book, "n", joiner_report())
+    log_state = running_state(header(1), Trimmed(1), Seated("x", 1, "n"))
+    view = to_replica(log_state, "n", joiner_report())
     assert (view.standing, view.source, view.source_epoch) == (Standing.SEATED, (("x0",),), None)
     assert view.headers == ()
 
 
 def test_a_joiner_with_its_copy_gets_headers_before_that_is_recorded() -> None:
-    book = running_book(header(1), Seated("x", 1, "n"))
-    view = to_replica(book, "n", replica_report(0))
+    log_state = running_state(header(1), Seated("x", 1, "n"))
+    view = to_replica(log_state, "n", replica_report(0))
     assert [h.epoch for h in view.headers] == [1]
     assert view.source == ()
 
@@ -214,39 +222,39 @@ def test_a_joiner_with_its_copy_gets_headers_before_that_is_recorded() -> None:
 def test_the_first_of_a_pair_begins_with_nothing_only_while_all_rows_are_there(
     trimmed: bool,
 ) -> None:  # [1]
-    book = book_of(GenerationKnown(G1, 1), header(1), Seated("x", 0, "n"))
+    log_state = state_of(GenerationKnown(G1, 1), header(1), Seated("x", 0, "n"))
     if trimmed:
-        book.apply(Trimmed(1))
-    view = to_replica(book, "n", joiner_report())
+        log_state.apply(Trimmed(1))
+    view = to_replica(log_state, "n", joiner_report())
     assert (view.source, view.source_epoch) == ((), None if trimmed else 0)
 
 
 def test_a_lapsed_twin_is_not_copied() -> None:  # [5]
-    book = running_book(header(1), Trimmed(1), Lapsed("x", 0, "x0"), Seated("x", 1, "n"))
-    view = to_replica(book, "n", joiner_report())
+    log_state = running_state(header(1), Trimmed(1), Lapsed("x", 0, "x0"), Seated("x", 1, "n"))
+    view = to_replica(log_state, "n", joiner_report())
     assert (view.source, view.source_epoch) == ((), None)
-    unverified = running_book(header(1), Trimmed(1), Seated("x", 0, "other"), Seated("x", 1, "n"))
+    unverified = running_state(header(1), Trimmed(1), Seated("x", 0, "other"), Seated("x", 1, "n"))
     assert to_replica(unverified, "n", joiner_report()).source == ()
 
 
 def test_a_new_pair_is_built_from_its_parents_at_the_epoch_delivered() -> None:
-    book = running_book(header(1), Trimmed(1), GenerationKnown(G2, 2), Seated("y", 0, "n"))
-    ready = hearsay(delivered=1, replicas={"x0": replica_report(1)})
-    view = to_replica(book, "n", joiner_report("y"), ready)
+    log_state = running_state(header(1), Trimmed(1), GenerationKnown(G2, 2), Seated("y", 0, "n"))
+    ready = make_reports(delivered=1, replicas={"x0": replica_report(1)})
+    view = to_replica(log_state, "n", joiner_report("y"), ready)
     assert (view.source, view.source_epoch) == ((("x0", "x1"),), 1)
-    behind = hearsay(delivered=1, replicas={"x0": replica_report(0)})
-    view = to_replica(book, "n", joiner_report("y"), behind)
+    behind = make_reports(delivered=1, replicas={"x0": replica_report(0)})
+    view = to_replica(log_state, "n", joiner_report("y"), behind)
     assert (view.source, view.source_epoch) == ((), None)
 
 
 def test_a_full_member_far_behind_hears_of_its_twin() -> None:
-    book = running_book(*(header(epoch) for epoch in range(1, 10)))
+    log_state = running_state(*(header(epoch) for epoch in range(1, 10)))
     told = {
         ahead: to_replica(
-            book,
+            log_state,
             "x0",
             replica_report(1),
-            hearsay(replicas={"x0": replica_report(1), "x1": replica_report(1 + ahead)}),
+            make_reports(replicas={"x0": replica_report(1), "x1": replica_report(1 + ahead)}),
         ).source
         for ahead in (0, S.skips_beyond, S.skips_beyond + 1)
     }
@@ -254,24 +262,29 @@ def test_a_full_member_far_behind_hears_of_its_twin() -> None:
 
 
 def test_a_twin_that_is_silent_wrong_or_called_is_nobody_to_copy_from() -> None:
-    reports = {"x0": replica_report(1), "x1": replica_report(9)}
+    committed_by = {"x0": replica_report(1), "x1": replica_report(9)}
     epochs = [header(epoch) for epoch in range(1, 10)]
-    silent = hearsay(now=S.silence, replicas=reports)
+    silent = make_reports(now=S.silence, replicas=committed_by)
     silent.replicas["x1"] = silent.replicas["x1"]._replace(at=0)
-    assert to_replica(running_book(*epochs), "x0", reports["x0"], silent).source == ()
-    wrong = hearsay(replicas=reports, merges={"m": merge_report(differing=(("x", 8, "x1"),))})
-    assert to_replica(running_book(*epochs), "x0", reports["x0"], wrong).source == ()
-    called = running_book(*epochs, LapseCalled("x", 1, "x1"))
-    assert to_replica(called, "x0", reports["x0"], hearsay(replicas=reports)).source == ()
+    assert to_replica(running_state(*epochs), "x0", committed_by["x0"], silent).source == ()
+    wrong = make_reports(
+        replicas=committed_by, merges={"m": merge_report(differing=(("x", 8, "x1"),))}
+    )
+    assert to_replica(running_state(*epochs), "x0", committed_by["x0"], wrong).source == ()
+    called = running_state(*epochs, LapseCalled("x", 1, "x1"))
+    assert (
+        to_replica(called, "x0", committed_by["x0"], make_reports(replicas=committed_by)).source
+        == ()
+    )
 
 
 # --- merges ---------------------------------------------------------------------------------------
 
 
 def test_a_merge_hears_whether_it_delivers_what_and_from_whom() -> None:
-    book = running_book(header(1), header(2), MergeChosen(0, "m0"), Seated("x", 1, "n"))
-    hear = hearsay(delivered=1, known=intent(primaries=(("x", "x0"),)))
-    view = merge_view(book, hear, V, "m0", merge_report(have=1), 8)
+    log_state = running_state(header(1), header(2), MergeChosen(0, "m0"), Seated("x", 1, "n"))
+    reports = make_reports(delivered=1, known=intent(primaries=(("x", "x0"),)))
+    view = merge_view(log_state, reports, V, "m0", merge_report(have=1), 8)
     assert (view.version, view.active, view.delivered, view.completed) == (V, True, 1, False)
     assert [h.epoch for h in view.headers] == [2]
     assert view.generations == (G1,)
@@ -280,36 +293,36 @@ def test_a_merge_hears_whether_it_delivers_what_and_from_whom() -> None:
 
 
 def test_a_standby_is_told_so() -> None:
-    book = running_book(header(1), MergeChosen(0, "m0"), Vacated("x", 0, "x0", ""))
-    view = merge_view(book, hearsay(), V, "m1", merge_report(), 8)
+    log_state = running_state(header(1), MergeChosen(0, "m0"), Vacated("x", 0, "x0", ""))
+    view = merge_view(log_state, make_reports(), V, "m1", merge_report(), 8)
     assert (view.active, view.primaries) == (False, ())
     assert dict(view.holders) == {"x": ("x1",)}
-    other = merge_view(book, hearsay(), V, "m0", merge_report(slot=1), 8)
+    other = merge_view(log_state, make_reports(), V, "m0", merge_report(slot=1), 8)
     assert not other.active
 
 
 def test_a_merge_gets_at_most_its_window_beginning_after_the_trim_point() -> None:  # [12]
-    book = running_book(*(header(epoch) for epoch in range(1, 8)), Trimmed(2))
-    view = merge_view(book, hearsay(), V, "m0", merge_report(have=0), 3)
+    log_state = running_state(*(header(epoch) for epoch in range(1, 8)), Trimmed(2))
+    view = merge_view(log_state, make_reports(), V, "m0", merge_report(have=0), 3)
     assert [h.epoch for h in view.headers] == [3, 4, 5]
-    view = merge_view(book, hearsay(), V, "m0", merge_report(have=4), 3)
+    view = merge_view(log_state, make_reports(), V, "m0", merge_report(have=4), 3)
     assert [h.epoch for h in view.headers] == [5, 6, 7]
 
 
 def test_generations_go_with_the_headers_that_name_them() -> None:
-    book = running_book(
+    log_state = running_state(
         header(1), GenerationKnown(G2, 2), *seated("y", "y0"), header(2, generation=2), Completed()
     )
-    view = merge_view(book, hearsay(), V, "m0", merge_report(), 8)
+    view = merge_view(log_state, make_reports(), V, "m0", merge_report(), 8)
     assert set(view.generations) == {G1, G2}
     assert view.completed
 
 
 def test_dealings_are_told_in_their_order() -> None:
-    book = running_book(header(1))
-    book.dealings = {number: Dealing(number, ((0, ("x",)),)) for number in (1, 8)}
-    book.apply(header(2, dealing=1))
+    log_state = running_state(header(1))
+    log_state.dealings = {number: Dealing(number, ((0, ("x",)),)) for number in (1, 8)}
+    log_state.apply(header(2, dealing=1))
     # Without an order these two come the other way round.
     assert list({1, 8}) == [8, 1]
-    view = merge_view(book, hearsay(), V, "m0", merge_report(have=1), 8)
+    view = merge_view(log_state, make_reports(), V, "m0", merge_report(have=1), 8)
     assert [dealing.number for dealing in view.dealings] == [1, 8]

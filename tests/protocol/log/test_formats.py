@@ -10,19 +10,19 @@ from tests.protocol.builders import (
     Volume,
     carry_out,
     header,
-    hearsay,
     intent,
+    make_reports,
     merge_report,
     peer,
     replica_report,
-    running_book,
+    running_state,
     split_report,
 )
 
 from tandem_core.contract.intent import Share
 from tandem_runtime.protocol.effects import Send
 from tandem_runtime.protocol.lead.lead import Lead
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
 from tandem_runtime.protocol.log import formats
 from tandem_runtime.protocol.log.entries import (
     NEWEST_FORMAT,
@@ -31,9 +31,9 @@ from tandem_runtime.protocol.log.entries import (
     MergeChosen,
     Vacated,
 )
-from tandem_runtime.protocol.log.formats import UnreadableFormat, format_raises
-from tandem_runtime.protocol.log.header_log import SNAPSHOT, HeaderLog, StoredBook
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.formats import UnreadableFormat, raise_format
+from tandem_runtime.protocol.log.header_log import SNAPSHOT, HeaderLog, StoredLogState
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.merge_machine import MergeMachine
 from tandem_runtime.protocol.messages.peers import Outdated
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
@@ -46,7 +46,7 @@ def newer_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "NEWEST_FORMAT", 2)
 
 
-def heard(*missing: str, gone: tuple[str, ...] = (), **reads: int) -> Hearsay:
+def heard(*missing: str, gone: tuple[str, ...] = (), **reads: int) -> PeerReports:
     """Members that read format 2, except where said otherwise."""
 
     def only(reports: Mapping[str, object]) -> Mapping[str, object]:
@@ -55,7 +55,7 @@ def heard(*missing: str, gone: tuple[str, ...] = (), **reads: int) -> Hearsay:
     splits = {v: split_report().replace(format=reads.get(v, 2)) for v in ("a", "b")}
     replicas = {v: replica_report().replace(format=reads.get(v, 2)) for v in ("x0", "x1")}
     merges = {v: merge_report().replace(format=reads.get(v, 2)) for v in ("m", "n")}
-    return hearsay(
+    return make_reports(
         splits=only(splits),  # type: ignore[arg-type]
         replicas=only(replicas),  # type: ignore[arg-type]
         merges=only(merges),  # type: ignore[arg-type]
@@ -68,8 +68,10 @@ WHOLE: tuple[Entry, ...] = (header(1), MergeChosen(0, "m"))
 """What a running pipeline's book lacks to have every place filled."""
 
 
-def raised(hear: Hearsay, book: Book | None = None) -> list[object]:
-    return list(format_raises(book or running_book(*WHOLE), hear, hear.since + hear.silence))
+def raised(reports: PeerReports, log_state: LogState | None = None) -> list[object]:
+    return list(
+        raise_format(log_state or running_state(*WHOLE), reports, reports.since + reports.silence)
+    )
 
 
 def test_the_format_is_raised_once_every_member_reads_it() -> None:
@@ -97,27 +99,29 @@ def test_a_member_of_the_log_that_has_not_reported_keeps_the_format(silent: str)
     ],
 )
 def test_a_place_that_nobody_has_taken_yet_keeps_the_format(entries: tuple[Entry, ...]) -> None:
-    assert raised(heard(), running_book(*entries)) == []
+    assert raised(heard(), running_state(*entries)) == []
 
 
 def test_a_lead_that_knows_nothing_of_the_pipeline_yet_keeps_the_format() -> None:
-    hear = heard()
-    hear.intent = None
-    assert raised(hear) == []
-    assert raised(hearsay(known=intent()), Book()) == []
+    reports = heard()
+    reports.intent = None
+    assert raised(reports) == []
+    assert raised(make_reports(known=intent()), LogState()) == []
 
 
 def test_a_new_lead_listens_before_it_raises_the_format() -> None:
-    hear = heard()
-    for waited, expected in ((hear.silence - 1, []), (hear.silence, [FormatRaised(2)])):
-        found = list(format_raises(running_book(*WHOLE), hear, hear.since + waited))
+    reports = heard()
+    for waited, expected in ((reports.silence - 1, []), (reports.silence, [FormatRaised(2)])):
+        found = list(raise_format(running_state(*WHOLE), reports, reports.since + waited))
         assert found == expected
 
 
 def test_a_second_seat_that_is_not_asked_for_may_be_empty() -> None:
-    hear = heard("x1")
-    hear.intent = intent(replicas=1)
-    assert raised(hear, running_book(*WHOLE, Vacated("x", 1, "x1", "gone"))) == [FormatRaised(2)]
+    reports = heard("x1")
+    reports.intent = intent(replicas=1)
+    assert raised(reports, running_state(*WHOLE, Vacated("x", 1, "x1", "gone"))) == [
+        FormatRaised(2)
+    ]
 
 
 def test_members_that_are_gone_do_not_count() -> None:
@@ -126,21 +130,21 @@ def test_members_that_are_gone_do_not_count() -> None:
 
 
 def test_a_raised_format_is_not_raised_again() -> None:
-    book = running_book(*WHOLE, FormatRaised(2))
-    assert raised(heard(), book) == []
+    log_state = running_state(*WHOLE, FormatRaised(2))
+    assert raised(heard(), log_state) == []
 
 
 def test_a_member_that_reads_an_older_format_stops_at_a_newer_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(formats, "NEWEST_FORMAT", NEWEST_FORMAT)
-    newer = Book(format=NEWEST_FORMAT + 1)
+    newer = LogState(format=NEWEST_FORMAT + 1)
     with pytest.raises(UnreadableFormat):
-        HeaderLog({SNAPSHOT: StoredBook((1, 0), 0, newer)}, 24)
+        HeaderLog({SNAPSHOT: StoredLogState((1, 0), 0, newer)}, 24)
     log = HeaderLog({}, 24)
     with pytest.raises(UnreadableFormat):
         log.reset((1, 0), 0, newer)
-    log.reset((1, 0), 0, Book())
+    log.reset((1, 0), 0, LogState())
     with pytest.raises(UnreadableFormat):
         log.add(1, FormatRaised(NEWEST_FORMAT + 1))
 
@@ -150,7 +154,7 @@ def test_a_log_whose_last_entries_raise_the_format_is_not_restarted_from(
 ) -> None:
     log = HeaderLog({}, 24)
     volume: Volume = {}
-    carry_out(volume, log.reset((1, 0), 0, Book()))
+    carry_out(volume, log.reset((1, 0), 0, LogState()))
     carry_out(volume, log.add(1, FormatRaised(2)))
     assert HeaderLog(volume, 24).fold().format == 2
     monkeypatch.setattr(formats, "NEWEST_FORMAT", NEWEST_FORMAT)
@@ -160,25 +164,25 @@ def test_a_log_whose_last_entries_raise_the_format_is_not_restarted_from(
 
 def leading(*entries: Entry) -> Lead:
     log = HeaderLog({}, 24)
-    log.reset((1, 0), 0, running_book(*entries))
+    log.reset((1, 0), 0, running_state(*entries))
     return Lead("a", 1, log, S, {}, 0)
 
 
 REPORTS: dict[str, tuple[str, Any, Any]] = {
-    "split": ("c", split_report(), Lead.hear_split),
-    "replica": ("x2", replica_report(), Lead.hear_replica),
-    "merge": ("o", merge_report(), Lead.hear_merge),
+    "split": ("c", split_report(), Lead.on_split_report),
+    "replica": ("x2", replica_report(), Lead.on_replica_report),
+    "merge": ("o", merge_report(), Lead.on_merge_report),
 }
 
 
 @pytest.mark.parametrize("kind", REPORTS)
 def test_the_lead_takes_nobody_in_who_does_not_read_the_format(kind: str) -> None:
-    volume, report, hear = REPORTS[kind]
+    volume, report, reports = REPORTS[kind]
     lead = leading(FormatRaised(2))
-    assert hear(lead, peer(volume), report, 0) == [Send(volume, Outdated(2))]
-    known = (lead.hear.splits, lead.hear.replicas, lead.hear.merges)
+    assert reports(lead, peer(volume), report, 0) == [Send(volume, Outdated(2))]
+    known = (lead.reports.splits, lead.reports.replicas, lead.reports.merges)
     assert all(volume not in each for each in known)
-    assert hear(lead, peer(volume), report.replace(format=2), 0) != [Send(volume, Outdated(2))]
+    assert reports(lead, peer(volume), report.replace(format=2), 0) != [Send(volume, Outdated(2))]
     assert any(volume in each for each in known)
 
 

@@ -7,11 +7,11 @@ from tests.protocol.builders import (
     B1,
     PROPERTY,
     Volume,
-    book_of,
     carry_out,
     crashes,
     header,
-    running_book,
+    running_state,
+    state_of,
     told,
 )
 
@@ -21,10 +21,10 @@ from tandem_runtime.protocol.log.header_log import (
     SNAPSHOT,
     VOID,
     HeaderLog,
-    StoredBook,
     StoredEntry,
+    StoredLogState,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.types import LaneId
 
 LIMIT = 3
@@ -52,7 +52,7 @@ class Kept:
 
 def begun(entries: int = 0) -> Kept:
     kept = Kept()
-    kept.do(kept.log.reset((1, 0), 0, book_of()))
+    kept.do(kept.log.reset((1, 0), 0, state_of()))
     for number in range(1, entries + 1):
         kept.do(kept.log.add(number, opened(number)))
     return kept
@@ -62,7 +62,7 @@ def test_an_empty_volume_holds_an_empty_log() -> None:
     log = HeaderLog({}, LIMIT)
     assert (log.copy.fence, log.copy.base, log.copy.through, log.published) == ((0, 0), 0, 0, 0)
     assert not log.void
-    assert told(log.fold()) == told(Book())
+    assert told(log.fold()) == told(LogState())
 
 
 def test_entries_are_written_with_their_fence_before_anything_else() -> None:
@@ -94,14 +94,14 @@ def test_a_restarted_member_holds_what_it_held() -> None:  # (h)
 
 def test_published_after_a_restart_is_the_snapshot_only() -> None:  # (d)
     kept = begun(2)
-    kept.do(kept.log.reset((2, 0), 7, book_of(opened(1))))
+    kept.do(kept.log.reset((2, 0), 7, state_of(opened(1))))
     kept.do(kept.log.add(8, opened(2)))
     assert HeaderLog(kept.volume, LIMIT).published == 7
 
 
 def test_entries_of_an_older_fence_do_not_count() -> None:  # (d) old-term
     kept = begun(2)
-    snapshot = Write(SNAPSHOT, StoredBook((2, 0), 1, book_of(opened(1))))
+    snapshot = Write(SNAPSHOT, StoredLogState((2, 0), 1, state_of(opened(1))))
     carry_out(kept.volume, [snapshot])
     log = HeaderLog(kept.volume, LIMIT)
     assert (log.copy.fence, log.copy.through, log.entries) == ((2, 0), 1, {})
@@ -109,23 +109,23 @@ def test_entries_of_an_older_fence_do_not_count() -> None:  # (d) old-term
 
 def test_reset_writes_the_snapshot_first_then_drops_the_tail() -> None:
     kept = begun(2)
-    book = running_book()
-    effects = kept.log.reset((2, 1), 5, book)
+    log_state = running_state()
+    effects = kept.log.reset((2, 1), 5, log_state)
     assert effects == [
-        Write(SNAPSHOT, StoredBook((2, 1), 5, book)),
+        Write(SNAPSHOT, StoredLogState((2, 1), 5, log_state)),
         Erase(("entry", 1)),
         Erase(("entry", 2)),
     ]
     log = kept.log
     assert (log.copy.fence, log.copy.base, log.copy.through) == ((2, 1), 5, 5)
-    assert (log.published, log.entries, log.snapshot) == (5, {}, book)
+    assert (log.published, log.entries, log.snapshot) == (5, {}, log_state)
 
 
 def test_a_log_declared_void_stays_so_until_reset_or_redeemed() -> None:  # (i)
     kept = begun(1)
     kept.do(kept.log.declare_void())
     assert (kept.log.void, HeaderLog(kept.volume, LIMIT).void) == (True, True)
-    kept.do(kept.log.reset((2, 0), 0, book_of()))
+    kept.do(kept.log.reset((2, 0), 0, state_of()))
     assert (kept.log.void, VOID in kept.volume) == (False, False)
     kept.do(kept.log.declare_void())
     assert kept.do(kept.log.redeem()) == [Erase(VOID)]
@@ -139,7 +139,7 @@ def test_compaction_folds_only_what_is_published() -> None:  # [12] (d)
     kept.log.published = 2
     before = told(kept.log.fold())
     effects = kept.do(kept.log.compact())
-    assert effects[0] == Write(SNAPSHOT, StoredBook((1, 0), 2, kept.log.snapshot))
+    assert effects[0] == Write(SNAPSHOT, StoredLogState((1, 0), 2, kept.log.snapshot))
     assert effects[1:] == [Erase(("entry", 1)), Erase(("entry", 2))]
     assert list(kept.log.entries) == [3, 4]
     assert (kept.log.copy.base, kept.log.copy.through) == (2, LIMIT + 1)
@@ -179,8 +179,8 @@ def test_a_crash_between_any_two_effects_loses_nothing_that_was_told(steps: list
         elif step == "compact":
             effects = log.compact()
         elif step == "reset":
-            book = book_of(LaneOpened(A1, "b"), LaneOpened(B1, None), header(turn))
-            effects = log.reset((1, turn), log.copy.through + turn % 2, book)
+            log_state = state_of(LaneOpened(A1, "b"), LaneOpened(B1, None), header(turn))
+            effects = log.reset((1, turn), log.copy.through + turn % 2, log_state)
         elif step == "void":
             effects = log.declare_void()
         else:

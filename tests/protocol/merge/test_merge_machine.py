@@ -25,22 +25,22 @@ from tandem_runtime.protocol.messages.peers import (
     Offers,
     SinkPosition,
     SinkSurveyed,
-    Splits,
+    SplitsDiscovered,
     Terminate,
     Want,
 )
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
-from tandem_runtime.protocol.types import Header, Place, Settings, Slot
+from tandem_runtime.protocol.types import Header, ProtocolSettings, RegisterState, Slot
 
 TWO = generation(1, "x", "v")
 
 
 class Merge:
     def __init__(
-        self, settings: Settings = S, sinks: tuple[str, ...] = ("s",), slot: int = 0
+        self, settings: ProtocolSettings = S, sinks: tuple[str, ...] = ("s",), slot: int = 0
     ) -> None:
         self.machine = MergeMachine("m", 1, slot, sinks, settings, now=0)
-        self.machine.handle(0, None, Splits(MEMBERS))
+        self.machine.handle(0, None, SplitsDiscovered(MEMBERS))
 
     def tell(self, message: object, sender: str | None = None, now: int = 0) -> list[Effect]:
         return self.machine.handle(now, None if sender is None else peer(sender), message)
@@ -109,7 +109,9 @@ class Merge:
         return self.tell(answer, volume, now)
 
 
-def active(*headers: Header, settings: Settings = S, position: int = 0, **more: object) -> Merge:
+def active(
+    *headers: Header, settings: ProtocolSettings = S, position: int = 0, **more: object
+) -> Merge:
     """An active merge that knows its sink's position."""
     merge = Merge(settings)
     merge.view(*headers, **more)  # type: ignore[arg-type]
@@ -140,7 +142,7 @@ def test_an_offer_of_a_cut_epoch_is_asked_for() -> None:
 def test_the_lowest_of_the_window_are_asked_for_in_order() -> None:  # [12]
     merge = active(header(1), header(2), header(3), settings=S._replace(window=2))
     assert wants(merge.offer("x0", 1, 2, 3)) == {"x0": (1, 2)}
-    assert set(merge.machine.offers) == {("x", 1), ("x", 2)}
+    assert set(merge.machine.answers.offers) == {("x", 1), ("x", 2)}
 
 
 def test_nothing_is_asked_for_that_no_header_cut() -> None:  # [2]
@@ -199,7 +201,7 @@ def test_the_first_answer_is_kept_the_second_dropped() -> None:  # [2]
     merge.offer("x0", 1)
     assert delivers(merge.answer("x0", 1)) == [("s", 1)]
     assert events(merge.answer("x1", 1)) == ["DuplicateDropped"]
-    assert merge.machine.answers["x", 1].volume == "x0"
+    assert merge.machine.answers.taken["x", 1].volume == "x0"
 
 
 def test_answers_of_no_use_are_dropped() -> None:  # [2]
@@ -214,13 +216,13 @@ def test_pairs_that_the_generation_does_not_list_are_refused() -> None:  # [2]
     both = (("x", ("x0",)), ("y", ("y0",)))
     merge = active(header(1), holders=both)
     assert events(merge.answer("y0", 1, pair="y")) == ["StaleRefused"]
-    assert merge.machine.answers == {}
+    assert merge.machine.answers.taken == {}
 
 
 def test_who_has_no_seat_is_refused() -> None:  # [2] shared-name
     merge = active(header(1))
     assert events(merge.answer("zombie", 1)) == ["StaleRefused"]
-    assert merge.machine.answers == {}
+    assert merge.machine.answers.taken == {}
 
 
 def test_older_processes_are_refused() -> None:  # [11]
@@ -228,7 +230,7 @@ def test_older_processes_are_refused() -> None:  # [11]
     merge.machine.handle(0, peer("x0", 3), Offers("x", ()))
     late = Answer("x", 1, 7, ("rows",))
     assert events(merge.machine.handle(0, peer("x0", 2), late)) == ["StaleRefused"]
-    assert merge.machine.answers == {}
+    assert merge.machine.answers.taken == {}
 
 
 # --- delivery -------------------------------------------------------------------------------
@@ -260,9 +262,9 @@ def test_what_is_delivered_is_reported_and_forgotten() -> None:  # [12]
     report = only(MergeReport, effects)
     assert (report.delivered, report.have, report.slot) == (1, 2, 0)
     machine = merge.machine
-    assert set(machine.headers) == {2}
-    assert set(machine.offers) == set(machine.asked) == {("x", 2)}
-    assert machine.answers == {}
+    assert set(machine.epochs.headers) == {2}
+    assert set(machine.answers.offers) == set(machine.answers.asked) == {("x", 2)}
+    assert machine.answers.taken == {}
 
 
 def test_every_sink_has_to_have_it() -> None:  # [2]
@@ -333,11 +335,11 @@ def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12
     )
     merge.answer("x0", 1)
     merge.at(1)
-    assert set(merge.machine.generations) == {2, 3}
+    assert set(merge.machine.epochs.generations) == {2, 3}
     merge.answer("y0", 2, pair="y")
     merge.answer("z0", 2, pair="z")
     merge.at(2)
-    assert set(merge.machine.generations) == {3}
+    assert set(merge.machine.epochs.generations) == {3}
 
 
 # --- views ----------------------------------------------------------------------------------
@@ -345,9 +347,9 @@ def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12
 
 def test_headers_are_taken_without_a_gap() -> None:  # [1]
     merge = active(header(1), header(3))
-    assert set(merge.machine.headers) == {1}
+    assert set(merge.machine.epochs.headers) == {1}
     merge.view(header(2), header(3))
-    assert set(merge.machine.headers) == {1, 2, 3}
+    assert set(merge.machine.epochs.headers) == {1, 2, 3}
 
 
 def test_a_merge_made_active_reads_its_sinks_first() -> None:  # [2] blind-sink
@@ -372,7 +374,12 @@ def test_a_merge_made_standby_forgets_what_it_had() -> None:  # [2]
     merge.answer("x0", 1)
     assert merge.view(active=False) == []
     machine = merge.machine
-    assert not (machine.headers or machine.offers or machine.asked or machine.answers)
+    assert not (
+        machine.epochs.headers
+        or machine.answers.offers
+        or machine.answers.asked
+        or machine.answers.taken
+    )
     assert of(ReadPosition, merge.machine.tick(5)) == []
 
 
@@ -387,8 +394,8 @@ def test_a_new_term_starts_from_the_new_lead_s_headers() -> None:  # (i) [6]
     merge = active(header(1))
     merge.answer("x0", 1)
     merge.view(header(1, delivered=0), version=(2, 0))
-    assert merge.machine.answers == {}
-    assert set(merge.machine.headers) == {1}
+    assert merge.machine.answers.taken == {}
+    assert set(merge.machine.epochs.headers) == {1}
 
 
 def test_an_older_view_says_nothing() -> None:  # [11]
@@ -428,7 +435,7 @@ def test_another_answer_than_the_one_taken_marks_its_giver() -> None:  # [4] Twi
     merge = active(header(1))
     merge.answer("x0", 1)
     assert events(merge.offer("x1", 1, digest=8)) == ["TwinsDiffer"]
-    assert merge.machine.differing == {"x1": ("x", 1)}
+    assert merge.machine.answers.differing == {"x1": ("x", 1)}
     report = only(MergeReport, merge.machine.tick(1))
     assert report.differing == (("x", 1, "x1"),)
     assert events(merge.offer("x1", 1, digest=8)) == []
@@ -438,7 +445,7 @@ def test_equal_answers_mark_nobody() -> None:  # [4]
     merge = active(header(1))
     merge.answer("x0", 1)
     assert events(merge.offer("x1", 1)) == []
-    assert merge.machine.differing == {}
+    assert merge.machine.answers.differing == {}
 
 
 def test_who_differs_is_neither_asked_nor_heard_until_rebuilt() -> None:  # [4]
@@ -448,7 +455,7 @@ def test_who_differs_is_neither_asked_nor_heard_until_rebuilt() -> None:  # [4]
     assert wants(merge.offer("x1", 2)) == {}
     assert events(merge.answer("x1", 2)) == ["StaleRefused"]
     merge.view(holders=(("x", ("x0", "n")),))
-    assert merge.machine.differing == {}
+    assert merge.machine.answers.differing == {}
 
 
 def undelivered(primary: str) -> Merge:
@@ -462,8 +469,8 @@ def undelivered(primary: str) -> Merge:
 def test_the_primary_wins_while_neither_was_delivered() -> None:  # [4]
     merge = undelivered("x1")
     assert events(merge.offer("x1", 2, digest=8)) == ["TwinsDiffer"]
-    assert merge.machine.differing == {"x0": ("x", 2)}
-    assert ("x", 2) not in merge.machine.answers
+    assert merge.machine.answers.differing == {"x0": ("x", 2)}
+    assert ("x", 2) not in merge.machine.answers.taken
 
 
 def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> None:  # [4]
@@ -472,26 +479,26 @@ def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> Non
     merge = active(header(1), generations=(TWO,), holders=holders, primaries=primaries)
     merge.answer("x0", 1)
     merge.offer("x1", 1, digest=8)
-    assert merge.machine.differing == {"x0": ("x", 1)}
+    assert merge.machine.answers.differing == {"x0": ("x", 1)}
 
 
 def test_the_secondary_does_not() -> None:  # [4]
     merge = undelivered("x0")
     merge.offer("x1", 2, digest=8)
-    assert merge.machine.differing == {"x1": ("x", 2)}
-    assert ("x", 2) in merge.machine.answers
+    assert merge.machine.answers.differing == {"x1": ("x", 2)}
+    assert ("x", 2) in merge.machine.answers.taken
 
 
 def test_what_may_be_delivered_stands() -> None:  # [2] [4]
     merge = active(header(1), primaries=(("x", "x1"),))
     merge.answer("x0", 1)
     merge.offer("x1", 1, digest=8)
-    assert merge.machine.differing == {"x1": ("x", 1)}
+    assert merge.machine.answers.differing == {"x1": ("x", 1)}
     unknown = Merge()
     unknown.view(header(1), primaries=(("x", "x1"),))
     unknown.answer("x0", 1)
     unknown.offer("x1", 1, digest=8)
-    assert unknown.machine.differing == {"x1": ("x", 1)}
+    assert unknown.machine.answers.differing == {"x1": ("x", 1)}
 
 
 def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
@@ -500,11 +507,11 @@ def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
     merge.at(1, "s")
     merge.at(0, "t")
     merge.machine.sinks["t"].asked_at = None
-    merge.machine.answers.clear()
+    merge.machine.answers.taken.clear()
     merge.machine.sinks["t"].rewound = True
     merge.answer("x0", 1)
     merge.offer("x1", 1, digest=8)
-    assert merge.machine.differing == {"x1": ("x", 1)}
+    assert merge.machine.answers.differing == {"x1": ("x", 1)}
 
 
 # --- the rest -------------------------------------------------------------------------------
@@ -523,7 +530,7 @@ def test_without_a_lead_nothing_is_reported() -> None:
 
 def test_another_split_says_who_leads() -> None:
     merge = Merge()
-    merge.tell(NotLead(Place(3, 1, "c", None)), "b")
+    merge.tell(NotLead(RegisterState(3, 1, "c", None)), "b")
     assert [to for to, _ in sent(MergeReport, merge.machine.tick(1))] == ["c"]
 
 
@@ -590,7 +597,7 @@ def test_only_answers_to_the_very_header_are_asked_for_and_taken() -> None:  # (
     merge = active(header(1))
     assert wants(merge.offer("x0", 1, history="other")) == {}
     assert events(merge.answer("x0", 1, history="other")) == ["StaleRefused"]
-    assert merge.machine.answers == {}
+    assert merge.machine.answers.taken == {}
     assert wants(merge.offer("x1", 1)) == {"x1": (1,)}
     assert delivers(merge.answer("x1", 1)) == [("s", 1)]
 
@@ -599,7 +606,7 @@ def test_answers_to_different_headers_are_not_compared() -> None:  # (i) [4]
     merge = active(header(1))
     merge.answer("x0", 1)
     assert events(merge.offer("x1", 1, digest=8, history="other")) == []
-    assert merge.machine.differing == {}
+    assert merge.machine.answers.differing == {}
 
 
 def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  # (i)
@@ -612,10 +619,10 @@ def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  #
     ((_, told),) = sent(Present, merge.tell(Muster(5), "c"))
     assert (told.digest, told.headers) == (header(1).digest, (header(1), header(2)))
     merge.view(header(2, history="other", term=5), version=(5, 1))
-    assert merge.machine.headers == {}
+    assert merge.machine.epochs.headers == {}
     anew = header(2, history="other", term=5).replace(previous=header(1).digest)
     merge.view(anew, version=(5, 1))
-    assert merge.machine.headers == {2: anew}
+    assert merge.machine.epochs.headers == {2: anew}
 
 
 def test_what_another_merge_delivered_is_of_no_known_history() -> None:  # (i)

@@ -54,7 +54,7 @@ def test_a_pair_that_is_not_dealt_to_the_slot_is_neither_asked_nor_taken() -> No
     assert wants(merge.offer("v0", 1, pair="v")) == {"v0": (1,)}
     (refused,) = of(Happened, merge.answer("u0", 1, "u"))
     assert refused.event == "StaleRefused"
-    assert set(merge.machine.answers) == set()
+    assert set(merge.machine.answers.taken) == set()
 
 
 def test_an_undivided_epoch_is_all_of_slot_0_and_nothing_of_another() -> None:
@@ -103,7 +103,7 @@ def test_an_ended_slot_delivers_its_last_epoch_and_no_more() -> None:
 def test_a_header_whose_dealing_is_lost_is_not_taken() -> None:  # (i)
     merge = Merge(slot=1)
     merge.view(header(1, dealing=3), generations=(FOUR,), slots=OPEN)
-    assert merge.machine.headers == {}
+    assert merge.machine.epochs.headers == {}
 
 
 def test_dealings_stay_that_a_header_names_and_the_newest() -> None:  # [12]
@@ -120,13 +120,13 @@ def test_dealings_stay_that_a_header_names_and_the_newest() -> None:  # [12]
     for pair in "ux":
         merge.answer(f"{pair}0", 1, pair)
     merge.at(1)
-    assert set(merge.machine.dealings) == {3, 4}
+    assert set(merge.machine.epochs.dealings) == {3, 4}
 
 
 def test_a_new_term_forgets_dealings() -> None:  # (i)
     merge = of_slot(1, header(1, dealing=1))
     merge.view(generations=(FOUR,), slots=OPEN, version=(2, 1))
-    assert merge.machine.dealings == {}
+    assert merge.machine.epochs.dealings == {}
 
 
 ENDED = (OPEN[0], OPEN[1], Slot(number=2, first=3).ended_at(4))

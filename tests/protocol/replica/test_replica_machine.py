@@ -57,7 +57,7 @@ from tandem_runtime.protocol.messages.peers import (
     ReplicaReport,
     ReplicaView,
     SparkUp,
-    Splits,
+    SplitsDiscovered,
     Standing,
     StateCopied,
     Terminate,
@@ -68,7 +68,7 @@ from tandem_runtime.protocol.replica.outbox import Kept
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.states import ReplicaLife
-from tandem_runtime.protocol.types import Header, LaneId, Place, Settings, Span
+from tandem_runtime.protocol.types import Header, LaneId, ProtocolSettings, RegisterState, Span
 
 LEAD = peer("a")
 KEYS = Share("f1", "x")
@@ -104,7 +104,7 @@ class Replica:
     def __init__(
         self,
         volume: Volume | None = None,
-        settings: Settings = S,
+        settings: ProtocolSettings = S,
         pair: str = "x",
         name: str = "x0",
         *,
@@ -114,7 +114,7 @@ class Replica:
         self.machine = ReplicaMachine(
             name, 1, pair, KEYS, stored(self.volume), settings, now=0, booting=booting
         )
-        self.machine.handle(0, None, Splits(MEMBERS))
+        self.machine.handle(0, None, SplitsDiscovered(MEMBERS))
 
     def do(self, effects: list[Effect]) -> list[Effect]:
         carry_out(self.volume, effects)
@@ -153,7 +153,7 @@ def offer(epoch: int) -> Offer:
     return Offer(epoch=epoch, size=5, digest=100 + epoch, header=digest(epoch))
 
 
-def full(epoch: int = 0, settings: Settings = S, *, booting: bool = False) -> Replica:
+def full(epoch: int = 0, settings: ProtocolSettings = S, *, booting: bool = False) -> Replica:
     """A full member that has committed an epoch."""
     volume: Volume = {("verified",): True, ("checkpoint", epoch): f"state {epoch}"}
     if epoch:
@@ -161,7 +161,7 @@ def full(epoch: int = 0, settings: Settings = S, *, booting: bool = False) -> Re
     return Replica(volume, settings, booting=booting)
 
 
-def ran(epochs: int, settings: Settings = S) -> Replica:
+def ran(epochs: int, settings: ProtocolSettings = S) -> Replica:
     """A full member that ran some empty epochs, none delivered."""
     replica = full(settings=settings)
     replica.view(*(header(epoch) for epoch in range(1, epochs + 1)))
@@ -205,7 +205,7 @@ def test_without_a_lead_nothing_is_reported() -> None:
 
 def test_another_split_says_who_leads() -> None:
     replica = Replica()
-    replica.tell(NotLead(Place(3, 1, "c", None)), sender="b")
+    replica.tell(NotLead(RegisterState(3, 1, "c", None)), sender="b")
     assert [to for to, _ in sent(ReplicaReport, replica.tick(1))] == ["c"]
 
 

@@ -8,7 +8,7 @@ from tandem_runtime.protocol.log.replicated_log import OwnedLog
 from tandem_runtime.protocol.messages.peers import CopyChunk, Owned, SourceRows
 from tandem_runtime.protocol.split.own_lane import COPIES_AT_ONCE, NOTES_AT_ONCE, OnItsWay, OwnLane
 from tandem_runtime.protocol.states import Bond, PartitionState
-from tandem_runtime.protocol.types import Chunk, Mark, Note, Segment, Settings
+from tandem_runtime.protocol.types import Chunk, Mark, Note, ProtocolSettings, Segment
 
 V = (1, 1)
 
@@ -42,7 +42,7 @@ def owned(partition: str = "p", position: int = 0, time: int = -50, tenure: int 
     return Owned(partition, A1, Mark(position, time), tenure)
 
 
-def lane(buddy: str | None = None, settings: Settings = S, **more: int) -> OwnLane:
+def lane(buddy: str | None = None, settings: ProtocolSettings = S, **more: int) -> OwnLane:
     found = OwnLane(A1, buddy, settings, now=0)
     for partition, position in {"p": 0, **more}.items():
         found.own(owned(partition, position))

@@ -60,7 +60,7 @@ from tandem_runtime.protocol.messages.peers import (
     ReplicaView,
     SourceRows,
     SplitReport,
-    Splits,
+    SplitsDiscovered,
     SplitView,
     TakeLead,
     Terminate,
@@ -70,7 +70,7 @@ from tandem_runtime.protocol.messages.peers import (
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_runtime.protocol.states import Bond, LaneState
-from tandem_runtime.protocol.types import Chunk, LaneId, Mark, Place, Settings, Span
+from tandem_runtime.protocol.types import Chunk, LaneId, Mark, ProtocolSettings, RegisterState, Span
 
 VIEW = SplitView(
     version=(1, 1),
@@ -101,13 +101,13 @@ class Split:
     def __init__(
         self,
         volume: Volume | None = None,
-        settings: Settings = S,
-        place: Place | None = Place(4, 1, "z", "y"),  # noqa: B008
+        settings: ProtocolSettings = S,
+        place: RegisterState | None = RegisterState(4, 1, "z", "y"),  # noqa: B008
     ) -> None:
         self.volume: Volume = {} if volume is None else volume
         self.machine = SplitMachine(MEMBERS[0], 1, self.volume, settings, now=0)
-        self.tell(Splits(MEMBERS))
-        self.machine.functions[FUNCTION.digest] = FUNCTION.form
+        self.tell(SplitsDiscovered(MEMBERS))
+        self.machine.server.functions[FUNCTION.digest] = FUNCTION.form
         if place is not None:
             self.tell(RegisterAnswer(0, False, place))
 
@@ -138,7 +138,7 @@ class Split:
 OWNED = (Owned("p", A1, Mark(0, 0), 1),)
 
 
-def opened(buddy: str | None = "b", settings: Settings = S) -> Split:
+def opened(buddy: str | None = "b", settings: ProtocolSettings = S) -> Split:
     """Split `a` whose first lane is recorded and owns `p`."""
     split = Split(settings=settings)
     split.tick(0)
@@ -561,7 +561,7 @@ def test_either_copy_serves_reads() -> None:
 def leading() -> Split:
     """Split `a`, which leads."""
     split = Split(place=None)
-    split.tell(RegisterAnswer(0, False, Place(0, 0, "", None)))
+    split.tell(RegisterAnswer(0, False, RegisterState(0, 0, "", None)))
     (swap,) = of(Swap, split.machine.tick(0))
     split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=1)))
     assert split.machine.succession.lead is not None
@@ -572,7 +572,7 @@ def test_who_does_not_lead_says_who_does() -> None:
     split = Split()
     for message in (split_report(), joiner_report(), merge_report()):
         effects = split.tell(message, "somebody")
-        assert sent(NotLead, effects) == [("somebody", NotLead(Place(4, 1, "z", "y")))]
+        assert sent(NotLead, effects) == [("somebody", NotLead(RegisterState(4, 1, "z", "y")))]
 
 
 def test_a_lead_answers_every_kind_of_report() -> None:
@@ -586,7 +586,7 @@ def test_a_lead_answers_every_kind_of_report() -> None:
 
 def test_not_lead_makes_a_split_look_at_the_register() -> None:  # (e)
     split = Split(place=None)
-    assert len(of(ReadRegister, split.tell(NotLead(Place(4, 1, "z", "y")), "b"))) == 1
+    assert len(of(ReadRegister, split.tell(NotLead(RegisterState(4, 1, "z", "y")), "b"))) == 1
 
 
 def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:  # [10] [11]
@@ -594,7 +594,7 @@ def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:  # [10] [1
     split.tell(NewIntent(intent(version=2)))
     lead = split.machine.succession.lead
     assert lead is not None
-    assert set(lead.book.generations) == {1}
+    assert set(lead.log_state.generations) == {1}
     other = Split()
     other.tell(NewIntent(intent(version=2)))
     other.tell(NewIntent(intent(version=1)))
@@ -609,9 +609,9 @@ def test_a_volume_gone_for_good_is_acted_on_at_once() -> None:
     split.tell(joiner_report(), "x0")
     lead = split.machine.succession.lead
     assert lead is not None
-    assert lead.book.seat_of("x0") is not None
+    assert lead.log_state.seat_of("x0") is not None
     split.tell(VolumeGone("x0"))
-    assert lead.book.seat_of("x0") is None
+    assert lead.log_state.seat_of("x0") is None
 
 
 def test_the_own_volume_gone_for_good_ends_the_process() -> None:
@@ -622,7 +622,7 @@ def test_messages_of_the_header_log_reach_its_part() -> None:
     split = leading()
     lead = split.machine.succession.lead
     assert lead is not None
-    assert sent(Deposed, split.tell(FillLog((0, 1), 0, lead.book.copy()), "b")) != []
+    assert sent(Deposed, split.tell(FillLog((0, 1), 0, lead.log_state.copy()), "b")) != []
     assert sent(Deposed, split.tell(CopyEntry((0, 1), 0, None, 0), "b")) != []
     assert len(of(ReadRegister, split.tell(Deposed(9), "b"))) == 1
     assert split.tell(TakeLead(1), "b") == []
@@ -642,15 +642,15 @@ def test_a_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:
     split.tell(VolumeGone("y"))
     (swap,) = of(Swap, split.machine.tick(0))
     split.tell(RegisterAnswer(swap.op, True, swap.place.replace(version=5)))
-    mustering = split.machine.succession.mustering
-    assert mustering is not None
+    rebuild = split.machine.succession.rebuild
+    assert rebuild is not None
     assert sent(Muster, split.tell(joiner_report(), "x0")) == [("x0", Muster(2))]
     assert sent(Muster, split.tell(merge_report(), "m")) == [("m", Muster(2))]
     held = split_report(copies=((B1, 4),))
     assert split.tell(held, "c") == []
-    assert mustering.copies == {B1: {"c": 4}}
+    assert rebuild.copies == {B1: {"c": 4}}
     split.tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0")
-    assert set(mustering.present) == {"x0"}
+    assert set(rebuild.present) == {"x0"}
     assert (
         Split().tell(Present(2, MemberKind.REPLICA, "x", 3, True, -1, 0, "h3", (), ()), "x0") == []
     )
@@ -683,8 +683,8 @@ def test_a_leaving_split_asks_for_no_lane() -> None:
     assert split.machine.succession.leaving
 
 
-def may_leave(*lanes: LaneView, place: Place | None = None) -> bool:
-    split = Split(place=place or Place(4, 1, "z", "y"))
+def may_leave(*lanes: LaneView, place: RegisterState | None = None) -> bool:
+    split = Split(place=place or RegisterState(4, 1, "z", "y"))
     split.tell(Terminate())
     return of(Exit, split.view(*lanes)) == [Exit("left")]
 
@@ -695,8 +695,8 @@ def test_it_goes_once_nobody_needs_its_volume() -> None:  # [8]
     assert may_leave(lane_view(B1, buddy="c", trimmed=2))
     assert not may_leave(lane_view(A1, state=LaneState.CLOSED))
     assert not may_leave(lane_view(B1, buddy="a"))
-    assert not may_leave(place=Place(4, 1, "a", "y"))
-    assert not may_leave(place=Place(4, 1, "z", "a"))
+    assert not may_leave(place=RegisterState(4, 1, "a", "y"))
+    assert not may_leave(place=RegisterState(4, 1, "z", "a"))
 
 
 def test_it_stays_while_it_writes_a_lane_or_was_not_asked() -> None:

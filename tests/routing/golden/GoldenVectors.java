@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.Platform;
 
 /**
  * Prints vectors.json: key hashes computed by Spark's own XXH64, following the table in
- * tandem_core/routing/keys.py and sharing no code with it. How to run it: README.md beside this file.
+ * tandem_core/routing/key_hashing.py and sharing no code with it. How to run it: README.md beside this file.
  */
 public final class GoldenVectors {
   private static final long SEED = 42L;

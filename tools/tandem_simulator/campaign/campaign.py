@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from tandem_simulator.engine.schedule import Outcome, run_schedule
+from tandem_simulator.engine.schedule import ScheduleOutcome, run_schedule
 from tandem_simulator.oracle.violation import Violation
 
 BATCH = 20
@@ -36,7 +36,7 @@ class Tally:
         self.coverage: Counter[str] = Counter()
         self.failed: list[Failed] = []
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ScheduleOutcome) -> None:
         """Count one schedule."""
         self.schedules += 1
         self.messages += outcome.messages
@@ -69,7 +69,7 @@ def run_campaign(
 
 def _batches(
     seed: int, numbers: range, plant: str | None, jobs: int
-) -> Iterator[Iterable[Outcome]]:
+) -> Iterator[Iterable[ScheduleOutcome]]:
     work = partial(_run_batch, seed, plant)
     starts = range(numbers.start, numbers.stop, BATCH)
     batches = [range(first, min(first + BATCH, numbers.stop)) for first in starts]
@@ -83,7 +83,7 @@ def _batches(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _run_batch(seed: int, plant: str | None, numbers: range) -> list[Outcome]:
+def _run_batch(seed: int, plant: str | None, numbers: range) -> list[ScheduleOutcome]:
     outcomes = []
     with _no_collection():
         for number in numbers:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tandem_simulator.campaign import report as story
+from tandem_simulator.campaign import report
 from tandem_simulator.campaign.shrink import shrink
 from tandem_simulator.engine.configuration import QUIET, Configuration, configure
-from tandem_simulator.engine.schedule import Outcome, run_with
+from tandem_simulator.engine.schedule import ScheduleOutcome, run_with
 from tandem_simulator.engine.trace import Trace
 from tandem_simulator.faults.fault_generator import draw
 from tandem_simulator.faults.scripts import steps_of
@@ -17,7 +17,7 @@ NOISE = 0
 """Stands for the network's own noise in the list of things that can be left out."""
 
 
-class Failure(NamedTuple):
+class FailedSchedule(NamedTuple):
     """What is told of the first failing schedule of a run."""
 
     seed: int
@@ -26,7 +26,7 @@ class Failure(NamedTuple):
     story: str
 
 
-def explain(seed: int, number: int, violation: Violation, plant: str | None) -> Failure:
+def explain(seed: int, number: int, violation: Violation, plant: str | None) -> FailedSchedule:
     """Shrink a failing schedule and tell what is left of it."""
     configuration = configure(seed, number)
     steps = [step.number for step in steps_of(draw(configuration))]
@@ -53,7 +53,9 @@ def explain(seed: int, number: int, violation: Violation, plant: str | None) -> 
         + (f" --plant {plant}" if plant else ""),
         "",
     ]
-    return Failure(seed, number, found, "\n".join(head) + story.tell(configuration, found, trace))
+    return FailedSchedule(
+        seed, number, found, "\n".join(head) + report.tell(configuration, found, trace)
+    )
 
 
 def _run(
@@ -62,7 +64,7 @@ def _run(
     steps: list[int],
     plant: str | None,
     trace: Trace | None,
-) -> Outcome:
+) -> ScheduleOutcome:
     noise = configuration.noise if NOISE in kept else QUIET
     return run_with(configuration._replace(noise=noise), plant, trace, frozenset(steps) - kept)
 

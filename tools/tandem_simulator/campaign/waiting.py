@@ -8,7 +8,7 @@ from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_simulator.engine.process import REPLICA
 
 if TYPE_CHECKING:
-    from tandem_simulator.engine.process import Pod
+    from tandem_simulator.engine.process import SimulatedPod
     from tandem_simulator.engine.world import World
 
 
@@ -33,7 +33,7 @@ def who_waits(world: World) -> str:
     return "\n  ".join(lines)
 
 
-def _pod(pod: Pod) -> str:
+def _pod(pod: SimulatedPod) -> str:
     state = "down" if pod.process is None else "up"
     if pod.kind != REPLICA:
         return f"{pod.volume} is {state}"

@@ -10,17 +10,24 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from tandem_runtime.protocol.merge.merge_machine import MergeMachine
-from tandem_runtime.protocol.messages.peers import SparkUp, Splits, VolumeGone
+from tandem_runtime.protocol.messages.peers import SparkUp, SplitsDiscovered, VolumeGone
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_runtime.protocol.types import Member
-from tandem_simulator.engine.process import MERGE, REPLICA, SPLIT, Disk, Pod, Process
+from tandem_simulator.engine.process import (
+    MERGE,
+    REPLICA,
+    SPLIT,
+    Disk,
+    SimulatedPod,
+    SimulatedProcess,
+)
 from tandem_simulator.engine.trace import DETAIL, FAULT, TURN
 from tandem_simulator.externals.shares import share_of
 
 if TYPE_CHECKING:
-    from tandem_simulator.engine.operator import Operator
+    from tandem_simulator.engine.operator import SimulatedOperator
     from tandem_simulator.engine.world import World
 
 ENDS_FOR_GOOD = frozenset({"retired", "completed", "left"})
@@ -35,11 +42,11 @@ def _checkpoints(disk: Disk) -> list[int]:
 class Cluster:
     """All pods, and what becomes of them."""
 
-    def __init__(self, world: World, operator: Operator) -> None:
+    def __init__(self, world: World, operator: SimulatedOperator) -> None:
         self.world = world
         self.operator = operator
-        self.pods: dict[str, Pod] = {}
-        self.zombies: list[Process] = []
+        self.pods: dict[str, SimulatedPod] = {}
+        self.zombies: list[SimulatedProcess] = []
         self.kept: dict[str, Disk] = {}
         """Volumes of zombies: their pods are gone, but somebody still writes to them."""
         self.gone: list[str] = []
@@ -58,9 +65,9 @@ class Cluster:
 
     # --- pods ---------------------------------------------------------------------------------
 
-    def _add(self, name: str, kind: str, place: int) -> Pod:
+    def _add(self, name: str, kind: str, place: int) -> SimulatedPod:
         nodes = self.world.configuration.nodes
-        pod = Pod(name, kind, nodes[place % len(nodes)])
+        pod = SimulatedPod(name, kind, nodes[place % len(nodes)])
         pod.fresh_volume()
         self.pods[name] = pod
         return pod
@@ -91,7 +98,7 @@ class Cluster:
             if self.world.now:
                 self.world.after(self.world.rng.randint(20, 250), self.start, pod)
 
-    def merges(self, slot: int) -> list[Pod]:
+    def merges(self, slot: int) -> list[SimulatedPod]:
         """The pods of a merge slot that are there."""
         return [p for p in self.pods.values() if p.kind == MERGE and p.slot == slot]
 
@@ -99,11 +106,11 @@ class Cluster:
         """Slots that have merges."""
         return {pod.slot for pod in self.pods.values() if pod.kind == MERGE}
 
-    def replicas(self, pair: str) -> list[Pod]:
+    def replicas(self, pair: str) -> list[SimulatedPod]:
         """The pods of a pair that are there."""
         return [p for p in self.pods.values() if p.kind == REPLICA and p.group == pair]
 
-    def running(self, kind: str = "") -> list[Process]:
+    def running(self, kind: str = "") -> list[SimulatedProcess]:
         """Processes that are alive, zombies apart."""
         return [
             pod.process
@@ -125,7 +132,7 @@ class Cluster:
         for pod in list(self.pods.values()):
             self.world.after(self.world.rng.randint(0, 300), self.start, pod)
 
-    def start(self, pod: Pod, _b: object = None, _c: object = None) -> None:
+    def start(self, pod: SimulatedPod, _b: object = None, _c: object = None) -> None:
         """Start a process on a pod's volume."""
         if pod.removed or pod.process is not None or pod.node in self.nodes_down:
             if pod.node in self.nodes_down and not pod.removed:
@@ -136,7 +143,7 @@ class Cluster:
         self.starts += 1
         skews = world.configuration.skews
         offset, rate = skews[self.starts % len(skews)]
-        process = Process(pod, offset, rate)
+        process = SimulatedProcess(pod, offset, rate)
         self._build(process, process.local(world.now))
         pod.process = process
         world.by_volume[pod.volume] = process
@@ -146,7 +153,7 @@ class Cluster:
         world.tick(process)
         self._welcome(process)
 
-    def _build(self, process: Process, now: int) -> None:
+    def _build(self, process: SimulatedProcess, now: int) -> None:
         pod = process.pod
         settings = self.world.settings
         number = pod.incarnation
@@ -168,7 +175,7 @@ class Cluster:
             sinks = tuple(name for name, _ in self.world.configuration.sinks)
             process.machine = MergeMachine(pod.volume, number, pod.slot, sinks, settings, now)
 
-    def _welcome(self, process: Process) -> None:
+    def _welcome(self, process: SimulatedProcess) -> None:
         """Tell a new process what everybody is told; first of all which volumes are gone."""
         world = self.world
         if process.kind == SPLIT:
@@ -194,8 +201,8 @@ class Cluster:
             if pod.kind == SPLIT and not pod.removed
         )
 
-    def _tell_splits(self, process: Process, _b: object = None, _c: object = None) -> None:
-        self.world.tell(process, None, Splits(self.members()))
+    def _tell_splits(self, process: SimulatedProcess, _b: object = None, _c: object = None) -> None:
+        self.world.tell(process, None, SplitsDiscovered(self.members()))
 
     def announce(self) -> None:
         """Which splits exist has changed: everybody learns it, sooner or later."""
@@ -223,7 +230,7 @@ class Cluster:
 
     # --- ending -------------------------------------------------------------------------------
 
-    def end(self, process: Process) -> None:
+    def end(self, process: SimulatedProcess) -> None:
         """A process is no more: its memory is lost."""
         process.dead = process.halted = True
         process.inbox = []
@@ -232,7 +239,7 @@ class Cluster:
         if self.world.by_volume.get(process.volume) is process:
             del self.world.by_volume[process.volume]
 
-    def crash(self, process: Process, back_after: int) -> None:
+    def crash(self, process: SimulatedProcess, back_after: int) -> None:
         """The process dies, the volume stays."""
         self.end(process)
         if process.zombie:
@@ -240,7 +247,7 @@ class Cluster:
         else:
             self.world.after(back_after, self.start, process.pod)
 
-    def exited(self, process: Process, reason: str, *, wipe: bool) -> None:
+    def exited(self, process: SimulatedProcess, reason: str, *, wipe: bool) -> None:
         """A process ended by itself."""
         world = self.world
         if world.trace is not None:
@@ -261,7 +268,7 @@ class Cluster:
                 self._renew(pod)
             world.after(world.rng.randint(100, 700), self.start, pod)
 
-    def _renew(self, pod: Pod) -> None:
+    def _renew(self, pod: SimulatedPod) -> None:
         """Give a pod an empty volume; the old one is gone for good."""
         old = pod.volume
         pod.fresh_volume()
@@ -269,7 +276,7 @@ class Cluster:
         if pod.kind == SPLIT:
             self.announce()
 
-    def destroy(self, pod: Pod, back_after: int, *, moves: bool = True) -> None:
+    def destroy(self, pod: SimulatedPod, back_after: int, *, moves: bool = True) -> None:
         """A pod is lost with its volume; a new one takes its place after a while."""
         if pod.process is not None:
             self.end(pod.process)
@@ -278,7 +285,7 @@ class Cluster:
         self._renew(pod)
         self.world.after(back_after, self.start, pod)
 
-    def abandon(self, pod: Pod, back_after: int) -> Process | None:
+    def abandon(self, pod: SimulatedPod, back_after: int) -> SimulatedProcess | None:
         """A pod is given up and replaced, but its process still runs: a zombie.
 
         Its node cannot be reached from the API server, so it does not reach the register either.
@@ -296,7 +303,7 @@ class Cluster:
         self.world.after(back_after, self.start, pod)
         return process
 
-    def _bury(self, zombie: Process) -> None:
+    def _bury(self, zombie: SimulatedProcess) -> None:
         if zombie in self.zombies:
             self.zombies.remove(zombie)
         self.kept.pop(zombie.volume, None)
@@ -309,7 +316,7 @@ class Cluster:
             self.end(zombie)
             self._bury(zombie)
 
-    def remove(self, pod: Pod) -> None:
+    def remove(self, pod: SimulatedPod) -> None:
         """A pod that is not wanted any more goes, with its volume."""
         if pod.removed:
             return
@@ -321,7 +328,7 @@ class Cluster:
         if pod.kind == SPLIT:
             self.announce()
 
-    def _node_for(self, pod: Pod) -> str:
+    def _node_for(self, pod: SimulatedPod) -> str:
         """A node for a replacement: not its twin's if there is another."""
         nodes = [n for n in self.world.configuration.nodes if n not in self.nodes_down]
         others = {
@@ -338,7 +345,7 @@ class Cluster:
 
     # --- coverage -----------------------------------------------------------------------------
 
-    def answered(self, process: Process, pair: str, epoch: int) -> None:
+    def answered(self, process: SimulatedProcess, pair: str, epoch: int) -> None:
         """A replica answers while its twin is down: that is a take-over."""
         if (pair, epoch) in self._taken_over:
             return

@@ -1,13 +1,12 @@
-"""What a schedule consists of before anything fails: sizes, settings, rows, changes."""
+"""What a schedule consists of before anything fails: sizes, settings, rows, changes, seeds."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import NamedTuple
 
-from tandem_core.contract.intent import Stream
-from tandem_runtime.protocol.types import Settings
-from tandem_simulator.randomness import stream
+from tandem_core.contract.intent import IntentStream
+from tandem_runtime.protocol.types import ProtocolSettings
 
 Row = tuple[int, int, int, int]
 """Partition index, sequence within the partition, key, event time."""
@@ -52,7 +51,7 @@ class Configuration(NamedTuple):
 
     seed: int
     number: int
-    settings: Settings
+    settings: ProtocolSettings
     nodes: tuple[str, ...]
     splits: int
     buckets: int
@@ -60,7 +59,7 @@ class Configuration(NamedTuple):
     slots: int
     sinks: tuple[tuple[str, bool], ...]
     """Names of the sinks, and whether each one is transactional."""
-    streams: tuple[Stream, ...]
+    streams: tuple[IntentStream, ...]
     partitions: tuple[Partition, ...]
     keys: int
     faults_end: int
@@ -144,9 +143,9 @@ def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[tuple[int, int], ..
     return slots, tuple(resizes)
 
 
-def _settings(rng: Random) -> Settings:
+def _settings(rng: Random) -> ProtocolSettings:
     lane = rng.choice((120, 200, 300, 600))
-    return Settings(
+    return ProtocolSettings(
         interval=rng.choice((500, 500, 600)),
         silence=1500,
         max_epoch_bytes=rng.choice((70, 120, 240)),
@@ -190,9 +189,9 @@ def _pairs(rng: Random, buckets: int, count: int) -> tuple[tuple[str, frozenset[
 
 def _sources(
     rng: Random, faults_end: int, keys: int, *, forgets: bool
-) -> tuple[tuple[Stream, ...], tuple[Partition, ...]]:
+) -> tuple[tuple[IntentStream, ...], tuple[Partition, ...]]:
     """The streams, and their partitions with all rows that will ever come."""
-    streams: list[Stream] = []
+    streams: list[IntentStream] = []
     partitions: list[Partition] = []
     for s in range(rng.choice((1, 1, 1, 2))):
         names = []
@@ -202,7 +201,7 @@ def _sources(
                 _partition(rng, names[-1], len(partitions), s, faults_end, keys, forgets)
             )
         idle = rng.choice((None, None, 1500, 3000))
-        streams.append(Stream(f"stream-{s}", tuple(names), rng.choice((0, 300, 1500)), idle))
+        streams.append(IntentStream(f"stream-{s}", tuple(names), rng.choice((0, 300, 1500)), idle))
     return tuple(streams), tuple(partitions)
 
 
@@ -221,3 +220,8 @@ def _partition(
         for sequence, at in enumerate(available)
     )
     return Partition(name, index, s, rows, tuple(available), until, forgets)
+
+
+def stream(seed: int, number: int, purpose: str) -> Random:
+    """The random numbers of one schedule for one purpose; equal on every machine."""
+    return Random(f"{seed}/{number}/{purpose}")  # noqa: S311 (reproducible, not secret)

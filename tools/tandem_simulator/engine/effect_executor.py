@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from tandem_runtime.protocol import row_order as segments
+from tandem_runtime.protocol import row_order
 from tandem_runtime.protocol.effects import (
     Acknowledge,
     Deliver,
@@ -31,7 +31,7 @@ from tandem_runtime.protocol.effects import (
     Swap,
     Write,
 )
-from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
 from tandem_runtime.protocol.messages.peers import (
     Answer,
     BatchCommitted,
@@ -47,12 +47,11 @@ from tandem_runtime.protocol.messages.peers import (
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.types import Chunk, Header, LaneId, Segment
 from tandem_simulator.engine.configuration import Row
-from tandem_simulator.engine.process import Process
+from tandem_simulator.engine.process import SimulatedProcess
 from tandem_simulator.engine.trace import DETAIL, ROUTINE, TURN
-from tandem_simulator.externals import external_effects as outside
-from tandem_simulator.externals import spark
+from tandem_simulator.externals import external_effects, spark
 from tandem_simulator.externals.shares import buckets_of
-from tandem_simulator.externals.spark import State
+from tandem_simulator.externals.spark import ToyState
 from tandem_simulator.oracle.expectation import brief, name
 from tandem_simulator.oracle.violation import broken
 
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 
-def _send(world: World, process: Process, effect: Send) -> None:
+def _send(world: World, process: SimulatedProcess, effect: Send) -> None:
     message = effect.message
     kind = type(message)
     if kind is ReplicaView or kind is MergeView:
@@ -79,7 +78,7 @@ def _send(world: World, process: Process, effect: Send) -> None:
     world.network.transmit(process, effect.to, message)
 
 
-def _note_history(world: World, process: Process, present: Present) -> None:
+def _note_history(world: World, process: SimulatedProcess, present: Present) -> None:
     """Count members that bring, to a muster, headers which a rebuilt log has left behind."""
     if process.volume in world.latecomers:
         return
@@ -99,7 +98,7 @@ def _show_slots(world: World, to: str, view: MergeView) -> None:
         ledger.dealt.header_shown(header, ledger.generations[header.generation].names(), to)
 
 
-def _check_window(world: World, process: Process, want: Want) -> None:
+def _check_window(world: World, process: SimulatedProcess, want: Want) -> None:
     """A merge takes in only what its window holds [12]."""
     last = max(world.ledger.positions.values(), default=0) + world.settings.window
     if max(want.epochs) > last:
@@ -111,14 +110,14 @@ def _check_window(world: World, process: Process, want: Want) -> None:
         )
 
 
-def _show(world: World, process: Process, to: str, header: Any) -> None:
+def _show(world: World, process: SimulatedProcess, to: str, header: Any) -> None:
     if world.trace is not None and header.epoch not in world.ledger.expected.headers:
         text = f"shows header {header.epoch} {brief(header)} to {to}, the first to see it"
         world.trace.note(world.now, process.volume, text, DETAIL, header.epoch)
     world.ledger.header_seen(header, f"{to}, shown by {process.volume},")
 
 
-def _ship(world: World, process: Process, effect: Ship) -> None:
+def _ship(world: World, process: SimulatedProcess, effect: Ship) -> None:
     disk = process.disk
     buckets = None if effect.select is None else buckets_of(effect.select.label)
     values = tuple(_selected(world, key, disk[key], buckets) for key in effect.keys)
@@ -142,10 +141,10 @@ def _selected(world: World, key: Key, value: Any, select: frozenset[int] | None)
     return value
 
 
-def _ship_state(world: World, process: Process, effect: ShipState) -> None:
+def _ship_state(world: World, process: SimulatedProcess, effect: ShipState) -> None:
     disk, message = process.disk, effect.message
     epochs = (message.epoch, *message.older)
-    states = {epoch: cast("State", disk["checkpoint", epoch]) for epoch in epochs}
+    states = {epoch: cast("ToyState", disk["checkpoint", epoch]) for epoch in epochs}
     if effect.share is not None:
         keys, buckets = buckets_of(effect.share.label), world.configuration.buckets
         states = {epoch: spark.select(state, keys, buckets) for epoch, state in states.items()}
@@ -157,7 +156,7 @@ def _ship_state(world: World, process: Process, effect: ShipState) -> None:
     world.network.transmit(process, effect.to, copied)
 
 
-def _forget_state(_world: World, process: Process, effect: ForgetState) -> None:
+def _forget_state(_world: World, process: SimulatedProcess, effect: ForgetState) -> None:
     for key in [k for k in process.disk if k[0] == "checkpoint" and _epoch(k) < effect.before]:
         del process.disk[key]
 
@@ -171,7 +170,7 @@ def _share(segment: Segment, select: frozenset[int], buckets: int) -> Segment:
     return segment.replace(payload=tuple(row for row in rows if row[2] % buckets in select))
 
 
-def _write(world: World, process: Process, effect: Write) -> None:
+def _write(world: World, process: SimulatedProcess, effect: Write) -> None:
     key, value = effect.key, effect.value
     process.disk[key] = value
     kind = key[0]
@@ -188,8 +187,8 @@ def _write(world: World, process: Process, effect: Write) -> None:
             text = f"writes entry {key[1]}: {_entry(entry)}"
             world.trace.note(world.now, process.volume, text, ROUTINE)
     elif kind == "book":
-        book = cast("StoredBook", value)
-        world.ledger.holders.snapshot(book.fence[0], book.index)
+        log_state = cast("StoredLogState", value)
+        world.ledger.holders.snapshot(log_state.fence[0], log_state.index)
 
 
 def _entry(entry: object) -> str:
@@ -201,7 +200,7 @@ def _entry(entry: object) -> str:
     return f"{type(entry).__name__} {' '.join(map(str, values))}"
 
 
-def _erase(world: World, process: Process, effect: Erase) -> None:
+def _erase(world: World, process: SimulatedProcess, effect: Erase) -> None:
     key = effect.key
     if process.disk.pop(key, None) is not None and key[0] == "chunk":
         lane, number = cast("LaneId", key[1]), cast("int", key[2])
@@ -210,22 +209,22 @@ def _erase(world: World, process: Process, effect: Erase) -> None:
         )
 
 
-# --- register, sources, sinks: see `outside` ---------------------------------------------------
+# --- register, sources, sinks: see `externals` -------------------------------------------------
 
 
-def _swap(world: World, process: Process, effect: Swap) -> None:
-    outside.swap(world, process, effect)
+def _swap(world: World, process: SimulatedProcess, effect: Swap) -> None:
+    external_effects.swap(world, process, effect)
 
 
-def _read_register(world: World, process: Process, effect: ReadRegister) -> None:
-    outside.read_register(world, process, effect.op)
+def _read_register(world: World, process: SimulatedProcess, effect: ReadRegister) -> None:
+    external_effects.read_register(world, process, effect.op)
 
 
-def _pull(world: World, process: Process, effect: Pull) -> None:
-    outside.pull(world, process, effect.partition, cast("int", effect.position))
+def _pull(world: World, process: SimulatedProcess, effect: Pull) -> None:
+    external_effects.pull(world, process, effect.partition, cast("int", effect.position))
 
 
-def _acknowledge(world: World, process: Process, effect: Acknowledge) -> None:
+def _acknowledge(world: World, process: SimulatedProcess, effect: Acknowledge) -> None:
     source = world.sources[effect.partition]
     position = cast("int", effect.position)
     source.acknowledge(position)
@@ -235,56 +234,56 @@ def _acknowledge(world: World, process: Process, effect: Acknowledge) -> None:
         world.trace.note(world.now, process.volume, text, ROUTINE)
 
 
-def _read_position(world: World, process: Process, effect: ReadPosition) -> None:
-    outside.read_position(world, process, effect)
+def _read_position(world: World, process: SimulatedProcess, effect: ReadPosition) -> None:
+    external_effects.read_position(world, process, effect)
 
 
-def _survey(world: World, process: Process, effect: SurveySink) -> None:
-    outside.survey(world, process, effect)
+def _survey(world: World, process: SimulatedProcess, effect: SurveySink) -> None:
+    external_effects.survey(world, process, effect)
 
 
-def _deliver(world: World, process: Process, effect: Deliver) -> None:
-    outside.deliver(world, process, effect)
+def _deliver(world: World, process: SimulatedProcess, effect: Deliver) -> None:
+    external_effects.deliver(world, process, effect)
 
 
-def _seal(world: World, process: Process, effect: SealSlot) -> None:
-    outside.seal(world, process, effect)
+def _seal(world: World, process: SimulatedProcess, effect: SealSlot) -> None:
+    external_effects.seal(world, process, effect)
 
 
 # --- Spark ------------------------------------------------------------------------------------
 
 
-def _run(world: World, process: Process, effect: Run) -> None:
+def _run(world: World, process: SimulatedProcess, effect: Run) -> None:
     if process.batch is not None:
         broken(0, "two-batches", f"{process.volume} runs {effect.header.epoch} during another")
     header = effect.header
     fetched = [each for span in effect.rows for chunk in cast("Any", span) or () for each in chunk]
-    placed = segments.by_position(fetched, segments.row_ends(header))
+    placed = row_order.by_position(fetched, row_order.row_ends(header))
     rows = [row for each in placed for row in cast("Any", each.payload)]
-    before = cast("State", process.disk["checkpoint", header.epoch - 1])
+    before = cast("ToyState", process.disk["checkpoint", header.epoch - 1])
     after, output = spark.run(before, header, rows, world.stream_of)
     process.batch = (header.epoch, after)
     world.ledger.result(process.pod.group, header, output, process.volume)
     if process.volume in world.corrupt and output:
-        output = outside.spoil(world, process, header.epoch, output)
+        output = external_effects.spoil(world, process, header.epoch, output)
     result = BatchResult(header.epoch, len(output) + 1, spark.digest(output), output)
     duration = world.rng.randint(15, 120) * process.slowness
     world.after(duration, world.in_process, process, _tell, result)
 
 
-def _tell(world: World, process: Process, message: object) -> None:
+def _tell(world: World, process: SimulatedProcess, message: object) -> None:
     world.tell(process, None, message)
 
 
-def _finish(world: World, process: Process, effect: Finish) -> None:
+def _finish(world: World, process: SimulatedProcess, effect: Finish) -> None:
     if process.batch is None or process.batch[0] != effect.epoch:
         broken(0, "finish-without-batch", f"{process.volume} finishes {effect.epoch}")
     duration = world.rng.randint(3, 25) * process.slowness
     world.after(duration, world.in_process, process, _commit, effect.epoch)
 
 
-def _commit(world: World, process: Process, epoch: int) -> None:
-    process.disk["checkpoint", epoch] = cast("tuple[int, State]", process.batch)[1]
+def _commit(world: World, process: SimulatedProcess, epoch: int) -> None:
+    process.disk["checkpoint", epoch] = cast("tuple[int, ToyState]", process.batch)[1]
     process.batch = None
     world.ledger.committed(process.volume, epoch)
     if world.trace is not None:
@@ -293,13 +292,13 @@ def _commit(world: World, process: Process, epoch: int) -> None:
     world.occur("CheckpointWritten", process)
 
 
-def _install(world: World, process: Process, effect: Install) -> None:
+def _install(world: World, process: SimulatedProcess, effect: Install) -> None:
     duration = world.rng.randint(5, 60) * process.slowness
     world.after(duration, world.in_process, process, _installed, effect)
 
 
-def _installed(world: World, process: Process, effect: Install) -> None:
-    parts = [cast("dict[int, State]", part.state) for part in effect.parts]
+def _installed(world: World, process: SimulatedProcess, effect: Install) -> None:
+    parts = [cast("dict[int, ToyState]", part.state) for part in effect.parts]
     _forget_state(world, process, ForgetState(sys.maxsize))
     for epoch in (effect.epoch, *effect.older):
         whole = spark.combine(epoch, [states[epoch] for states in parts])
@@ -318,15 +317,15 @@ def _installed(world: World, process: Process, effect: Install) -> None:
 # --- what it says and how it ends --------------------------------------------------------------
 
 
-def _happened(world: World, process: Process, effect: Happened) -> None:
-    outside.happened(world, process, effect)
+def _happened(world: World, process: SimulatedProcess, effect: Happened) -> None:
+    external_effects.happened(world, process, effect)
 
 
-def _exit(world: World, process: Process, effect: Exit) -> None:
+def _exit(world: World, process: SimulatedProcess, effect: Exit) -> None:
     world.cluster.exited(process, effect.reason, wipe=effect.wipe)
 
 
-HANDLERS: dict[type, Callable[[Any, Process, Any], None]] = {
+HANDLERS: dict[type, Callable[[Any, SimulatedProcess, Any], None]] = {
     Send: _send,
     Ship: _ship,
     ShipState: _ship_state,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tandem_simulator.engine.configuration import QUIET, Noise
 
 if TYPE_CHECKING:
-    from tandem_simulator.engine.process import Process
+    from tandem_simulator.engine.process import SimulatedProcess
     from tandem_simulator.engine.world import World
 
 LATE = 3500
@@ -70,7 +70,7 @@ class Network:
         """Does anything get through on this link?"""
         return not ((sender, to) in self.cuts or sender in self.mute or to in self.deaf)
 
-    def transmit(self, process: Process, to: str, message: object) -> None:
+    def transmit(self, process: SimulatedProcess, to: str, message: object) -> None:
         """Send a message on its way."""
         world = self.world
         noise = self.noise
@@ -92,7 +92,7 @@ class Network:
         )
 
     def _troubled(
-        self, trouble: float, delay: int, process: Process, to: str, message: object
+        self, trouble: float, delay: int, process: SimulatedProcess, to: str, message: object
     ) -> int:
         """Lose, repeat or delay a message; the delay, or -1 if it is lost."""
         noise = self.noise

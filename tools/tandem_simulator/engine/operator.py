@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tandem_core.contract.intent import Generation, Intent
 from tandem_runtime.protocol.messages.peers import NewIntent
 from tandem_runtime.protocol.split.split_machine import SplitMachine
-from tandem_simulator.engine.process import SPLIT, Process
+from tandem_simulator.engine.process import SPLIT, SimulatedProcess
 from tandem_simulator.engine.trace import TURN
 from tandem_simulator.externals.shares import FUNCTION, Pairs, buckets_of, generation_of, new_pairs
 
@@ -28,7 +28,7 @@ PATIENCE = 4500
 """How long a new generation may take to be built."""
 
 
-class Operator:
+class SimulatedOperator:
     """Observes, decides, records, acts; nothing of it is needed for rows to flow."""
 
     def __init__(self, world: World, rng: Random) -> None:
@@ -58,7 +58,7 @@ class Operator:
 
     # --- the intent reaches the splits --------------------------------------------------------
 
-    def welcome(self, process: Process) -> None:
+    def welcome(self, process: SimulatedProcess) -> None:
         """A new split gets the intent; sometimes an older one first."""
         if len(self.intents) > 1 and self.rng.random() < 0.3:  # noqa: PLR2004
             old = self.rng.choice(self.intents[:-1])
@@ -67,13 +67,13 @@ class Operator:
         else:
             self._tell_newest_later(process, self.rng.randint(1, 150))
 
-    def _tell(self, process: Process, intent: Intent, delay: int) -> None:
+    def _tell(self, process: SimulatedProcess, intent: Intent, delay: int) -> None:
         self.world.after(delay, self.world.tell, process, None, NewIntent(intent))
 
-    def _tell_newest_later(self, process: Process, delay: int) -> None:
+    def _tell_newest_later(self, process: SimulatedProcess, delay: int) -> None:
         self.world.after(delay, self._tell_newest, process)
 
-    def _tell_newest(self, process: Process, _b: object = None, _c: object = None) -> None:
+    def _tell_newest(self, process: SimulatedProcess, _b: object = None, _c: object = None) -> None:
         until = self.stale.get(process.volume, 0)
         if until > self.world.now:
             self._tell_newest_later(process, until - self.world.now + 50)

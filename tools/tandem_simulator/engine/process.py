@@ -10,12 +10,12 @@ from tandem_runtime.protocol.types import Peer
 if TYPE_CHECKING:
     from tandem_runtime.protocol.effects import Effect, Key
     from tandem_runtime.protocol.messages.peers import SplitReport
-    from tandem_simulator.externals.spark import State
+    from tandem_simulator.externals.spark import ToyState
 
 SPLIT, REPLICA, MERGE = "split", "replica", "merge"
 
 
-class Machine(Protocol):
+class SimulatedMachine(Protocol):
     """What the simulator drives."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
@@ -31,7 +31,7 @@ Deferred = tuple[Callable[..., None], tuple[object, ...]]
 """Something that a frozen process does once it thaws."""
 
 
-class Pod:
+class SimulatedPod:
     """A place where a process runs, one after the other, mostly on the same volume."""
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Pod:
         self.volume = ""
         self.disk: Disk = {}
         self.incarnation = 0
-        self.process: Process | None = None
+        self.process: SimulatedProcess | None = None
         self.removed = False
         """It will not be started again."""
         self.leaving = False
@@ -75,7 +75,7 @@ class Pod:
         self.incarnation = 0
 
 
-class Process:
+class SimulatedProcess:
     """One process start on a volume. `halted` is what the fast path looks at."""
 
     __slots__ = (
@@ -102,13 +102,13 @@ class Process:
         "zombie",
     )
 
-    def __init__(self, pod: Pod, offset: int, rate: int) -> None:
+    def __init__(self, pod: SimulatedPod, offset: int, rate: int) -> None:
         self.pod = pod
         self.kind = pod.kind
         self.volume = pod.volume
         self.disk = pod.disk
         self.peer = Peer(pod.volume, pod.incarnation)
-        self.machine: Machine
+        self.machine: SimulatedMachine
         self.halted = False
         self.dead = False
         self.frozen = False
@@ -125,7 +125,7 @@ class Process:
         """Its clock only is some way off: the fast path looks at this."""
         self.clock: tuple[int, int] | None = None
         """True and local time when the rate last changed."""
-        self.batch: tuple[int, State | None] | None = None
+        self.batch: tuple[int, ToyState | None] | None = None
         """The epoch Spark is busy with, and the state it will commit."""
         self.slowness = 1
         self.report: SplitReport | None = None

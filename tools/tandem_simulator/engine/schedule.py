@@ -6,11 +6,11 @@ from collections import Counter
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from tandem_simulator import plants
+from tandem_simulator.campaign import seeded_bugs
 from tandem_simulator.campaign.waiting import who_waits
 from tandem_simulator.engine.cluster import Cluster
-from tandem_simulator.engine.configuration import Configuration, configure
-from tandem_simulator.engine.operator import ROUND, Operator
+from tandem_simulator.engine.configuration import Configuration, configure, stream
+from tandem_simulator.engine.operator import ROUND, SimulatedOperator
 from tandem_simulator.engine.trace import Trace
 from tandem_simulator.engine.watchdog import watchdog
 from tandem_simulator.engine.world import World
@@ -18,13 +18,12 @@ from tandem_simulator.faults.fault_generator import draw
 from tandem_simulator.faults.injector import Injector
 from tandem_simulator.oracle.bounds import Bounds
 from tandem_simulator.oracle.violation import Violation, broken
-from tandem_simulator.randomness import stream
 
 TIME_TO_FINISH = 30_000
 """Milliseconds after the last fault within which the pipeline has to complete."""
 
 
-class Outcome(NamedTuple):
+class ScheduleOutcome(NamedTuple):
     """What became of a schedule."""
 
     seed: int
@@ -39,7 +38,9 @@ class Outcome(NamedTuple):
     """Simulated milliseconds from the last fault to completion."""
 
 
-def run_schedule(seed: int, number: int, plant: str | None = None, trace: bool = False) -> Outcome:
+def run_schedule(
+    seed: int, number: int, plant: str | None = None, trace: bool = False
+) -> ScheduleOutcome:
     """Run one schedule, with a planted bug if one is named."""
     return run_with(configure(seed, number), plant, Trace() if trace else None)
 
@@ -49,12 +50,12 @@ def run_with(
     plant: str | None = None,
     trace: Trace | None = None,
     skip: frozenset[int] = frozenset(),
-) -> Outcome:
+) -> ScheduleOutcome:
     """Run a configuration, leaving some steps of its fault scripts out."""
-    with plants.PLANTS[plant].apply() if plant else nullcontext(), watchdog():
+    with seeded_bugs.PLANTS[plant].apply() if plant else nullcontext(), watchdog():
         world = prepare(configuration, trace, skip)
         world.run()
-    return Outcome(
+    return ScheduleOutcome(
         configuration.seed,
         configuration.number,
         world.violation,
@@ -72,7 +73,7 @@ def prepare(
     """The world at its beginning, with everything that will go wrong on its way."""
     world = World(configuration, trace)
     rng = stream(configuration.seed, configuration.number, "operator")
-    operator = Operator(world, rng)
+    operator = SimulatedOperator(world, rng)
     world.cluster = Cluster(world, operator)
     injector = Injector(world, draw(configuration), skip)
     world.cluster.start_all()

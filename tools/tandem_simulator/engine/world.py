@@ -13,18 +13,17 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from tandem_runtime.protocol.states import IllegalMove
-from tandem_runtime.protocol.types import NOBODY, Peer, Place
-from tandem_simulator.engine import effect_executor as shell
-from tandem_simulator.engine.configuration import Configuration
+from tandem_runtime.protocol.types import NOBODY, Peer, RegisterState
+from tandem_simulator.engine import effect_executor
+from tandem_simulator.engine.configuration import Configuration, stream
 from tandem_simulator.engine.network import Network
-from tandem_simulator.engine.process import Process
+from tandem_simulator.engine.process import SimulatedProcess
 from tandem_simulator.engine.trace import Trace
-from tandem_simulator.externals.sinks import Sink
+from tandem_simulator.externals.sinks import SimulatedSink
 from tandem_simulator.externals.sources import Source
-from tandem_simulator.faults.triggers import Watch, label_of
+from tandem_simulator.faults.triggers import TriggerWatch, label_of
 from tandem_simulator.oracle.ledger import Ledger
 from tandem_simulator.oracle.violation import BrokenError, Violation
-from tandem_simulator.randomness import stream
 
 if TYPE_CHECKING:
     from tandem_runtime.protocol.effects import Effect
@@ -55,16 +54,16 @@ class World:
         self.network = Network(
             self, configuration.noise, stream(seed, number, "network"), self.coverage
         )
-        self.watch = Watch()
-        self.by_volume: dict[str, Process] = {}
-        self.place: Place = NOBODY
-        self.swaps_under_way: list[tuple[str, int, Place]] = []
+        self.watch = TriggerWatch()
+        self.by_volume: dict[str, SimulatedProcess] = {}
+        self.place: RegisterState = NOBODY
+        self.swaps_under_way: list[tuple[str, int, RegisterState]] = []
         """Author, expected version and content of swaps that may still land."""
         self.register_cut: set[str] = set()
         """Volumes that cannot reach the register."""
         self.sources = {p.name: Source(p) for p in configuration.partitions}
         self.sinks = {
-            name: Sink(name, transactional=transactional, ledger=self.ledger)
+            name: SimulatedSink(name, transactional=transactional, ledger=self.ledger)
             for name, transactional in configuration.sinks
         }
         self.stream_of = [p.stream for p in configuration.partitions]
@@ -142,7 +141,7 @@ class World:
         if effects:
             self.apply(process, effects)
 
-    def tell(self, process: Process, sender: Peer | None, message: object) -> None:
+    def tell(self, process: SimulatedProcess, sender: Peer | None, message: object) -> None:
         """A message arrives at a process."""
         if process.halted:
             if not process.dead:
@@ -153,13 +152,13 @@ class World:
         if effects:
             self.apply(process, effects)
 
-    def _keep(self, process: Process, sender: Peer | None, message: object) -> None:
+    def _keep(self, process: SimulatedProcess, sender: Peer | None, message: object) -> None:
         if sender is None or len(process.inbox) < INBOX:
             process.inbox.append((self.tell, (process, sender, message)))
         else:
             self.coverage["message lost, buffers full"] += 1
 
-    def tick(self, process: Process, _b: object = None, _c: object = None) -> None:
+    def tick(self, process: SimulatedProcess, _b: object = None, _c: object = None) -> None:
         """Time passes at a process."""
         if process.dead:
             return
@@ -170,18 +169,18 @@ class World:
         pause = self.settings.beat
         self.after(pause - 20 + int(self.rng.random() * 40), self.tick, process)
 
-    def apply(self, process: Process, effects: list[Effect]) -> None:
+    def apply(self, process: SimulatedProcess, effects: list[Effect]) -> None:
         """Carry effects out in their order; a fault may fall between any two."""
         if self.watch.armed:
             self._apply_watched(process, effects)
             return
-        handlers = shell.HANDLERS
+        handlers = effect_executor.HANDLERS
         for effect in effects:
             handlers[type(effect)](self, process, effect)
             if process.halted:
                 return
 
-    def _apply_watched(self, process: Process, effects: list[Effect]) -> None:
+    def _apply_watched(self, process: SimulatedProcess, effects: list[Effect]) -> None:
         armed = self.watch.armed
         occur = self.watch.occur
         for index, effect in enumerate(effects):
@@ -191,19 +190,21 @@ class World:
                 if process.halted:
                     self._keep_rest(process, effects[index:])
                     return
-            shell.HANDLERS[type(effect)](self, process, effect)
+            effect_executor.HANDLERS[type(effect)](self, process, effect)
             if label in armed:
                 occur(label, process, effect, before=False)
             if process.halted:
                 self._keep_rest(process, effects[index + 1 :])
                 return
 
-    def _keep_rest(self, process: Process, effects: list[Effect]) -> None:
+    def _keep_rest(self, process: SimulatedProcess, effects: list[Effect]) -> None:
         """What a process was about to do when it froze, it does when it thaws."""
         if effects and not process.dead:
             process.inbox.insert(0, (self.apply, (process, effects)))
 
-    def in_process(self, process: Process, action: Callable[..., None], argument: object) -> None:
+    def in_process(
+        self, process: SimulatedProcess, action: Callable[..., None], argument: object
+    ) -> None:
         """Something inside a process comes to its end: not if it died, later if it is frozen."""
         if process.dead:
             return
@@ -212,11 +213,11 @@ class World:
         else:
             action(self, process, argument)
 
-    def freeze(self, process: Process) -> None:
+    def freeze(self, process: SimulatedProcess) -> None:
         """Stop a process where it stands (SIGSTOP)."""
         process.frozen = process.halted = True
 
-    def thaw(self, process: Process) -> None:
+    def thaw(self, process: SimulatedProcess) -> None:
         """Let it go on: first with what it was doing, then with what came meanwhile."""
         if process.dead or not process.frozen:
             return
@@ -239,7 +240,7 @@ class World:
         self.ledger.finish()
         self.stop = True
 
-    def occur(self, label: str, process: Process | None, what: object = None) -> None:
+    def occur(self, label: str, process: SimulatedProcess | None, what: object = None) -> None:
         """Something happened that faults may wait for."""
         if label in self.watch.armed:
             self.watch.occur(label, process, what, before=False)

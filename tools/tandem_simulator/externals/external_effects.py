@@ -13,17 +13,17 @@ from tandem_runtime.protocol.effects import (
     Swap,
 )
 from tandem_runtime.protocol.election import register
-from tandem_runtime.protocol.log.header_log import StoredBook
+from tandem_runtime.protocol.log.header_log import StoredLogState
 from tandem_runtime.protocol.messages.peers import (
     RegisterAnswer,
     SinkPosition,
     SinkSurveyed,
     VolumeGone,
 )
-from tandem_runtime.protocol.types import Place
-from tandem_simulator.engine.process import Process
+from tandem_runtime.protocol.types import RegisterState
+from tandem_simulator.engine.process import SimulatedProcess
 from tandem_simulator.engine.trace import DETAIL, TURN
-from tandem_simulator.externals.sinks import Answers, Sink
+from tandem_simulator.externals.sinks import Answers, SimulatedSink
 from tandem_simulator.oracle.violation import broken
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ LONG_POLL = 400
 # --- the register -----------------------------------------------------------------------------
 
 
-def swap(world: World, process: Process, effect: Swap) -> None:
+def swap(world: World, process: SimulatedProcess, effect: Swap) -> None:
     """Send a compare-and-set on its way; it may be lost, come twice, or land much later."""
     if _refused(world, process):
         return
@@ -61,7 +61,7 @@ def swap(world: World, process: Process, effect: Swap) -> None:
     _swap_after(world, delay, process, effect)
 
 
-def _refused(world: World, process: Process) -> bool:
+def _refused(world: World, process: SimulatedProcess) -> bool:
     """Turn a zombie away: with its pod went the credentials that the register accepts.
 
     That tells its shell, unless it cannot reach the register at all, that its volume is gone.
@@ -74,12 +74,12 @@ def _refused(world: World, process: Process) -> bool:
     return True
 
 
-def _swap_after(world: World, delay: int, process: Process, effect: Swap) -> None:
+def _swap_after(world: World, delay: int, process: SimulatedProcess, effect: Swap) -> None:
     world.swaps_under_way.append((process.volume, effect.expected, effect.place))
     world.after(delay, _swap_lands, world, process, effect)
 
 
-def _swap_lands(world: World, process: Process, effect: Swap) -> None:
+def _swap_lands(world: World, process: SimulatedProcess, effect: Swap) -> None:
     world.swaps_under_way.remove((process.volume, effect.expected, effect.place))
     before = world.place
     done, world.place = register.swap(before, effect.expected, effect.place)
@@ -90,7 +90,7 @@ def _swap_lands(world: World, process: Process, effect: Swap) -> None:
         world.occur("SwapLanded", process, world.place)
 
 
-def _note_place(world: World, process: Process, before: Place) -> None:
+def _note_place(world: World, process: SimulatedProcess, before: RegisterState) -> None:
     place = world.place
     if before.term and place.term > before.term:
         world.coverage["successions"] += 1
@@ -99,7 +99,7 @@ def _note_place(world: World, process: Process, before: Place) -> None:
         world.trace.note(world.now, process.volume, text, TURN)
 
 
-def _answer(world: World, process: Process, answer: RegisterAnswer) -> None:
+def _answer(world: World, process: SimulatedProcess, answer: RegisterAnswer) -> None:
     if process.volume in world.register_cut:
         return
     if world.trouble and world.rng.random() < 0.04 * world.trouble:
@@ -112,27 +112,27 @@ def _answer(world: World, process: Process, answer: RegisterAnswer) -> None:
     world.after(world.rng.randint(1, 25), world.tell, process, None, answer)
 
 
-def read_register(world: World, process: Process, op: int) -> None:
+def read_register(world: World, process: SimulatedProcess, op: int) -> None:
     """Read the register."""
     if not _refused(world, process) and process.volume not in world.register_cut:
         world.after(world.rng.randint(1, 25), _read_lands, world, process, op)
 
 
-def _read_lands(world: World, process: Process, op: int) -> None:
+def _read_lands(world: World, process: SimulatedProcess, op: int) -> None:
     _answer(world, process, RegisterAnswer(op, swapped=False, place=world.place))
 
 
 # --- sources ----------------------------------------------------------------------------------
 
 
-def pull(world: World, process: Process, partition: str, position: int) -> None:
+def pull(world: World, process: SimulatedProcess, partition: str, position: int) -> None:
     """Ask a source partition for rows; the answer waits a while for something to say."""
     ready = world.sources[partition].ready_at(position)
     delay = min(max(0, ready - world.now), LONG_POLL) + world.rng.randint(1, 30)
     world.after(delay, world.in_process, process, _pulled, (partition, position))
 
 
-def _pulled(world: World, process: Process, asked: tuple[str, int]) -> None:
+def _pulled(world: World, process: SimulatedProcess, asked: tuple[str, int]) -> None:
     rows = world.sources[asked[0]].read(asked[1], world.now, world.rng)
     world.tell(process, None, rows)
 
@@ -140,31 +140,31 @@ def _pulled(world: World, process: Process, asked: tuple[str, int]) -> None:
 # --- sinks ------------------------------------------------------------------------------------
 
 
-def _sink_delay(world: World, sink: Sink) -> int:
+def _sink_delay(world: World, sink: SimulatedSink) -> int:
     delay = world.rng.randint(2, 30) + sink.delay
     if sink.blocked_until > world.now:
         delay += sink.blocked_until - world.now
     return delay
 
 
-def read_position(world: World, process: Process, effect: ReadPosition) -> None:
+def read_position(world: World, process: SimulatedProcess, effect: ReadPosition) -> None:
     """Read how far a slot has delivered to a sink; its position is made if there is none."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _read_position, world, process, effect)
 
 
-def _read_position(world: World, process: Process, effect: ReadPosition) -> None:
+def _read_position(world: World, process: SimulatedProcess, effect: ReadPosition) -> None:
     world.sinks[effect.sink].position(effect.slot, effect.first)
     _say_position(world, process, effect)
 
 
-def survey(world: World, process: Process, effect: SurveySink) -> None:
+def survey(world: World, process: SimulatedProcess, effect: SurveySink) -> None:
     """Read how far a sink is with whichever slot."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _survey, world, process, effect)
 
 
-def _survey(world: World, process: Process, effect: SurveySink) -> None:
+def _survey(world: World, process: SimulatedProcess, effect: SurveySink) -> None:
     if world.trouble and world.rng.random() < 0.02 * world.trouble:
         world.coverage["sink answer lost"] += 1
         return
@@ -173,13 +173,13 @@ def _survey(world: World, process: Process, effect: SurveySink) -> None:
     world.after(world.rng.randint(1, 15), world.tell, process, None, answer)
 
 
-def seal(world: World, process: Process, effect: SealSlot) -> None:
+def seal(world: World, process: SimulatedProcess, effect: SealSlot) -> None:
     """Let a sink take nothing more from a slot."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _seal, world, process, effect)
 
 
-def _seal(world: World, process: Process, effect: SealSlot) -> None:
+def _seal(world: World, process: SimulatedProcess, effect: SealSlot) -> None:
     sealed = world.sinks[effect.sink].seal(effect.slot, effect.first, effect.last)
     if world.trace is not None:
         how = "is sealed" if sealed else "cannot be sealed yet"
@@ -191,7 +191,7 @@ def _seal(world: World, process: Process, effect: SealSlot) -> None:
 
 def _say_position(
     world: World,
-    process: Process,
+    process: SimulatedProcess,
     effect: ReadPosition | Deliver | SealSlot,
     *,
     sealed: bool = False,
@@ -210,7 +210,7 @@ def _say_position(
     world.after(world.rng.randint(1, 15), world.tell, process, None, answer)
 
 
-def deliver(world: World, process: Process, effect: Deliver) -> None:
+def deliver(world: World, process: SimulatedProcess, effect: Deliver) -> None:
     """Put an epoch into a sink, in the way of its class."""
     sink = world.sinks[effect.sink]
     if sink.transactional:
@@ -220,14 +220,14 @@ def deliver(world: World, process: Process, effect: Deliver) -> None:
         world.after(_sink_delay(world, sink), world.in_process, process, _upsert_first, effect)
 
 
-def _transact(world: World, process: Process, effect: Deliver) -> None:
+def _transact(world: World, process: SimulatedProcess, effect: Deliver) -> None:
     sink = world.sinks[effect.sink]
     done = sink.deliver(effect.slot, effect.epoch, cast("Answers", effect.answers))
     _note_delivery(world, process, effect, done=done)
     _say_position(world, process, effect)
 
 
-def _upsert_first(world: World, process: Process, effect: Deliver) -> None:
+def _upsert_first(world: World, process: SimulatedProcess, effect: Deliver) -> None:
     """Some of the rows; a fault may fall before the rest."""
     sink = world.sinks[effect.sink]
     if not sink.admits(effect.slot, effect.epoch):
@@ -241,7 +241,7 @@ def _upsert_first(world: World, process: Process, effect: Deliver) -> None:
     world.after(world.rng.randint(2, 40), world.in_process, process, _upsert_rest, effect)
 
 
-def _upsert_rest(world: World, process: Process, effect: Deliver) -> None:
+def _upsert_rest(world: World, process: SimulatedProcess, effect: Deliver) -> None:
     sink = world.sinks[effect.sink]
     answers = cast("Answers", effect.answers)
     for pair, rows in answers:
@@ -251,7 +251,7 @@ def _upsert_rest(world: World, process: Process, effect: Deliver) -> None:
     _say_position(world, process, effect)
 
 
-def _note_delivery(world: World, process: Process, effect: Deliver, *, done: bool) -> None:
+def _note_delivery(world: World, process: SimulatedProcess, effect: Deliver, *, done: bool) -> None:
     world.coverage["epochs delivered" if done else "deliveries fenced off"] += 1
     if not done and effect.slot in world.sinks[effect.sink].sealed:
         world.coverage["deliveries of sealed slots"] += 1
@@ -267,7 +267,7 @@ def _note_delivery(world: World, process: Process, effect: Deliver, *, done: boo
 
 
 def spoil(
-    world: World, process: Process, epoch: int, output: tuple[tuple[object, ...], ...]
+    world: World, process: SimulatedProcess, epoch: int, output: tuple[tuple[object, ...], ...]
 ) -> tuple[tuple[object, ...], ...]:
     """A result that differs from the twin's; either may be delivered, and it must be noticed."""
     pair = process.pod.group
@@ -290,7 +290,7 @@ _DAILY = frozenset({"HeaderPublished", "Trimmed", "DuplicateDropped", "MergeChos
 # --- events -----------------------------------------------------------------------------------
 
 
-def happened(world: World, process: Process, effect: Happened) -> None:
+def happened(world: World, process: SimulatedProcess, effect: Happened) -> None:
     """A machine has something to say."""
     event = effect.event
     world.coverage[event] += 1
@@ -323,7 +323,7 @@ def happened(world: World, process: Process, effect: Happened) -> None:
         world.complete()
 
 
-def _rebuilt(world: World, process: Process, effect: Happened) -> None:
+def _rebuilt(world: World, process: SimulatedProcess, effect: Happened) -> None:
     """The header log was made anew: only where all of its members were lost."""
     if not world.went_beyond:
         broken(
@@ -335,11 +335,11 @@ def _rebuilt(world: World, process: Process, effect: Happened) -> None:
         )
     if world.coverage["Rebuilt"] > 1:
         world.coverage["header log rebuilt again"] += 1
-    book = cast("StoredBook", process.disk["book",]).book
-    world.ledger.rebuilt(book.digest, book.headers, process.volume)
+    log_state = cast("StoredLogState", process.disk["book",]).log_state
+    world.ledger.rebuilt(log_state.digest, log_state.headers, process.volume)
 
 
-def _data_lost(world: World, process: Process, effect: Happened) -> None:
+def _data_lost(world: World, process: SimulatedProcess, effect: Happened) -> None:
     """Loud, as it must be; right only where a fault went beyond what the design survives."""
     if not world.went_beyond:
         broken(

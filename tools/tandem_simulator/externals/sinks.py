@@ -16,7 +16,7 @@ def admits(position: int, epoch: int) -> bool:
     return position == epoch - 1
 
 
-class Sink:
+class SimulatedSink:
     """A sink outside the pipeline: it outlives every process of it."""
 
     __slots__ = (

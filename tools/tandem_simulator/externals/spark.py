@@ -20,7 +20,7 @@ Window = tuple[int, int, int]
 """Stream index, key, start."""
 
 
-class State(NamedTuple):
+class ToyState(NamedTuple):
     """What a checkpoint holds."""
 
     epoch: int
@@ -30,7 +30,7 @@ class State(NamedTuple):
     """Of the last header that was run, by stream."""
 
 
-EMPTY = State(0, {}, {}, ())
+EMPTY = ToyState(0, {}, {}, ())
 
 
 class StateMismatchError(Exception):
@@ -38,8 +38,8 @@ class StateMismatchError(Exception):
 
 
 def run(
-    state: State, header: Header, rows: Iterable[Row], stream_of: Sequence[int]
-) -> tuple[State, tuple[Output, ...]]:
+    state: ToyState, header: Header, rows: Iterable[Row], stream_of: Sequence[int]
+) -> tuple[ToyState, tuple[Output, ...]]:
     """One micro-batch: the state after it, and its output."""
     if state.epoch != header.epoch - 1:
         raise StateMismatchError(f"epoch {header.epoch} on the state of epoch {state.epoch}")
@@ -60,7 +60,7 @@ def run(
         closed = [w for w in windows if w[2] + WINDOW <= marks[w[0]]]
         output.extend((1, *window, windows.pop(window)) for window in sorted(closed))
     watermarks = tuple(mark for _, mark in sorted(header.watermarks))
-    after = State(header.epoch, counts, windows, watermarks)
+    after = ToyState(header.epoch, counts, windows, watermarks)
     return after, tuple(output)
 
 
@@ -69,9 +69,9 @@ def digest(output: tuple[Output, ...]) -> int:
     return sum(map(hash, output)) & 0x1FFFFFFFFFFFFFFF
 
 
-def select(state: State, keys: frozenset[int], buckets: int) -> State:
+def select(state: ToyState, keys: frozenset[int], buckets: int) -> ToyState:
     """The part of the state that belongs to some buckets."""
-    return State(
+    return ToyState(
         state.epoch,
         {key: count for key, count in state.counts.items() if key % buckets in keys},
         {window: n for window, n in state.windows.items() if window[1] % buckets in keys},
@@ -79,7 +79,7 @@ def select(state: State, keys: frozenset[int], buckets: int) -> State:
     )
 
 
-def combine(epoch: int, parts: Sequence[State]) -> State:
+def combine(epoch: int, parts: Sequence[ToyState]) -> ToyState:
     """State made of the parts that former owners of its keys have given."""
     if not parts:
         return EMPTY
@@ -90,4 +90,4 @@ def combine(epoch: int, parts: Sequence[State]) -> State:
     for part in parts:
         counts.update(part.counts)
         windows.update(part.windows)
-    return State(epoch, counts, windows, parts[0].watermarks)
+    return ToyState(epoch, counts, windows, parts[0].watermarks)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tandem_runtime.protocol.messages.peers import Terminate
-from tandem_simulator.engine.process import REPLICA, SPLIT, Pod, Process
+from tandem_simulator.engine.process import REPLICA, SPLIT, SimulatedPod, SimulatedProcess
 from tandem_simulator.externals.shares import new_pairs
 from tandem_simulator.faults import disturbance
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
     from tandem_simulator.faults.injector import Injector
-    from tandem_simulator.faults.scripts import Step
-    from tandem_simulator.faults.victims import Cast
+    from tandem_simulator.faults.scripts import FaultStep
+    from tandem_simulator.faults.victims import Victims
 
 WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
 """Faults that are tried again when they would go beyond the survivable."""
@@ -27,7 +27,7 @@ volume counts as gone: word of that is a matter of a few hundred milliseconds.
 """
 
 
-def _crash(injector: Injector, step: Step, cast: Cast) -> bool:
+def _crash(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None:
         return False
@@ -36,7 +36,7 @@ def _crash(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _pod_kill(injector: Injector, step: Step, cast: Cast) -> bool:
+def _pod_kill(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.zombie or not injector.guard.allows([process.pod]):
         return False
@@ -45,15 +45,15 @@ def _pod_kill(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _node_loss(injector: Injector, step: Step, cast: Cast) -> bool:
+def _node_loss(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     return _node(injector, step, cast, stays=False)
 
 
-def _node_reboot(injector: Injector, step: Step, cast: Cast) -> bool:
+def _node_reboot(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     return _node(injector, step, cast, stays=True)
 
 
-def _node(injector: Injector, step: Step, cast: Cast, *, stays: bool) -> bool:
+def _node(injector: Injector, step: FaultStep, cast: Victims, *, stays: bool) -> bool:
     process = injector.target(step, cast)
     if process is None or process.zombie:
         return False
@@ -70,7 +70,7 @@ def _node(injector: Injector, step: Step, cast: Cast, *, stays: bool) -> bool:
     return True
 
 
-def _freeze(injector: Injector, step: Step, cast: Cast) -> bool:
+def _freeze(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.frozen:
         return False
@@ -80,13 +80,13 @@ def _freeze(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _thaw(injector: Injector, process: Process, _c: object) -> None:
+def _thaw(injector: Injector, process: SimulatedProcess, _c: object) -> None:
     if process.frozen and not process.dead:
         injector.note(process, "thaws")
     injector.world.thaw(process)
 
 
-def _thaw_early(injector: Injector, step: Step, cast: Cast) -> bool:
+def _thaw_early(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """One that a fault has frozen goes on before its time."""
     process = injector.target(step, cast)
     if process is None or not process.frozen:
@@ -95,7 +95,7 @@ def _thaw_early(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
+def _zombie(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """A pod is given up while its process runs on; it is heard again once all know that."""
     process = injector.target(step, cast)
     if process is None or process.zombie or not injector.guard.allows([process.pod]):
@@ -106,7 +106,7 @@ def _zombie(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _scale_in(injector: Injector, step: Step, cast: Cast) -> bool:
+def _scale_in(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.pod.leaving or process.zombie:
         return False
@@ -124,7 +124,7 @@ def _scale_in(injector: Injector, step: Step, cast: Cast) -> bool:
 # --- new pairs, and what goes beyond ------------------------------------------------------------
 
 
-def _destroy_all(injector: Injector, pods: list[Pod], step: Step, what: str) -> bool:
+def _destroy_all(injector: Injector, pods: list[SimulatedPod], step: FaultStep, what: str) -> bool:
     cluster = injector.world.cluster
     cluster.note_fault(f"{what}: {', '.join(pod.volume for pod in pods)} ARE LOST")
     for pod in pods:
@@ -132,7 +132,7 @@ def _destroy_all(injector: Injector, pods: list[Pod], step: Step, what: str) -> 
     return bool(pods)
 
 
-def _new_pair_lost(injector: Injector, step: Step, _: Cast) -> bool:
+def _new_pair_lost(injector: Injector, step: FaultStep, _: Victims) -> bool:
     """Both replicas of a pair that the cut has just brought in."""
     world = injector.world
     for pair in new_pairs(world.cluster.operator.intent.generations[-1]):
@@ -141,7 +141,7 @@ def _new_pair_lost(injector: Injector, step: Step, _: Cast) -> bool:
     return False
 
 
-def _lose_pair(injector: Injector, step: Step, _: Cast) -> bool:
+def _lose_pair(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     pairs = world.cluster.operator.pairs
     pods = world.cluster.replicas(pairs[step.amount % len(pairs)][0])
@@ -149,7 +149,7 @@ def _lose_pair(injector: Injector, step: Step, _: Cast) -> bool:
     return _destroy_all(injector, pods, step, "beyond: a pair")
 
 
-def _lose_lead_and_buddy(injector: Injector, step: Step, _: Cast) -> bool:
+def _lose_lead_and_buddy(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     named = {world.place.lead, world.place.buddy}
     pods = [pod for pod in world.cluster.pods.values() if pod.volume in named]
@@ -157,7 +157,7 @@ def _lose_lead_and_buddy(injector: Injector, step: Step, _: Cast) -> bool:
     return _destroy_all(injector, pods, step, "beyond: lead and buddy")
 
 
-def _lose_lane(injector: Injector, step: Step, _: Cast) -> bool:
+def _lose_lane(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     owners = [p for p in world.cluster.running(SPLIT) if p.copies_to in world.by_volume]
     if not owners:
@@ -180,7 +180,7 @@ def end_all(world: World) -> None:
             world.thaw(pod.process)
 
 
-KINDS: dict[str, Callable[[Injector, Step, Cast], bool]] = {
+KINDS: dict[str, Callable[[Injector, FaultStep, Victims], bool]] = {
     "crash": _crash,
     "old volume": _crash,
     "pod kill": _pod_kill,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tandem_simulator.engine.process import REPLICA, SPLIT, Process
+from tandem_simulator.engine.process import REPLICA, SPLIT, SimulatedProcess
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
     from tandem_simulator.faults.injector import Injector
-    from tandem_simulator.faults.scripts import Step
-    from tandem_simulator.faults.victims import Cast
+    from tandem_simulator.faults.scripts import FaultStep
+    from tandem_simulator.faults.victims import Victims
 
 # --- links --------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ def _mend(world: World, links: list[tuple[str, str]], _c: object) -> None:
     world.network.refresh()
 
 
-def _cut_one_way(injector: Injector, step: Step, cast: Cast) -> bool:
+def _cut_one_way(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     other = injector.find(step.other, cast, step.amount + 1)
     if process is None or other is None or other is process:
@@ -37,7 +37,7 @@ def _cut_one_way(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _cut_both_ways(injector: Injector, step: Step, cast: Cast) -> bool:
+def _cut_both_ways(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     other = injector.find(step.other, cast, step.amount + 1)
     if process is None or other is None or other is process:
@@ -48,7 +48,7 @@ def _cut_both_ways(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _heard_by_one(injector: Injector, step: Step, cast: Cast) -> bool:
+def _heard_by_one(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """Of all replicas and merges the lead reaches only one."""
     process = injector.target(step, cast)
     lead = injector.find("lead", cast, 0)
@@ -60,7 +60,7 @@ def _heard_by_one(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _cut_groups(injector: Injector, step: Step, cast: Cast) -> bool:
+def _cut_groups(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """The network parts: what runs on one node no longer reaches the others."""
     process = injector.target(step, cast)
     if process is None:
@@ -76,7 +76,7 @@ def _cut_groups(injector: Injector, step: Step, cast: Cast) -> bool:
     return bool(there)
 
 
-def _isolate(injector: Injector, step: Step, cast: Cast) -> bool:
+def _isolate(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """Nobody hears it; in two of three cases it hears nobody either."""
     process = injector.target(step, cast)
     if process is None:
@@ -98,7 +98,7 @@ def _reunite(world: World, volume: str, sets: list[dict[str, int]]) -> None:
     world.network.refresh()
 
 
-def _cut_off(injector: Injector, step: Step, cast: Cast) -> bool:
+def _cut_off(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """It reaches nobody, nobody reaches it, and the register is out of its reach as well."""
     process = injector.target(step, cast)
     if process is None or process.volume in injector.world.register_cut:
@@ -115,7 +115,7 @@ def _cut_off(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _reach_register(world: World, process: Process, _c: object) -> None:
+def _reach_register(world: World, process: SimulatedProcess, _c: object) -> None:
     if not process.zombie:
         world.register_cut.discard(process.volume)
 
@@ -127,7 +127,7 @@ def mute(world: World, volume: str, duration: int) -> None:
     world.after(duration, _reunite, world, volume, [world.network.mute])
 
 
-def _slow_member(injector: Injector, step: Step, cast: Cast) -> bool:
+def _slow_member(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None:
         return False
@@ -147,7 +147,7 @@ def _quick(world: World, volume: str, _c: object) -> None:
 # --- slowness, clocks, register ------------------------------------------------------------------
 
 
-def _slow_replica(injector: Injector, step: Step, cast: Cast) -> bool:
+def _slow_replica(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.kind != REPLICA:
         return False
@@ -158,11 +158,11 @@ def _slow_replica(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _fast(process: Process, _b: object, _c: object) -> None:
+def _fast(process: SimulatedProcess, _b: object, _c: object) -> None:
     process.slowness = 1
 
 
-def _slow_sink(injector: Injector, step: Step, _: Cast) -> bool:
+def _slow_sink(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     sinks = list(world.sinks.values())
     sink = sinks[step.amount % len(sinks)]
@@ -177,7 +177,7 @@ def _fast_sinks(world: World, _b: object, _c: object) -> None:
         sink.delay = 0
 
 
-def _blocked_sink(injector: Injector, step: Step, _: Cast) -> bool:
+def _blocked_sink(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     for sink in world.sinks.values():
         sink.blocked_until = max(sink.blocked_until, world.now + step.duration)
@@ -185,7 +185,7 @@ def _blocked_sink(injector: Injector, step: Step, _: Cast) -> bool:
     return True
 
 
-def _clock_skew(injector: Injector, step: Step, cast: Cast) -> bool:
+def _clock_skew(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None:
         return False
@@ -196,7 +196,7 @@ def _clock_skew(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _late_swap(injector: Injector, step: Step, cast: Cast) -> bool:
+def _late_swap(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.kind != SPLIT:
         return False
@@ -205,7 +205,7 @@ def _late_swap(injector: Injector, step: Step, cast: Cast) -> bool:
     return True
 
 
-def _lost_reply(injector: Injector, step: Step, cast: Cast) -> bool:
+def _lost_reply(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     process = injector.target(step, cast)
     if process is None or process.kind != SPLIT:
         return False
@@ -217,14 +217,14 @@ def _lost_reply(injector: Injector, step: Step, cast: Cast) -> bool:
 # --- operator and query --------------------------------------------------------------------------
 
 
-def _operator_away(injector: Injector, step: Step, _: Cast) -> bool:
+def _operator_away(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
     world.cluster.note_fault(f"the operator is AWAY for {2 * step.duration} ms")
     world.cluster.operator.go_away(world.now + 2 * step.duration)
     return True
 
 
-def _stale_intent(injector: Injector, step: Step, cast: Cast) -> bool:
+def _stale_intent(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """Splits whose watch of the intent is stuck."""
     world = injector.world
     if step.target == "all but lead":
@@ -238,7 +238,7 @@ def _stale_intent(injector: Injector, step: Step, cast: Cast) -> bool:
     return bool(volumes)
 
 
-def _diverge(injector: Injector, step: Step, cast: Cast) -> bool:
+def _diverge(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     """One replica's next result is wrong; counted when it comes about."""
     process = injector.target(step, cast)
     if process is not None and process.kind == REPLICA:
@@ -266,7 +266,7 @@ def end_all(world: World) -> None:
     operator.stale.clear()
 
 
-KINDS: dict[str, Callable[[Injector, Step, Cast], bool]] = {
+KINDS: dict[str, Callable[[Injector, FaultStep, Victims], bool]] = {
     "cut one way": _cut_one_way,
     "cut both ways": _cut_both_ways,
     "cut groups": _cut_groups,

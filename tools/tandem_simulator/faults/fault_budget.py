@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.log.entries import Entry
-from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import LaneState
 from tandem_runtime.protocol.types import Seat
-from tandem_simulator.engine.process import REPLICA, SPLIT, Disk, Pod
+from tandem_simulator.engine.process import REPLICA, SPLIT, Disk, SimulatedPod
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
@@ -25,7 +25,7 @@ UNSETTLED = 4000
 """How long after twins differed their pair is left in peace."""
 
 
-class Guard:
+class FaultBudget:
     """Answers whether volumes may be destroyed now."""
 
     def __init__(self, world: World) -> None:
@@ -33,7 +33,7 @@ class Guard:
         self.differed: dict[str, int] = {}
         """When a pair's twins last were made to differ."""
 
-    def allows(self, pods: Iterable[Pod]) -> bool:
+    def allows(self, pods: Iterable[SimulatedPod]) -> bool:
         """May these pods be lost at once, with their volumes?"""
         lost = {pod.volume for pod in pods}
         existing = {pod.volume for pod in self.world.cluster.pods.values()}
@@ -42,10 +42,10 @@ class Guard:
             return True
         if not self._log_survives(lost, left):
             return False
-        published, whole = self._books()
-        if not all(self._lanes_survive(book, lost, left) for book in (published, whole)):
+        published, whole = self._log_states()
+        if not all(self._lanes_survive(log_state, lost, left) for log_state in (published, whole)):
             return False
-        return all(self._pairs_survive(book, lost, left) for book in (published, whole))
+        return all(self._pairs_survive(log_state, lost, left) for log_state in (published, whole))
 
     # --- the header log -----------------------------------------------------------------------
 
@@ -59,22 +59,22 @@ class Guard:
                 return False
         return place.lead in left or place.buddy in left
 
-    def _books(self) -> tuple[Book, Book]:
+    def _log_states(self) -> tuple[LogState, LogState]:
         """What the header log says as far as it is published, and with what is not yet."""
         place = self.world.place
         disks = {pod.volume: pod.disk for pod in self.world.cluster.pods.values()}
         lead, buddy = disks.get(place.lead), disks.get(place.buddy or "")
         if lead is None:
             # Beyond what is survivable both may be lost, until the log is rebuilt.
-            whole = _fold(buddy, None) if buddy is not None else Book()
+            whole = _fold(buddy, None) if buddy is not None else LogState()
             return whole, whole
         return _fold(lead, buddy), _fold(lead, None)
 
     # --- lanes --------------------------------------------------------------------------------
 
-    def _lanes_survive(self, book: Book, lost: set[str], left: set[str]) -> bool:
+    def _lanes_survive(self, log_state: LogState, lost: set[str], left: set[str]) -> bool:
         """Of every lane with chunks that are needed one recorded copy stays."""
-        for lane, state in book.lanes.items():
+        for lane, state in log_state.lanes.items():
             if lane.split not in lost and state.buddy not in lost:
                 continue
             if state.state is LaneState.CLOSED and state.trimmed == state.last:
@@ -95,17 +95,17 @@ class Guard:
 
     # --- pairs --------------------------------------------------------------------------------
 
-    def _pairs_survive(self, book: Book, lost: set[str], left: set[str]) -> bool:
+    def _pairs_survive(self, log_state: LogState, lost: set[str], left: set[str]) -> bool:
         """Of every pair that has to exist one full member stays."""
-        if book.epoch == 0:
+        if log_state.epoch == 0:
             return True
         shadows = {
             name
-            for number, generation in book.generations.items()
-            if number > book.generation
+            for number, generation in log_state.generations.items()
+            if number > log_state.generation
             for name in generation.names()
-        } - set(book.pairs(book.generation))
-        for pair, seats in book.seats.items():
+        } - set(log_state.pairs(log_state.generation))
+        for pair, seats in log_state.seats.items():
             volumes = {seat.volume for seat in seats if seat is not None}
             if not volumes & lost or pair in shadows:
                 continue
@@ -122,7 +122,7 @@ class Guard:
         they are the second chance.
         """
         world = self.world
-        published, whole = self._books()
+        published, whole = self._log_states()
         generation = published.generations.get(published.generation)
         if generation is None or not generation.parents_of(pair) or whole.retiring:
             return False
@@ -141,12 +141,12 @@ def _epochs(disk: Disk) -> list[int]:
     return [cast("int", key[1]) for key in disk if key[0] == "checkpoint"]
 
 
-def _fold(lead: Disk, buddy: Disk | None) -> Book:
-    """The book on a volume; with a buddy, only what is on both."""
+def _fold(lead: Disk, buddy: Disk | None) -> LogState:
+    """The log state on a volume; with a buddy, only what is on both."""
     if ("book",) not in lead:
-        return Book()
-    stored = cast("StoredBook", lead["book",])
-    book = stored.book.copy()
+        return LogState()
+    stored = cast("StoredLogState", lead["book",])
+    log_state = stored.log_state.copy()
     number = stored.index + 1
     while ("entry", number) in lead:
         written = cast("StoredEntry", lead["entry", number])
@@ -154,12 +154,12 @@ def _fold(lead: Disk, buddy: Disk | None) -> Book:
             break
         if buddy is not None and not _has(buddy, number, written.entry):
             break
-        book.apply(written.entry)
+        log_state.apply(written.entry)
         number += 1
-    return book
+    return log_state
 
 
 def _has(buddy: Disk, number: int, entry: Entry) -> bool:
     if ("entry", number) in buddy:
         return cast("StoredEntry", buddy["entry", number]).entry == entry
-    return ("book",) in buddy and cast("StoredBook", buddy["book",]).index >= number
+    return ("book",) in buddy and cast("StoredLogState", buddy["book",]).index >= number

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from tandem_simulator import templates
-from tandem_simulator.engine.configuration import Configuration
-from tandem_simulator.faults.scripts import Script, Stage, Step
-from tandem_simulator.faults.triggers import Moment
-from tandem_simulator.randomness import stream
+from tandem_simulator.engine.configuration import Configuration, stream
+from tandem_simulator.faults import lead_templates, templates
+from tandem_simulator.faults.scripts import FaultStep, Script, ScriptStage
+from tandem_simulator.faults.triggers import TriggerPoint
 
 MOMENTS = (
     "HeaderPublished",
@@ -71,7 +70,7 @@ def draw(configuration: Configuration) -> tuple[Script, ...]:
     rng = stream(configuration.seed, configuration.number, "faults")
     if configuration.rebuilds:
         others = [at_random(rng, configuration) for _ in range(rng.choice((0, 0, 1, 2)))]
-        return _numbered([templates.two_rebuilds(rng), *others])
+        return _numbered([lead_templates.two_rebuilds(rng), *others])
     scripts = [templates.choose(rng, configuration) for _ in range(rng.choice((1, 1, 2, 2)))]
     scripts += [at_random(rng, configuration) for _ in range(rng.randint(3, 8))]
     if configuration.beyond:
@@ -101,9 +100,9 @@ def at_random(rng: Random, configuration: Configuration) -> Script:
     moment = None
     wait = rng.randint(300, configuration.faults_end - 300)
     if rng.random() < 0.4:  # noqa: PLR2004
-        moment = Moment(rng.choice(MOMENTS), rng.randint(1, 12), before=rng.random() < 0.3)  # noqa: PLR2004
+        moment = TriggerPoint(rng.choice(MOMENTS), rng.randint(1, 12), before=rng.random() < 0.3)  # noqa: PLR2004
         target = rng.choice(("it", "it", "it", target))
-    step = Step(
+    step = FaultStep(
         kind,
         target,
         delay=0 if rng.random() < 0.7 else rng.randint(1, 200),  # noqa: PLR2004
@@ -111,7 +110,7 @@ def at_random(rng: Random, configuration: Configuration) -> Script:
         amount=rng.randrange(1000),
         other=rng.choice(("any", "lead", "split", "twin", "merge")),
     )
-    return Script(f"random {kind}", (Stage((step,), moment, wait),))
+    return Script(f"random {kind}", (ScriptStage((step,), moment, wait),))
 
 
 def _duration(rng: Random, kind: str) -> int:

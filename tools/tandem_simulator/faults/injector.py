@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tandem_simulator.engine.process import Process
-from tandem_simulator.faults import destruction, disturbance
-from tandem_simulator.faults import victims as roles
-from tandem_simulator.faults.fault_budget import Guard
-from tandem_simulator.faults.scripts import Script, Step
+from tandem_simulator.engine.process import SimulatedProcess
+from tandem_simulator.faults import destruction, disturbance, victims
+from tandem_simulator.faults.fault_budget import FaultBudget
+from tandem_simulator.faults.scripts import FaultStep, Script
 from tandem_simulator.faults.triggers import Trigger
-from tandem_simulator.faults.victims import Cast
+from tandem_simulator.faults.victims import Victims
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 RETRIES = 4
 """How often a fault that would go beyond the survivable is tried again, a little later."""
 
-STRIKES: dict[str, Callable[[Injector, Step, Cast], bool]] = {
+STRIKES: dict[str, Callable[[Injector, FaultStep, Victims], bool]] = {
     **destruction.KINDS,
     **disturbance.KINDS,
 }
@@ -33,33 +32,35 @@ class Injector:
         self.scripts = scripts
         self.skip = skip
         """Steps that are left out, to see whether they matter."""
-        self.guard = Guard(world)
+        self.guard = FaultBudget(world)
         self.over = False
 
     def begin(self) -> None:
         """Wait for the first stage of every script."""
         for script in self.scripts:
-            self._await(script, 0, Cast())
+            self._await(script, 0, Victims())
 
-    def _await(self, script: Script, index: int, cast: Cast) -> None:
+    def _await(self, script: Script, index: int, cast: Victims) -> None:
         stage = script.stages[index]
         moment = stage.moment
         if moment is None:
             self.world.after(stage.wait, self._timed, script, index, cast)
             return
 
-        def fire(process: Process | None, _: object) -> None:
+        def fire(process: SimulatedProcess | None, _: object) -> None:
             self._strike(script, index, cast, process)
 
-        def suits(process: Process | None, role: str) -> bool:
+        def suits(process: SimulatedProcess | None, role: str) -> bool:
             return process is not None and self.find(role, cast, 0) is process
 
         self.world.watch.arm(Trigger(moment, suits, fire))
 
-    def _timed(self, script: Script, index: int, cast: Cast) -> None:
+    def _timed(self, script: Script, index: int, cast: Victims) -> None:
         self._strike(script, index, cast, None)
 
-    def _strike(self, script: Script, index: int, cast: Cast, process: Process | None) -> None:
+    def _strike(
+        self, script: Script, index: int, cast: Victims, process: SimulatedProcess | None
+    ) -> None:
         if self.over:
             return
         cast.it = process or cast.it
@@ -73,7 +74,7 @@ class Injector:
         if index + 1 < len(script.stages):
             self._await(script, index + 1, cast)
 
-    def _take(self, step: Step, cast: Cast, tries: int) -> None:
+    def _take(self, step: FaultStep, cast: Victims, tries: int) -> None:
         if self.over or self.world.stop:
             return
         if STRIKES[step.kind](self, step, cast):
@@ -81,18 +82,18 @@ class Injector:
         elif tries > 0 and step.kind in destruction.WORTH_WAITING:
             self.world.after(120, self._take, step, cast, tries - 1)
 
-    def find(self, role: str, cast: Cast, pick: int) -> Process | None:
+    def find(self, role: str, cast: Victims, pick: int) -> SimulatedProcess | None:
         """Who plays a role now."""
-        return roles.find(self.world, role, cast, pick)
+        return victims.find(self.world, role, cast, pick)
 
-    def target(self, step: Step, cast: Cast) -> Process | None:
+    def target(self, step: FaultStep, cast: Victims) -> SimulatedProcess | None:
         """Whom a step strikes; the script remembers it."""
         found = self.find(step.target, cast, step.amount)
         if found is not None:
             cast.remember(found)
         return found
 
-    def note(self, process: Process, what: str) -> None:
+    def note(self, process: SimulatedProcess, what: str) -> None:
         """A line of the story."""
         self.world.cluster.note_fault(what, process.volume)
 

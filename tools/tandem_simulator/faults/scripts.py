@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
-from tandem_simulator.faults.triggers import Moment
+from tandem_simulator.faults.triggers import TriggerPoint
 
 
-class Step(NamedTuple):
+class FaultStep(NamedTuple):
     """One fault. `target` and `other` are roles that are resolved when it strikes."""
 
     kind: str
@@ -20,11 +21,11 @@ class Step(NamedTuple):
     """Identifies the step when a schedule is shrunk."""
 
 
-class Stage(NamedTuple):
+class ScriptStage(NamedTuple):
     """Steps that are taken at a moment, or so long after the stage before."""
 
-    steps: tuple[Step, ...]
-    moment: Moment | None = None
+    steps: tuple[FaultStep, ...]
+    moment: TriggerPoint | None = None
     wait: int = 0
 
 
@@ -32,9 +33,19 @@ class Script(NamedTuple):
     """Stages that follow each other; most scripts have one."""
 
     name: str
-    stages: tuple[Stage, ...]
+    stages: tuple[ScriptStage, ...]
 
 
-def steps_of(scripts: tuple[Script, ...]) -> list[Step]:
+def steps_of(scripts: tuple[Script, ...]) -> list[FaultStep]:
     """All steps of a schedule."""
     return [step for script in scripts for stage in script.stages for step in stage.steps]
+
+
+def long_time(rng: Random) -> int:
+    """Long enough for others to go on without it."""
+    return rng.randint(2600, 4500)
+
+
+def way_to_vanish(rng: Random) -> str:
+    """A way for a process to stop answering for long."""
+    return rng.choice(("old volume", "old volume", "pod kill", "freeze", "isolate"))

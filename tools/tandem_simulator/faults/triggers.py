@@ -15,10 +15,10 @@ from tandem_runtime.protocol.log.header_log import StoredEntry
 from tandem_runtime.protocol.types import Header
 
 if TYPE_CHECKING:
-    from tandem_simulator.engine.process import Process
+    from tandem_simulator.engine.process import SimulatedProcess
 
 
-class Moment(NamedTuple):
+class TriggerPoint(NamedTuple):
     """When a stage of a script begins: the n-th time that something happens."""
 
     label: str
@@ -36,9 +36,9 @@ class Trigger:
 
     def __init__(
         self,
-        moment: Moment,
-        suits: Callable[[Process | None, str], bool],
-        fire: Callable[[Process | None, object], None],
+        moment: TriggerPoint,
+        suits: Callable[[SimulatedProcess | None, str], bool],
+        fire: Callable[[SimulatedProcess | None, object], None],
     ) -> None:
         self.moment = moment
         self.left = moment.nth
@@ -72,7 +72,7 @@ def _label_of_write(effect: Write) -> str:
     return f"Write:{what}"
 
 
-class Watch:
+class TriggerWatch:
     """All moments that are waited for, by label. Empty most of the time, and then costs nothing."""
 
     __slots__ = ("armed",)
@@ -88,7 +88,9 @@ class Watch:
         """Wait for nothing more."""
         self.armed.clear()
 
-    def occur(self, label: str, process: Process | None, what: object, *, before: bool) -> None:
+    def occur(
+        self, label: str, process: SimulatedProcess | None, what: object, *, before: bool
+    ) -> None:
         """Something happens now: count, and fire what was waited for."""
         waiting = self.armed.get(label)
         if waiting is None:

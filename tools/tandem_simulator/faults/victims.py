@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tandem_simulator.engine.process import MERGE, REPLICA, SPLIT, Pod, Process
+from tandem_simulator.engine.process import MERGE, REPLICA, SPLIT, SimulatedPod, SimulatedProcess
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 
-class Cast:
+class Victims:
     """Who has played in a script so far."""
 
     __slots__ = ("first", "it", "last", "lane_buddy")
 
     def __init__(self) -> None:
-        self.it: Process | None = None
+        self.it: SimulatedProcess | None = None
         """Who was at it when the present stage began."""
-        self.first: Pod | None = None
+        self.first: SimulatedPod | None = None
         """Whose pod the first step struck."""
-        self.last: Pod | None = None
+        self.last: SimulatedPod | None = None
         self.lane_buddy = ""
 
-    def remember(self, process: Process) -> None:
+    def remember(self, process: SimulatedProcess) -> None:
         """A step strikes this one."""
         if self.first is None:
             self.first = process.pod
@@ -32,13 +32,13 @@ class Cast:
         self.last = process.pod
 
 
-def find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
+def find(world: World, role: str, cast: Victims, pick: int) -> SimulatedProcess | None:
     """The process that plays a role, if it is alive."""
     found = _find(world, role, cast, pick)
     return found if found is not None and not found.dead else None
 
 
-def _find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
+def _find(world: World, role: str, cast: Victims, pick: int) -> SimulatedProcess | None:
     if role in _VOLUMES:
         return world.by_volume.get(_VOLUMES[role](world, cast) or "")
     if role in _PROCESSES:
@@ -48,26 +48,26 @@ def _find(world: World, role: str, cast: Cast, pick: int) -> Process | None:
     return running[pick % len(running)] if running else None
 
 
-def _twin(world: World, pod: Pod | None) -> Process | None:
+def _twin(world: World, pod: SimulatedPod | None) -> SimulatedProcess | None:
     """The other replica of a pair."""
     if pod is None or pod.kind != REPLICA:
         return None
     return next((p.process for p in world.cluster.replicas(pod.group) if p is not pod), None)
 
 
-def _merge_of(world: World, slot: int) -> Process | None:
+def _merge_of(world: World, slot: int) -> SimulatedProcess | None:
     """The merge that delivers for a slot."""
     volume = world.chosen.get(str(slot), "").rpartition(" ")[2]
     return world.by_volume.get(volume)
 
 
-_VOLUMES: dict[str, Callable[[World, Cast], str | None]] = {
+_VOLUMES: dict[str, Callable[[World, Victims], str | None]] = {
     "lead": lambda world, _: world.place.lead,
     "buddy": lambda world, _: world.place.buddy,
     "lane buddy": lambda _, cast: cast.it.copies_to if cast.it else None,
     "lane buddy of the first": lambda _, cast: cast.lane_buddy,
 }
-_PROCESSES: dict[str, Callable[[World, Cast], Process | None]] = {
+_PROCESSES: dict[str, Callable[[World, Victims], SimulatedProcess | None]] = {
     "it": lambda _, cast: cast.it,
     "merge of the ended slot": lambda world, _: _merge_of(world, world.ended_slot),
     "zombie": lambda world, _: world.cluster.zombies[-1] if world.cluster.zombies else None,

@@ -32,7 +32,7 @@ _RELEVANT = (
 )
 
 
-class Holder(NamedTuple):
+class ExpectedHolder(NamedTuple):
     """Who sits on a seat, and the epoch it holds the trim point at."""
 
     volume: str
@@ -50,7 +50,7 @@ class Holders:
         self.terms: dict[int, int] = {}
         self.committed: dict[str, int] = {}
         """The newest checkpoint on each volume: the truth, not what was said of it."""
-        self.seats: dict[tuple[str, int], Holder] = {}
+        self.seats: dict[tuple[str, int], ExpectedHolder] = {}
         self.generations: dict[int, tuple[str, ...]] = {}
         self.trim = 0
         self.forgiving = False
@@ -87,9 +87,9 @@ class Holders:
     def _apply(self, entry: object) -> None:
         match entry:
             case Seated(pair, seat, volume):
-                self.seats[pair, seat] = Holder(volume, self.trim)
+                self.seats[pair, seat] = ExpectedHolder(volume, self.trim)
             case Verified(pair, seat, volume, epoch):
-                self.seats[pair, seat] = Holder(volume, epoch, verified=True)
+                self.seats[pair, seat] = ExpectedHolder(volume, epoch, verified=True)
             case Vacated(pair, seat, _, _):
                 self.seats.pop((pair, seat), None)
             case Lapsed(pair, seat, _) if (pair, seat) in self.seats:

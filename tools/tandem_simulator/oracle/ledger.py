@@ -17,7 +17,7 @@ from tandem_simulator.engine.configuration import Configuration
 from tandem_simulator.externals.shares import buckets_of
 from tandem_simulator.oracle.expectation import Expectation, Output, brief, name
 from tandem_simulator.oracle.holders import Holders
-from tandem_simulator.oracle.merge_slots import Dealt
+from tandem_simulator.oracle.merge_slots import SlotAccount
 from tandem_simulator.oracle.violation import broken
 
 ANSWERED_WITHIN = 1000
@@ -38,7 +38,7 @@ class Ledger:
         self.generations: dict[int, Generation] = {}
         self.keys_of: dict[str, frozenset[int]] = {}
         self.acknowledged = [0] * len(configuration.partitions)
-        self.dealt = Dealt(sink for sink, _ in configuration.sinks)
+        self.dealt = SlotAccount(sink for sink, _ in configuration.sinks)
         self.positions = self.dealt.positions
         self.opened = self.dealt.opened
         self.half_way: dict[tuple[str, int, int], dict[Output, str]] = {}

@@ -8,7 +8,7 @@ from tandem_runtime.protocol.types import Dealing, Header, Slot
 from tandem_simulator.oracle.violation import broken
 
 
-class Dealt:
+class SlotAccount:
     """Slots and dealings as merges were told, and the pairs that each sink has got."""
 
     def __init__(self, sinks: Iterable[str]) -> None:

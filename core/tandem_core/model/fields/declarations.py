@@ -4,24 +4,22 @@ A document is a frozen class whose fields are declared with `setting`:
 
     @document
     class Epoch:
-        interval: Duration = setting(Span(...), default=Duration(500), doc="...")
+        interval: Duration = setting(DurationKind(...), default=Duration(500), doc="...")
 
 The field's name in a manifest is the attribute's in camel case. Rules, which judge several
 fields together, are handed in from outside, per class.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final, Protocol, TypeVar, cast, dataclass_transform, overload
 
 from tandem_core.model.fields.kinds import Kind, Reading, T_co, Unreadable
-from tandem_core.model.fields.problems import ABSENT, Fault, Path, Problem, nearest, suggestion
+from tandem_core.model.fields.problems import ABSENT, Fault, Path, nearest, suggestion
+from tandem_core.model.fields.rule_declarations import Rule
 
 T = TypeVar("T")
 D = TypeVar("D")
-
-Rule = Callable[[Any], Iterator[Problem]]
-"""Judges one document. Paths are relative to it. It may find fields unset: see `Unset`."""
 
 _SETTING: Final = "tandem.setting"
 _IGNORED: Final = "tandem_ignored_fields"
@@ -33,13 +31,19 @@ class Unset(AttributeError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration of one field."""
+    """The declaration of one field.
+
+    A `fixed` field keeps its value as long as the pipeline runs. One that is not `in_resource` is
+    known to the model and not to the API server.
+    """
 
     attribute: str
     name: str
     kind: Kind[Any]
     doc: str
     default: object
+    fixed: bool
+    in_resource: bool
 
     @property
     def required(self) -> bool:
@@ -53,12 +57,30 @@ class Setting:
 
 
 @overload
-def setting(kind: Kind[T], *, doc: str, name: str = ...) -> T: ...
+def setting(
+    kind: Kind[T], *, doc: str, name: str = ..., fixed: bool = ..., in_resource: bool = ...
+) -> T: ...
 @overload
-def setting(kind: Kind[T], *, doc: str, default: D, name: str = ...) -> T | D: ...
-def setting(kind: Kind[Any], *, doc: str, default: Any = MISSING, name: str = "") -> Any:
+def setting(
+    kind: Kind[T],
+    *,
+    doc: str,
+    default: D,
+    name: str = ...,
+    fixed: bool = ...,
+    in_resource: bool = ...,
+) -> T | D: ...
+def setting(
+    kind: Kind[Any],
+    *,
+    doc: str,
+    default: Any = MISSING,
+    name: str = "",
+    fixed: bool = False,
+    in_resource: bool = True,
+) -> Any:
     """Declare a field: required without a default; `name` only where the rule of names fails."""
-    return field(default=default, metadata={_SETTING: (kind, doc, name)})
+    return field(default=default, metadata={_SETTING: (kind, doc, name, fixed, in_resource)})
 
 
 @overload
@@ -93,9 +115,10 @@ def settings_of(cls: type[Any]) -> tuple[Setting, ...]:
     """The declarations of a document's fields, in order."""
     settings = []
     for declared in fields(cls):
-        kind, doc, name = declared.metadata[_SETTING]
+        kind, doc, name, fixed, in_resource = declared.metadata[_SETTING]
+        name = name or _camel(declared.name)
         settings.append(
-            Setting(declared.name, name or _camel(declared.name), kind, doc, declared.default)
+            Setting(declared.name, name, kind, doc, declared.default, fixed, in_resource)
         )
     return tuple(settings)
 
@@ -116,7 +139,7 @@ class RuleBook(Reading):
         """Apply the rules; one that meets an unreadable field is cut short there."""
         for rule in self.rules.get(type(instance), ()):
             try:
-                for problem in rule(instance):
+                for problem in rule.check(instance):
                     self.problems.append(problem.under(at))
             except Unset:
                 continue

@@ -1,9 +1,12 @@
-"""Documents written without what goes without saying."""
+"""Documents without what goes without saying, and documents without what may change."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tandem_core.model.fields.declarations import Document, OneOf, Setting, settings_of
 from tandem_core.model.fields.kinds import ListOf
+
+T = TypeVar("T")
 
 
 def without_defaults(kind: object, written: Any) -> Any:
@@ -32,3 +35,23 @@ def _is_default(declared: Setting, written: object) -> bool:
     if declared.required or declared.default is None:
         return False
     return bool(written == declared.kind.write(declared.default))
+
+
+def only_fixed(instance: T) -> T:
+    """The document with every field at its default that is neither fixed nor holds a fixed one."""
+    changed: dict[str, Any] = {}
+    for declared in settings_of(type(instance)):
+        if declared.fixed:
+            continue
+        if isinstance(declared.kind, Document) and _holds_fixed(declared.kind.cls):
+            changed[declared.attribute] = only_fixed(getattr(instance, declared.attribute))
+        else:
+            changed[declared.attribute] = declared.default
+    return replace(instance, **changed)  # type: ignore[type-var]
+
+
+def _holds_fixed(cls: type[Any]) -> bool:
+    return any(
+        declared.fixed or (isinstance(declared.kind, Document) and _holds_fixed(declared.kind.cls))
+        for declared in settings_of(cls)
+    )

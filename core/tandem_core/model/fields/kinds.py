@@ -180,7 +180,7 @@ def _unit_hint(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Span(Kind[Duration]):
+class DurationKind(Kind[Duration]):
     """A duration within bounds, both included."""
 
     least: Duration
@@ -237,11 +237,15 @@ class Size(Kind[ByteSize]):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Kind[tuple[T_co, ...]]):
-    """A list whose items are all of one kind, and whose length is within bounds."""
+    """A list whose items are all of one kind, and whose length is within bounds.
+
+    With a `key` several writers may share the list: the API server merges items by that field.
+    """
 
     item: Kind[T_co]
     least: int = 0
     most: int | None = None
+    key: str = ""
 
     @property
     def count(self) -> str:

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
 
+GO_DURATION = r"(\d{1,6}h)?(\d{1,7}m)?(\d{1,9}s)?(\d{1,12}ms)?"
+"""Spans that the API server parses: it knows no days, and more digits would overflow."""
+
 _BINARY = {"Ti": 2**40, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 _DECIMAL = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}
 _AS_SPARK = {"t": 2**40, "g": 2**30, "m": 2**20, "k": 2**10}
-_BYTES_PER_UNIT = {**_BINARY, **_DECIMAL, **_AS_SPARK, "": 1}
+BYTES_PER_UNIT = {
+    "": 1,
+    **dict(reversed(_AS_SPARK.items())),
+    **dict(reversed(_BINARY.items())),
+    **dict(reversed(_DECIMAL.items())),
+}
 _BYTES = re.compile(r"(\d+)([A-Za-z]*)", re.ASCII)
 
 # No sensible quantity is longer, and Python refuses to convert numbers of thousands of digits.
@@ -82,13 +90,11 @@ def parse_bytes(text: str) -> ByteSize:
     if match is None:
         raise ValueError("an amount of bytes such as 1g, 512Mi or 32MB")
     digits, unit = match.groups()
-    if unit not in _BYTES_PER_UNIT:
+    if unit not in BYTES_PER_UNIT:
         capital = unit.upper()
         if capital in {"K", "M", "G", "T"}:
             binary, decimal = f"{capital}i", "kB" if capital == "K" else f"{capital}B"
             raise ValueError(f"{digits}{binary} (1024) or {digits}{decimal} (1000); {unit} is both")
-        raise ValueError(f"an amount of bytes with one of the units {', '.join(_UNITS_TO_NAME)}")
-    return ByteSize(int(digits) * _BYTES_PER_UNIT[unit])
-
-
-_UNITS_TO_NAME = [*reversed(_AS_SPARK), *reversed(_BINARY), *reversed(_DECIMAL)]
+        units = ", ".join(filter(None, BYTES_PER_UNIT))
+        raise ValueError(f"an amount of bytes with one of the units {units}")
+    return ByteSize(int(digits) * BYTES_PER_UNIT[unit])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from tandem.local.display.snapshot import Event, Picture
+from tandem.local.display.snapshot import DisplaySnapshot, Event
 
 ROWS_EVERY = 0.2
 """Seconds between two looks for rows of console sinks."""
@@ -23,7 +23,7 @@ They stand in the directory of the pipeline, too."""
 class Screen(Protocol):
     """What draws, and may take as long as it likes."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         """Show what is now."""
 
     def tell(self, event: Event) -> None:
@@ -39,7 +39,7 @@ class Screen(Protocol):
         """Print what is left."""
 
 
-class Aside:
+class DisplayThread:
     """Has a screen drawn on from another thread, which alone uses it from here on.
 
     Of pictures only the newest is drawn. A problem of the thread is raised by the next `show`, or
@@ -50,13 +50,13 @@ class Aside:
         self._screen = screen
         self._changed = threading.Condition()
         self._words: deque[Callable[[], None]] = deque(maxlen=MOST_WORDS)
-        self._picture: Picture | None = None
+        self._picture: DisplaySnapshot | None = None
         self._closing = False
         self._problem: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="display", daemon=True)
         self._thread.start()
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         """Have a picture drawn next.
 
         Raises:
@@ -113,7 +113,11 @@ class Aside:
                 self._problem = problem
 
     def _draw(
-        self, words: tuple[Callable[[], None], ...], picture: Picture | None, *, closing: bool
+        self,
+        words: tuple[Callable[[], None], ...],
+        picture: DisplaySnapshot | None,
+        *,
+        closing: bool,
     ) -> None:
         try:
             self._screen.print_rows()

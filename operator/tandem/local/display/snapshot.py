@@ -1,5 +1,6 @@
-"""What is shown of a running pipeline, in one value."""
+"""What is shown of a running pipeline, in one value, and rates of its totals."""
 
+from collections import deque
 from dataclasses import dataclass
 
 from tandem.policy.snapshot import Snapshot
@@ -28,7 +29,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DisplaySnapshot:
     """One look at the pipeline, its status, and what has happened lately."""
 
     name: str
@@ -43,3 +44,21 @@ class Picture:
     running_for: float
     dead_letters: str
     """Where rows are that did not fit their schema."""
+
+
+_SPAN = 5.0
+
+
+class Rate:
+    """The growth of a total over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def at(self, now: float, total: int) -> float:
+        """Take one more reading; how much a second it grew lately."""
+        self._seen.append((now, total))
+        while now - self._seen[0][0] > _SPAN:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        return max(0.0, (total - before) / (now - since)) if now > since else 0.0

@@ -7,7 +7,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tandem.local.display.console import ConsoleTail
-from tandem.local.display.snapshot import Event, Picture
+from tandem.local.display.snapshot import DisplaySnapshot, Event
 from tandem.output.member_table import COLOURS, UNEASY, draw_members, titles_by_state
 from tandem.policy.snapshot import Snapshot
 from tandem_core.model.fields.quantities import Duration
@@ -27,7 +27,7 @@ class LiveTable:
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="visible")
         self._live.start()
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         """Draw the table."""
         self._live.update(draw(picture), refresh=True)
 
@@ -48,7 +48,7 @@ class LiveTable:
         self._live.stop()
 
 
-class Lines:
+class LineDisplay:
     """A line now and then, and one for each event."""
 
     def __init__(self, console: Console, tails: Iterable[ConsoleTail]) -> None:
@@ -56,7 +56,7 @@ class Lines:
         self._tails = tuple(tails)
         self._next = 0.0
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DisplaySnapshot) -> None:
         """Print a line if the last one is old enough."""
         if picture.running_for >= self._next:
             self._next = picture.running_for + LINE_EVERY
@@ -85,12 +85,12 @@ class Lines:
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | Lines:
+def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | LineDisplay:
     """A table if there is somebody to look at it."""
-    return LiveTable(console, tails) if console.is_terminal else Lines(console, tails)
+    return LiveTable(console, tails) if console.is_terminal else LineDisplay(console, tails)
 
 
-def draw(picture: Picture) -> RenderableType:
+def draw(picture: DisplaySnapshot) -> RenderableType:
     """The whole picture."""
     events = [Text(event_line(event), style="dim") for event in picture.events]
     members = draw_members(
@@ -109,7 +109,7 @@ def _epochs(snapshot: Snapshot) -> dict[str, int]:
     return committed | delivered
 
 
-def _headline(picture: Picture) -> Text:
+def _headline(picture: DisplaySnapshot) -> Text:
     status = picture.status
     return Text.assemble(
         (picture.name, "bold"),
@@ -120,20 +120,20 @@ def _headline(picture: Picture) -> Text:
     )
 
 
-def summary_line(picture: Picture) -> str:
+def summary_line(picture: DisplaySnapshot) -> str:
     """Everything that counts in one line."""
     whole = sum(_is_whole(pair, picture.snapshot) for pair in picture.status.pairs)
     pairs = f"pairs {whole}/{len(picture.status.pairs)}"
     return f"{picture.status.phase}  {'  '.join(_facts(picture))}  {pairs}"
 
 
-def _facts(picture: Picture) -> Iterator[str]:
+def _facts(picture: DisplaySnapshot) -> Iterator[str]:
     status, counters = picture.status, picture.status.counters
     yield f"epoch {status.epoch.delivered}/{status.epoch.cut}"
     yield f"lag {status.lag.seconds:.1f} s"
     yield f"in {counters.rows_in:,} ({picture.rows_in_per_second:,.0f}/s)"
     yield f"out {counters.rows_out:,} ({picture.rows_out_per_second:,.0f}/s)"
-    yield f"take-overs {counters.take_overs}"
+    yield f"failovers {counters.take_overs}"
     yield from rejected_text(counters, picture.dead_letters)
     yield f"{Duration(int(picture.running_for) * 1000)}"
 
@@ -141,8 +141,7 @@ def _facts(picture: Picture) -> Iterator[str]:
 def event_line(event: Event) -> str:
     """An event in one line, its time in UTC."""
     time_of_day = event.at.partition("T")[2].partition(".")[0]
-    detail = f": {event.detail}" if event.detail else ""
-    return f"{time_of_day} {event.reason} {event.subject}{detail}"
+    return f"{time_of_day} {event.reason}: {event.subject} {event.detail}".rstrip()
 
 
 def _print_rows(console: Console, tails: Iterable[ConsoleTail]) -> None:

@@ -126,6 +126,6 @@ def end_leftovers(mark: Mapping[str, str], patience: float = 10.0) -> int:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
-            raise TimeoutError(f"processes {sorted(left)} of an earlier run do not end")
+            raise TimeoutError(f"processes {sorted(left)} of an earlier run cannot be killed")
         time.sleep(0.05)
     return len(found)

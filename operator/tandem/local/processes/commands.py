@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from tandem.local.store.directory import Directory
-from tandem.policy.snapshot import Place
+from tandem.policy.snapshot import MemberPlace
 from tandem_core.contract.reports import decode_card
 from tandem_core.model.states import MemberKind
 
@@ -16,7 +16,7 @@ _MODULES = {
 }
 
 
-def member_command(directory: Path, place: Place, volume: str) -> list[str]:
+def member_command(directory: Path, place: MemberPlace, volume: str) -> list[str]:
     """The command line of a member."""
     command = [sys.executable, "-m", _MODULES[place.kind]]
     command += ["--dir", str(directory), "--name", place.name, "--volume", volume]

@@ -1,4 +1,4 @@
-"""The processes of a pipeline, place by place, and the record of them."""
+"""Starts, ends and records the processes of a pipeline, one for each place of its topology."""
 
 import logging
 import secrets
@@ -8,18 +8,20 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.local.observe import by_card
 from tandem.local.processes.children import Child, end_leftovers, mark_of
-from tandem.local.processes.process_record import Roll, from_json, to_json
+from tandem.local.processes.process_record import ProcessRecord, from_json, to_json
 from tandem.local.store import files
 from tandem.local.store.directory import Directory, DirectoryRefused, give_up_volume
-from tandem.policy.snapshot import Complaint, Life, Member, Place
+from tandem.policy.intent import pair_names
+from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot
 from tandem_core.contract.exit_codes import REFUSED
 from tandem_core.contract.records import Undecodable
-from tandem_core.contract.reports import REFUSAL_FILE, decode_refusal
-from tandem_core.network.member_client import Look, Watch
+from tandem_core.contract.reports import REFUSAL_FILE, decode_card, decode_refusal
+from tandem_core.model.spec import Spec
+from tandem_core.model.states import MemberKind
+from tandem_core.network.member_client import Address, MemberPoller, Observation, Whereabouts
 
-Command = Callable[[Path, Place, str], list[str]]
+Command = Callable[[Path, MemberPlace, str], list[str]]
 """The command line of a member on a volume, in a pipeline's directory."""
 
 Assign = Callable[[Directory, str, str], None]
@@ -35,15 +37,15 @@ class _Seat:
     """What fills a place at the moment."""
 
     child: Child | None = None
-    watch: Watch | None = None
+    watch: MemberPoller | None = None
     run: int = 0
 
 
-class Crew:
+class ProcessManager:
     """Starts and ends processes. What it will do stands in the roll before it is done."""
 
     def __init__(
-        self, directory: Directory, roster: Iterable[Place], command: Command, assign: Assign
+        self, directory: Directory, roster: Iterable[MemberPlace], command: Command, assign: Assign
     ) -> None:
         self._directory = directory
         self._places = {place.name: place for place in roster}
@@ -51,7 +53,7 @@ class Crew:
         self._assign = assign
         self._mark = mark_of(directory.uid(), directory.path)
         self._seats = {name: _Seat() for name in self._places}
-        self._roll = Roll()
+        self._roll = ProcessRecord()
 
     def muster(self) -> int:
         """Take over from an earlier supervisor; how many of its processes were still alive.
@@ -67,16 +69,16 @@ class Crew:
         self._save(self._roll.at_rest())
         return leftovers
 
-    def _recorded(self) -> Roll:
+    def _recorded(self) -> ProcessRecord:
         path = self._directory.members
         try:
-            return from_json(path.read_text()) if path.exists() else Roll()
+            return from_json(path.read_text()) if path.exists() else ProcessRecord()
         except ValueError as problem:
             raise DirectoryRefused(f"{path} cannot be read: {problem}") from problem
 
     # --- looking ------------------------------------------------------------------------------
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[MemberSnapshot, ...]:
         """Everybody as they are now."""
         return tuple(self._member(place) for place in self._places.values())
 
@@ -93,14 +95,16 @@ class Crew:
             if seat.watch is not None and seat.watch.look().is_fresh(now, seconds)
         )
 
-    def _member(self, place: Place) -> Member:
+    def _member(self, place: MemberPlace) -> MemberSnapshot:
         seat, volume = self._seats[place.name], self._roll.entry(place.name).volume
-        child, look = seat.child, seat.watch.look() if seat.watch is not None else Look()
+        child, look = seat.child, seat.watch.look() if seat.watch is not None else Observation()
         if child is None:
-            return Member(place, volume=volume, volume_there=self._is_there(volume), run=seat.run)
+            return MemberSnapshot(
+                place, volume=volume, volume_there=self._is_there(volume), run=seat.run
+            )
         code = child.poll()
         alive = Life.UP if look.heard is not None else Life.STARTING
-        return Member(
+        return MemberSnapshot(
             place,
             life=alive if code is None else Life.ENDED,
             volume=volume,
@@ -165,7 +169,7 @@ class Crew:
         try:
             self._assign(self._directory, fresh, pair)
         except (OSError, ValueError) as problem:
-            _log.warning("%s: the spare taken for it is restarted, not told: %s", name, problem)
+            _log.warning("%s: its spare could not be assigned and is restarted: %s", name, problem)
             self.kill(name)
 
     def kill(self, name: str) -> None:
@@ -229,10 +233,43 @@ class Crew:
         if seat.watch is not None:
             seat.watch.stop()
         where = by_card(self._directory.card_of(volume), child.pid)
-        watch = Watch(name, where, self._directory.token())
+        watch = MemberPoller(name, where, self._directory.token())
         self._seats[name] = _Seat(child, watch, seat.run + 1)
         self._save(self._roll.running(name, child.pid))
 
-    def _save(self, roll: Roll) -> None:
+    def _save(self, roll: ProcessRecord) -> None:
         files.write(self._directory.members, to_json(roll).encode())
         self._roll = roll
+
+
+_TWINS = ("a", "b")
+_MERGES_PER_SLOT = 2
+"""One delivers, one stands by."""
+
+
+def topology_of(spec: Spec) -> tuple[MemberPlace, ...]:
+    """All places, in the order in which they are started."""
+    splits = [MemberPlace(f"split-{n}", MemberKind.SPLIT) for n in range(spec.splits.count)]
+    replicas = [
+        MemberPlace(f"{pair}-{twin}", MemberKind.REPLICA, pair=pair)
+        for pair in pair_names(spec)
+        for twin in _TWINS[: spec.pairs.replicas]
+    ]
+    merges = [
+        MemberPlace(f"merge-{n}", MemberKind.MERGE, slot=n // _MERGES_PER_SLOT)
+        for n in range(spec.merges.count * _MERGES_PER_SLOT)
+    ]
+    spares = [MemberPlace(f"spare-{n}", MemberKind.SPARE) for n in range(spec.pairs.spares)]
+    return (*splits, *replicas, *merges, *spares)
+
+
+def by_card(path: Path, pid: int) -> Whereabouts:
+    """The address in a card, as long as the card is of this process and not of an earlier one."""
+
+    def where() -> Address:
+        card = decode_card(path.read_bytes())
+        if card.pid != pid:
+            raise ValueError(f"{path} is of another process")
+        return Address(card.host, card.http_port)
+
+    return where

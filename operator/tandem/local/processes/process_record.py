@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProcessEntry:
     """One place: its volume and, while it runs, its process."""
 
     volume: str | None = None
@@ -19,48 +19,48 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class ProcessRecord:
     """All places. Never changed, only replaced."""
 
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, ProcessEntry] = field(default_factory=dict)
     given_up: tuple[str, ...] = ()
     """Volumes that are gone for good and may not have been removed yet."""
     lead: str | None = None
     """The place of the split that led when it was last looked at."""
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ProcessEntry:
         """The entry of a place; an empty one, of a place that never ran."""
-        return self.entries.get(name, Entry())
+        return self.entries.get(name, ProcessEntry())
 
-    def on_volume(self, name: str, volume: str | None) -> "Roll":
+    def on_volume(self, name: str, volume: str | None) -> "ProcessRecord":
         """A place has this volume from now on, and no process on it yet."""
-        return self._with(name, Entry(volume))
+        return self._with(name, ProcessEntry(volume))
 
-    def running(self, name: str, pid: int | None) -> "Roll":
+    def running(self, name: str, pid: int | None) -> "ProcessRecord":
         """A place has this process, or none."""
         return self._with(name, replace(self.entry(name), pid=pid))
 
-    def giving_up(self, volume: str) -> "Roll":
+    def giving_up(self, volume: str) -> "ProcessRecord":
         """A volume is gone for good."""
         return replace(self, given_up=(*self.given_up, volume))
 
-    def removed(self, volume: str) -> "Roll":
+    def removed(self, volume: str) -> "ProcessRecord":
         """Nothing is left of a volume that was given up."""
         return replace(self, given_up=tuple(each for each in self.given_up if each != volume))
 
-    def led_by(self, name: str | None) -> "Roll":
+    def led_by(self, name: str | None) -> "ProcessRecord":
         """Another split leads."""
         return replace(self, lead=name)
 
-    def at_rest(self) -> "Roll":
+    def at_rest(self) -> "ProcessRecord":
         """Nobody has a process."""
-        return replace(self, entries={n: Entry(e.volume) for n, e in self.entries.items()})
+        return replace(self, entries={n: ProcessEntry(e.volume) for n, e in self.entries.items()})
 
-    def _with(self, name: str, entry: Entry) -> "Roll":
+    def _with(self, name: str, entry: ProcessEntry) -> "ProcessRecord":
         return replace(self, entries={**self.entries, name: entry})
 
 
-def to_json(roll: Roll) -> str:
+def to_json(roll: ProcessRecord) -> str:
     """The roll as it stands in a file."""
     members = {
         name: {"volume": entry.volume, "pid": entry.pid} for name, entry in roll.entries.items()
@@ -69,7 +69,7 @@ def to_json(roll: Roll) -> str:
     return json.dumps(document, indent=1)
 
 
-def from_json(text: str) -> Roll:
+def from_json(text: str) -> ProcessRecord:
     """Read a roll back.
 
     Raises:
@@ -78,9 +78,9 @@ def from_json(text: str) -> Roll:
     document: Any = json.loads(text)
     try:
         entries = {
-            name: Entry(entry["volume"], entry["pid"])
+            name: ProcessEntry(entry["volume"], entry["pid"])
             for name, entry in document["members"].items()
         }
-        return Roll(entries, tuple(document["givenUp"]), document["lead"])
+        return ProcessRecord(entries, tuple(document["givenUp"]), document["lead"])
     except (AttributeError, KeyError, TypeError) as problem:
-        raise ValueError(f"not a roll of members: {problem!r}") from problem
+        raise ValueError(f"not a record of processes: {problem!r}") from problem

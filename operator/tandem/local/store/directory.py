@@ -134,7 +134,7 @@ def locked(directory: Directory) -> Iterator[None]:
     try:
         if not _lock_soon(lock):
             raise DirectoryInUse(
-                f"another `tandem run` works in {directory.path}; stop it first, or name another "
+                f"another `tandem run` uses {directory.path}; stop it first, or name another "
                 "directory with --dir"
             )
         yield
@@ -187,7 +187,7 @@ def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
     foreign = [found.name for found in directory.path.iterdir() if found.name not in _OWN]
     if foreign:
         raise DirectoryRefused(
-            f"{directory.path} holds something else ({min(foreign)}); name a new or empty "
+            f"{directory.path} holds other files ({min(foreign)}); name a new or empty "
             "directory with --dir"
         )
     for name in ("peers", "gone", "volumes", "logs"):
@@ -209,7 +209,7 @@ def _compare(directory: Directory, document: dict[str, object]) -> None:
         known: Any = json.loads(directory.pipeline.read_text())["manifest"]
     except (ValueError, KeyError, TypeError):
         raise DirectoryRefused(
-            f"{directory.pipeline} cannot be read; remove {directory.path} to begin anew"
+            f"{directory.pipeline} cannot be read; remove {directory.path} to start over"
         ) from None
     changes = changed_fields(known, document)
     if changes:
@@ -220,9 +220,9 @@ def _compare(directory: Directory, document: dict[str, object]) -> None:
         )
         raise DirectoryRefused(
             f"{directory.path} was made for another manifest:\n{listed}\n"
-            "Its state belongs to that one. Go on with the old manifest, or run the new one in a "
+            "Its state belongs to that one. Keep the old manifest, or run the new one in a "
             f"directory of its own (--dir) with new paths for its sinks; remove {directory.path} "
-            "and the sinks' files to begin anew."
+            "and the sinks' files to start over."
         )
 
 

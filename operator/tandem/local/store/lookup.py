@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 from tandem.local.processes.children import is_marked, mark_of
-from tandem.local.processes.process_record import Roll, from_json
+from tandem.local.processes.process_record import ProcessRecord, from_json
 from tandem.local.store.directory import Directory, read_status
-from tandem.targets import LEAD, Missing, nobody
+from tandem.output.member_table import LEAD, Missing, no_such_member
 from tandem_core.model.states import Role
 from tandem_core.model.status import Status
 
@@ -31,7 +31,7 @@ def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> 
     if not known:
         raise Missing(f"no pipeline in {home}; name its directory with --dir")
     names = ", ".join(path.name for path in known)
-    raise Missing(f"there are several in {home}: {names}; name one of them")
+    raise Missing(f"several pipelines in {home}: {names}; name one of them")
 
 
 def _existing(path: Path) -> Directory:
@@ -44,24 +44,24 @@ def signal_member(directory: Directory, target: str, number: int) -> tuple[str, 
     """Send a signal to a member's whole process group; its name and process.
 
     Raises:
-        Missing: nobody is that, or it does not run at the moment.
+        Missing: there is no such member, or it does not run at the moment.
     """
     roll = _roll(directory)
     name = name_of(target, read_status(directory) or Status(), roll)
     pid = roll.entry(name).pid
     # The record may be old, and its number another process's by now.
     if pid is None or not is_marked(pid, mark_of(directory.uid(), directory.path)):
-        raise Missing(f"{name} does not run at the moment")
+        raise Missing(f"{name} is not running")
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)
     return name, pid
 
 
-def name_of(target: str, status: Status, roll: Roll) -> str:
+def name_of(target: str, status: Status, roll: ProcessRecord) -> str:
     """The member that a target means: its name, `PAIR/primary`, `PAIR/secondary` or `lead`.
 
     Raises:
-        Missing: nobody is that.
+        Missing: there is no such member.
     """
     pair_name, slash, role = target.partition("/")
     if target == LEAD:
@@ -74,12 +74,12 @@ def name_of(target: str, status: Status, roll: Roll) -> str:
         found = target if target in roll.entries else None
     if found is None:
         pairs = [f"{pair.name}/{role}" for pair in status.pairs for role in Role]
-        raise nobody(target, [LEAD, *pairs, *roll.entries])
+        raise no_such_member(target, [LEAD, *pairs, *roll.entries])
     return found
 
 
-def _roll(directory: Directory) -> Roll:
+def _roll(directory: Directory) -> ProcessRecord:
     try:
         return from_json(directory.members.read_text())
     except (OSError, ValueError):
-        raise Missing(f"nothing has run in {directory.path} yet") from None
+        raise Missing(f"no pipeline has run in {directory.path} yet") from None

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tandem_core.model.pipeline import Pipeline
-from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery, Query, Sink, Stream
+from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery, Query, SinkSpec, Stream
 
 
 def with_absolute_paths(pipeline: Pipeline, here: Path, base: Path) -> Pipeline:
@@ -32,7 +32,7 @@ def _stream(stream: Stream, here: Path) -> Stream:
     return replace(stream, source=source)
 
 
-def _sink(sink: Sink, here: Path) -> Sink:
+def _sink(sink: SinkSpec, here: Path) -> SinkSpec:
     target = sink.target
     if isinstance(target, FilesSink):
         target = replace(target, path=_absolute(target.path, here))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tandem.policy.controller_state import PairMemory
-from tandem.policy.snapshot import Life, Member, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import STOPPED
 from tandem_core.contract.reports import SeatReport
 from tandem_core.model.states import PairState, SeatState
@@ -19,7 +19,7 @@ STRAY = 4
 class Replica:
     """A replica, and what follows from what is known of it."""
 
-    member: Member
+    member: MemberSnapshot
     seat: SeatReport | None
     live: bool
     """It has a process that answers."""
@@ -61,7 +61,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairView:
     """A pair as it is now."""
 
     name: str
@@ -87,13 +87,13 @@ class Pair:
         return max(others, key=lambda r: (r.holds, r.live, r.member.running), default=None)
 
 
-def look_at(snapshot: Snapshot, pair: str, limits: Limits) -> Pair:
+def look_at(snapshot: Snapshot, pair: str, limits: Timeouts) -> PairView:
     """Put together what is known of a pair."""
     members = snapshot.replicas_of(pair)
-    return Pair(pair, tuple(_replica(snapshot, member, limits) for member in members))
+    return PairView(pair, tuple(_replica(snapshot, member, limits) for member in members))
 
 
-def in_step(pair: Pair, before: bool) -> bool:
+def is_in_sync(pair: PairView, before: bool) -> bool:
     """Whether both twins hold the state and neither is far behind.
 
     Goes by the lead's word on both, which is of one moment; without it, by what was so `before`.
@@ -113,7 +113,7 @@ def in_step(pair: Pair, before: bool) -> bool:
     return apart <= (STRAY if before else STEP)
 
 
-def state_of(pair: Pair, memory: PairMemory) -> PairState:
+def state_of(pair: PairView, memory: PairMemory) -> PairState:
     """The state of a pair, after `memory` was brought up to date with it."""
     if not pair.holders:
         return PairState.DOWN if memory.formed else PairState.STARTING
@@ -124,7 +124,7 @@ def state_of(pair: Pair, memory: PairMemory) -> PairState:
     return PairState.CATCHING_UP if coming else PairState.ALONE
 
 
-def _replica(snapshot: Snapshot, member: Member, limits: Limits) -> Replica:
+def _replica(snapshot: Snapshot, member: MemberSnapshot, limits: Timeouts) -> Replica:
     seat = snapshot.seat(member.volume)
     report = member.replica
     has_lapsed = seat is not None and seat.state is SeatState.LAPSED

@@ -1,27 +1,27 @@
-"""Which pods are well and are to be made anew all the same.
+"""Evictions of healthy pods: to spread twins and splits over nodes, and to roll out a template.
 
-Twins on one node die together, and so do splits. Kubernetes places pods apart when it can and never
-moves them later; nor does it replace drivers of an older template. So one that can be placed
-elsewhere by now, or is outdated, is given up: only while nothing is at risk, one at a time, with
-pauses that grow if it does not help. Nobody is given up for a template that fits no node.
+Twins on one node die together, and so do splits. Kubernetes spreads pods when it schedules them and
+never moves them later; nor does it replace drivers of an older template. So a pod that fits another
+node by now, or is outdated, is evicted: only while everything has two copies, one at a time, with
+back-off if it does not help. No pod is evicted for a template that fits no node.
 """
 
 from collections.abc import Iterator
 
-from tandem.policy.controller_state import Memory, Stage
-from tandem.policy.decisions import Move, Wait, Withhold
-from tandem.policy.recovery.processes import may_give_up
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.controller_state import ControllerState, RecoveryStage
+from tandem.policy.decisions import EvictPod, Wait, Withhold
+from tandem.policy.recovery.processes import can_discard
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import MemberKind
 
 SPLITS = "splits"
 """How the splits are called among pairs."""
-OUTDATED = "its template has changed"
+OUTDATED = "rollout of the changed template"
 NO_NODE_FITS = Complaint(
     "NoNodeFits",
-    "no node takes drivers of the changed template, so they stay as they are",
-    "mend spec.pairs.template, or give the cluster a node that takes them",
+    "no node accepts drivers of the changed template; the running drivers stay",
+    "fix spec.pairs.template, or add a node that accepts them",
 )
 
 
@@ -33,70 +33,83 @@ def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
     return {name: node for name, node in shared.items() if node is not None}
 
 
-def move(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move | Wait]:
-    """At most one pod that is to be made anew."""
+def evict_one(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> Iterator[EvictPod | Wait]:
+    """Evicts at most one pod."""
     moves = memory.moves
     if moves is not None and snapshot.now - moves.last < (pause := limits.pause_after(moves.count)):
         for name, node in shared_nodes(snapshot).items():
-            yield Wait(name, f"on {node} alone: pause of {pause:g} s after move {moves.count}")
+            yield Wait(name, f"all on {node}: back-off of {pause:g} s after eviction {moves.count}")
         return
-    if _settled(snapshot, memory):
-        chosen = (*_to_part(snapshot, memory, limits), *_to_renew(snapshot, memory, limits))
+    if _is_settled(snapshot, memory):
+        chosen = (
+            *_evictions_to_spread(snapshot, memory, limits),
+            *_evictions_to_roll_out(snapshot, memory, limits),
+        )
         yield from chosen[:1]
 
 
-def withheld(snapshot: Snapshot) -> Iterator[Withhold]:
-    """Say once that drivers of a changed template cannot be made anywhere."""
+def withhold_unplaceable(snapshot: Snapshot) -> Iterator[Withhold]:
+    """Withholds a changed template that fits no node."""
     if any(member.outdated and member.fits_nowhere for member in snapshot.members):
         yield Withhold(NO_NODE_FITS)
 
 
-def _to_part(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
+def _evictions_to_spread(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> Iterator[EvictPod]:
     for name, node in shared_nodes(snapshot).items():
-        chosen = _movable(name, snapshot, memory, limits)
+        chosen = _choose_movable(name, snapshot, memory, limits)
         if chosen is not None and chosen.volume is not None:
-            yield Move(chosen.name, chosen.volume, f"{name} would be lost with {node}")
+            yield EvictPod(chosen.name, chosen.volume, f"all of {name} run on {node}")
 
 
-def _to_renew(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Move]:
-    """Outdated drivers that can be made anew, primaries last."""
+def _evictions_to_roll_out(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> Iterator[EvictPod]:
+    """Evictions of outdated drivers, primaries last."""
     primaries = {pair.primary for pair in memory.pairs.values()}
     for member in sorted(snapshot.members, key=lambda member: member.volume in primaries):
-        yield from renewal(member, snapshot, limits)
+        yield from eviction_for_rollout(member, snapshot, limits)
 
 
-def renewal(member: Member, snapshot: Snapshot, limits: Limits) -> Iterator[Move]:
-    """How an outdated driver is made anew, if some node takes it and its twin carries the pair."""
+def eviction_for_rollout(
+    member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts
+) -> Iterator[EvictPod]:
+    """The eviction of an outdated driver, if a node accepts it and its twin serves the pair."""
     if not member.outdated or member.fits_nowhere or member.volume is None:
         return
-    if may_give_up(member, snapshot, limits):
-        yield Move(member.name, member.volume, OUTDATED)
+    if can_discard(member, snapshot, limits):
+        yield EvictPod(member.name, member.volume, OUTDATED)
 
 
-def _shared_node(members: tuple[Member, ...]) -> str | None:
+def _shared_node(members: tuple[MemberSnapshot, ...]) -> str | None:
     nodes = [member.node for member in members if member.running and member.node is not None]
     return nodes[0] if len(nodes) > 1 and len(set(nodes)) == 1 else None
 
 
-def _settled(snapshot: Snapshot, memory: Memory) -> bool:
-    """Whether everybody is well and everything exists twice."""
+def _is_settled(snapshot: Snapshot, memory: ControllerState) -> bool:
+    """Whether every member is healthy and everything has two copies."""
     lead = snapshot.lead
     if lead is None or lead.vulnerable or lead.lost:
         return False
     members = (member for member in snapshot.members if member.kind is not MemberKind.SPARE)
     if any(member.life is not Life.UP or member.silent_since is not None for member in members):
         return False
-    return all(_whole(pair, snapshot, memory) for pair in snapshot.pairs())
+    return all(_is_whole(pair, snapshot, memory) for pair in snapshot.pairs())
 
 
-def _whole(pair: str, snapshot: Snapshot, memory: Memory) -> bool:
+def _is_whole(pair: str, snapshot: Snapshot, memory: ControllerState) -> bool:
     known = memory.pair(pair)
     twins = len(snapshot.replicas_of(pair)) > 1
-    return known.stage is Stage.WHOLE and (known.paired or not twins)
+    return known.stage is RecoveryStage.WHOLE and (known.paired or not twins)
 
 
-def _movable(name: str, snapshot: Snapshot, memory: Memory, limits: Limits) -> Member | None:
-    """Who can be placed elsewhere: neither a primary nor the lead, if others can."""
+def _choose_movable(
+    name: str, snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> MemberSnapshot | None:
+    """A member that fits another node: neither a primary nor the lead."""
     if name == SPLITS:
         others = [
             split
@@ -108,6 +121,6 @@ def _movable(name: str, snapshot: Snapshot, memory: Memory, limits: Limits) -> M
             replica
             for replica in snapshot.replicas_of(name)
             if replica.volume != memory.pair(name).primary
-            if may_give_up(replica, snapshot, limits)
+            if can_discard(replica, snapshot, limits)
         ]
     return next((each for each in others if each.hosts_beside(each.node)), None)

@@ -1,6 +1,6 @@
-"""Which members on one machine are started, ended, started again or replaced.
+"""Recovery of processes on one machine: start, kill, restart, replace.
 
-The last copy of something is never given up on the policy's own account. A replica's volume goes
+The last copy of something is never discarded. A replica's volume goes
 only while the lead counts its twin as a full member that speaks and the twin's process answers; a
 volume that its own process calls useless goes only if the lead does not count on it either; a
 split's volume goes only when it has vanished or its process calls it useless.
@@ -8,7 +8,7 @@ split's volume goes only when it has vanished or its process calls it useless.
 
 from collections.abc import Iterator, Mapping
 
-from tandem.policy.controller_state import Crashes, Memory
+from tandem.policy.controller_state import ControllerState, Crashes
 from tandem.policy.decisions import (
     AssignSpare,
     Decision,
@@ -20,16 +20,16 @@ from tandem.policy.decisions import (
     Wait,
 )
 from tandem.policy.recovery.pairs import look_at
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED, REFUSED, STOPPED, WIPED
 from tandem_core.model.states import MemberKind
 
 
 def count_crashes(
-    snapshot: Snapshot, before: Mapping[str, Crashes], limits: Limits
+    snapshot: Snapshot, before: Mapping[str, Crashes], limits: Timeouts
 ) -> dict[str, Crashes]:
-    """Count each end of a process once; a long healthy run begins the row anew."""
+    """Counts each end of a process once; a long healthy run resets the crash counter."""
     counted = dict(before)
     for member in snapshot.members:
         known = before.get(member.name, Crashes(run=-1, count=0))
@@ -42,7 +42,7 @@ def count_crashes(
     return counted
 
 
-def next_start(member: Member, crashes: Mapping[str, Crashes], limits: Limits) -> float:
+def next_start(member: MemberSnapshot, crashes: Mapping[str, Crashes], limits: Timeouts) -> float:
     """The time from which a member that has ended may be started again."""
     row = crashes.get(member.name)
     apart = limits.delay_after(row.count if row is not None else 1)
@@ -52,45 +52,47 @@ def next_start(member: Member, crashes: Mapping[str, Crashes], limits: Limits) -
     return max(ended, member.started + apart)
 
 
-def recover(snapshot: Snapshot, memory: Memory, limits: Limits) -> Iterator[Decision]:
-    """Decide about every member, those that rows wait for before spares."""
+def recover_processes(
+    snapshot: Snapshot, memory: ControllerState, limits: Timeouts
+) -> Iterator[Decision]:
+    """Decides about every member; spares come last."""
     crashes = memory.crashes
     spares = warm_spares(snapshot)
     for member in snapshot.members:
         if member.running:
-            yield from _hung(member, snapshot.now, limits)
+            yield from _kill_hung(member, snapshot.now, limits)
         elif member.kind is MemberKind.SPARE:
             continue
         elif member.life is Life.ABSENT:
-            yield _begin(member)
-        elif member.exit_code == REFUSED and not twin_goes_on(member, snapshot, limits):
+            yield _start_first(member)
+        elif member.exit_code == REFUSED and not has_serving_twin(member, snapshot, limits):
             yield Halt(member.name, member.complaint or UNEXPLAINED)
         elif snapshot.now >= next_start(member, crashes, limits):
-            yield _revive(member, snapshot, spares, limits)
+            yield _restart_or_replace(member, snapshot, spares, limits)
         else:
-            yield from _hold_back(member, crashes, limits)
-    if _calm(snapshot, limits):
-        yield from _fill_up_spares(snapshot, crashes, limits)
+            yield from _defer_restart(member, crashes, limits)
+    if _is_calm(snapshot, limits):
+        yield from _start_spares(snapshot, crashes, limits)
 
 
-def _hold_back(
-    member: Member, crashes: Mapping[str, Crashes], limits: Limits
+def _defer_restart(
+    member: MemberSnapshot, crashes: Mapping[str, Crashes], limits: Timeouts
 ) -> Iterator[Decision]:
-    """Say why a member that has ended is not started again yet.
+    """Says why a member that has ended is not restarted yet.
 
     One that ended while the others were looked at is just not looked at again yet.
     """
     row = crashes.get(member.name)
     count = row.count if row is not None else 1
-    how, delay = ended_how(member), limits.delay_after(count)
+    how, delay = describe_exit(member), limits.delay_after(count)
     if member.exit_code == STOPPED:
         yield Wait(member.name, f"{how}: restart after {limits.leaving:g} s")
     elif delay:
         yield Wait(member.name, f"{how}, crash {count} in a row: back-off {delay:g} s")
 
 
-def may_give_up(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
-    """May a replica's volume be given up because its twin carries the pair?
+def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
+    """Whether a replica's volume can be discarded because its twin serves the pair.
 
     What the lead calls vulnerable may be about to lapse. So while this volume counts as full, the
     pair must have two full members of which none is called on to lapse.
@@ -106,39 +108,41 @@ def may_give_up(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
     return twin.seat.full and not twin.seat.silent and not (own_counts and pair in lead.vulnerable)
 
 
-def _hung(member: Member, now: float, limits: Limits) -> Iterator[Decision]:
+def _kill_hung(member: MemberSnapshot, now: float, limits: Timeouts) -> Iterator[Decision]:
     if not member.volume_there:
-        yield Kill(member.name, "its volume has vanished")
+        yield Kill(member.name, "its volume is gone")
     elif member.life is Life.STARTING and now - member.started >= limits.boot:
         yield Kill(member.name, f"no answer within {limits.boot:g} s of its start")
     elif member.life is Life.UP and member.silent_for(now) >= limits.hung:
-        yield Kill(member.name, f"silent for {limits.hung:g} s")
+        yield Kill(member.name, f"no answer for {limits.hung:g} s")
 
 
-def _begin(member: Member) -> Decision:
-    """Start the first process of a place, which may have a volume of an earlier run."""
+def _start_first(member: MemberSnapshot) -> Decision:
+    """Starts the first process of a place, which may have a volume of an earlier run."""
     if member.volume is not None and not member.volume_there:
-        return Replace(member.name, member.volume, "its volume has vanished")
-    return Start(member.name, member.volume, "it is part of the pipeline")
+        return Replace(member.name, member.volume, "its volume is gone")
+    return Start(member.name, member.volume, "the pipeline starts")
 
 
-def _revive(member: Member, snapshot: Snapshot, spares: list[Member], limits: Limits) -> Decision:
-    """Bring a member back that has ended; a spare that is used leaves `spares`."""
-    how = ended_how(member)
+def _restart_or_replace(
+    member: MemberSnapshot, snapshot: Snapshot, spares: list[MemberSnapshot], limits: Timeouts
+) -> Decision:
+    """Restarts or replaces a member that has ended; a spare that is used leaves `spares`."""
+    how = describe_exit(member)
     if member.volume is None:
         return Start(member.name, None, how)
     if not member.volume_there:
-        return Replace(member.name, member.volume, f"{how}, its volume has vanished")
-    carried = may_give_up(member, snapshot, limits)
+        return Replace(member.name, member.volume, f"{how}, its volume is gone")
+    carried = can_discard(member, snapshot, limits)
     if carried and spares:
         return AssignSpare(spares.pop(0).name, member.name, member.volume, how)
-    if member.exit_code == WIPED and (carried or _nobody_counts_on(member, snapshot)):
+    if member.exit_code == WIPED and (carried or _is_unneeded(member, snapshot)):
         return Replace(member.name, member.volume, how)
     return Restart(member.name, member.volume, how)
 
 
-def _nobody_counts_on(member: Member, snapshot: Snapshot) -> bool:
-    """Whether a volume that is called useless by its process is no replica's, or not counted."""
+def _is_unneeded(member: MemberSnapshot, snapshot: Snapshot) -> bool:
+    """Whether an unusable volume is not a replica's, or is no copy that the lead counts."""
     if member.kind is not MemberKind.REPLICA:
         return True
     if snapshot.lead is None:
@@ -147,8 +151,8 @@ def _nobody_counts_on(member: Member, snapshot: Snapshot) -> bool:
     return seat is None or not seat.full
 
 
-def twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
-    """Whether a pair does without a member, or a member is not needed at all."""
+def has_serving_twin(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
+    """Whether the twin of a member serves the pair, or the member is not needed at all."""
     if member.kind is MemberKind.SPARE:
         return True
     if member.place.pair is None:
@@ -157,7 +161,7 @@ def twin_goes_on(member: Member, snapshot: Snapshot, limits: Limits) -> bool:
     return twin is not None and twin.carries
 
 
-def warm_spares(snapshot: Snapshot) -> list[Member]:
+def warm_spares(snapshot: Snapshot) -> list[MemberSnapshot]:
     """Spares that answer, whose Spark is up, and that have joined no pair yet."""
     return [
         member
@@ -167,36 +171,36 @@ def warm_spares(snapshot: Snapshot) -> list[Member]:
     ]
 
 
-def _calm(snapshot: Snapshot, limits: Limits) -> bool:
-    """Whether nobody recovers: a new spare would take the processor from those who do."""
+def _is_calm(snapshot: Snapshot, limits: Timeouts) -> bool:
+    """Whether no pair recovers: a new spare would take CPU from one that does."""
     pairs = (look_at(snapshot, pair, limits) for pair in snapshot.pairs())
     return all(len(pair.holders) == len(pair.replicas) for pair in pairs)
 
 
-def _fill_up_spares(
-    snapshot: Snapshot, crashes: Mapping[str, Crashes], limits: Limits
+def _start_spares(
+    snapshot: Snapshot, crashes: Mapping[str, Crashes], limits: Timeouts
 ) -> Iterator[Decision]:
     for member in snapshot.of_kind(MemberKind.SPARE):
         if member.life is Life.ABSENT:
-            yield _begin(member)
+            yield _start_first(member)
         elif member.life is Life.ENDED and snapshot.now >= next_start(member, crashes, limits):
-            yield _revive(member, snapshot, [], limits)
+            yield _restart_or_replace(member, snapshot, [], limits)
 
 
-def ended_how(member: Member) -> str:
-    """How a process ended, in a few words."""
+def describe_exit(member: MemberSnapshot) -> str:
+    """How a process ended, as a predicate that follows its name."""
     code = member.exit_code
     if code is None:
-        return "it has ended"
+        return "has ended"
     if code < 0:
-        return f"ended by signal {-code}"
+        return f"was killed (signal {-code})"
     return {
-        STOPPED: "it has stopped in good order",
-        REFUSED: "it cannot go on with the query",
-        WIPED: "its volume holds nothing of use",
-        COMPLETED: "everything is delivered",
-    }.get(code, f"crashed with exit code {code}")
+        STOPPED: "stopped cleanly",
+        REFUSED: "rejected the query, a source or a sink (exit code 3)",
+        WIPED: "exited: its volume is unusable",
+        COMPLETED: "exited: all results are delivered",
+    }.get(code, f"crashed (exit code {code})")
 
 
-UNEXPLAINED = Complaint("Refused", "a member cannot go on and left no explanation", "see its log")
-"""What a member that wrote no reason down complains of."""
+UNEXPLAINED = Complaint("Refused", "a member stopped for good without a reason", "see its log")
+"""The complaint of a member that left no termination message."""

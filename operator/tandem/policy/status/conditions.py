@@ -1,27 +1,28 @@
-"""The conditions of a pipeline: what holds, why, and since when."""
+"""The conditions of a pipeline: status, reason, message and transition time of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem.policy.controller_state import LOST_SEPARATOR, Memory
+from tandem.policy.controller_state import ControllerState, lost_message
 from tandem.policy.recovery.placement import shared_nodes
-from tandem.policy.recovery.processes import ended_how, next_start
-from tandem.policy.snapshot import Complaint, Life, Member, Snapshot
-from tandem.policy.timeouts import Limits
+from tandem.policy.recovery.processes import describe_exit, next_start
+from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.status.readable import with_member_names
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, PairState
 from tandem_core.model.status import MOST_MESSAGE, Condition
 
-MOST_TROUBLES = 20
-"""More are counted and not told."""
+MOST_LISTED = 20
+"""A message lists this many; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What conditions need beside a snapshot and a memory."""
+    """Inputs of the conditions besides snapshot and controller state."""
 
     at: str
     """The time of the snapshot, ISO 8601 in UTC."""
-    limits: Limits
+    limits: Timeouts
     one_machine: bool
     """Whether all members share one machine by design. On a cluster Kubernetes starts them."""
     halted: Complaint | None = None
@@ -44,7 +45,7 @@ class Statement:
 
 def conditions_of(
     snapshot: Snapshot,
-    memory: Memory,
+    memory: ControllerState,
     states: Mapping[str, PairState],
     background: Background,
     before: tuple[Condition, ...],
@@ -54,7 +55,7 @@ def conditions_of(
         _ready(snapshot, memory, states, background),
         _paired(states),
         _catching_up(states),
-        Statement(ConditionType.REBALANCING, False, "NoChange"),
+        Statement(ConditionType.REBALANCING, False, "NoChange", "no rebalancing is in progress"),
         _vulnerable(snapshot),
         _co_located(snapshot, background),
         _data_lost(memory),
@@ -87,113 +88,136 @@ _STATUS = {
 
 
 def _ready(
-    snapshot: Snapshot, memory: Memory, states: Mapping[str, PairState], background: Background
+    snapshot: Snapshot,
+    memory: ControllerState,
+    states: Mapping[str, PairState],
+    background: Background,
 ) -> Statement:
     kind = ConditionType.READY
     if memory.completed:
-        return Statement(kind, False, "Completed", "everything is delivered")
+        return Statement(kind, False, "Completed", "all results are delivered")
     if background.halted is not None:
         why = background.halted
         return Statement(kind, False, why.reason, f"{why.message} {why.hint}".strip())
-    missing = _missing(snapshot, states)
+    blocker = _blocker(snapshot, states)
     trouble = background.trouble
+    reason, message = blocker or ("Running", "rows are processed and results are delivered")
+    found = _listed(tuple(_troubles(snapshot, memory, background)))
+    said = (message, found) if blocker is not None or not found else (found,)
     return Statement(
         kind,
-        missing is None,
-        trouble.reason if trouble is not None else missing or "Running",
-        _listed(tuple(_troubles(snapshot, memory, background))),
+        blocker is None,
+        trouble.reason if trouble is not None else reason,
+        "; ".join(part for part in said if part),
     )
 
 
-def _listed(troubles: Sequence[str]) -> str:
-    more = len(troubles) - MOST_TROUBLES
-    return "; ".join(troubles[:MOST_TROUBLES]) + (f"; and {more} more" if more > 0 else "")
+def _listed(parts: Sequence[str], separator: str = "; ") -> str:
+    shown, more = list(parts[:MOST_LISTED]), len(parts) - MOST_LISTED
+    return separator.join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def _missing(snapshot: Snapshot, states: Mapping[str, PairState]) -> str | None:
-    """What keeps rows from going through."""
+def _blocker(snapshot: Snapshot, states: Mapping[str, PairState]) -> tuple[str, str] | None:
+    """What keeps rows from being processed: reason and message; None if nothing does.
+
+    Failing sources and sinks have no message here: the list of troubles has it.
+    """
     if snapshot.lead is None:
-        return "NoLead"
-    if PairState.DOWN in states.values():
-        return "PairDown"
+        return "NoLead", "no split leads"
+    if down := _pairs_in(states, PairState.DOWN):
+        return "PairDown", f"no replica answers: {down}"
     troubles = snapshot.troubles()
     if troubles:
         # Before what only takes its time: this one may wait for the user.
-        return troubles[0].reason
-    if PairState.STARTING in states.values():
-        return "PairStarting"
-    return None if _every_slot_delivers(snapshot) else "NoMerge"
+        return troubles[0].reason, ""
+    if starting := _pairs_in(states, PairState.STARTING):
+        return "PairStarting", f"no replica holds the state yet: {starting}"
+    if slots := ", ".join(map(str, _idle_slots(snapshot))):
+        return "NoActiveMerge", f"no merge is active for slot {slots}"
+    return None
 
 
-def _every_slot_delivers(snapshot: Snapshot) -> bool:
+def _pairs_in(states: Mapping[str, PairState], wanted: PairState) -> str:
+    return _listed(sorted(pair for pair, state in states.items() if state is wanted), ", ")
+
+
+def _idle_slots(snapshot: Snapshot) -> list[int]:
+    """Open merge slots without an active merge."""
     merges = snapshot.of_kind(MemberKind.MERGE)
     active = {
         member.place.slot
         for member in merges
         if member.life is Life.UP and member.merge is not None and member.merge.active
     }
-    return active >= {merge.place.slot for merge in merges if snapshot.delivers(merge.place.slot)}
+    wanted = {merge.place.slot for merge in merges if snapshot.delivers(merge.place.slot)}
+    return sorted(slot or 0 for slot in wanted - active)
 
 
-def _troubles(snapshot: Snapshot, memory: Memory, background: Background) -> Iterator[str]:
-    """What was not done, what fails, who ended or cannot start: nothing is given up silently."""
+def _troubles(snapshot: Snapshot, memory: ControllerState, background: Background) -> Iterator[str]:
+    """Failed actions, failing sources and sinks, members that ended or cannot start."""
     if background.trouble is not None:
         yield f"{background.trouble.message} {background.trouble.hint}".strip()
     for trouble in snapshot.troubles():
         yield f"{trouble.reason} {trouble.subject}: {trouble.text}"
     for member in snapshot.members:
         if member.life is Life.ENDED:
-            yield f"{member.name}: {_ended(member, snapshot, memory, background)}"
+            yield f"{member.name} {_ended(member, snapshot, memory, background)}"
         elif member.note:
             yield f"{member.name}: {member.note}"
 
 
-def _ended(member: Member, snapshot: Snapshot, memory: Memory, background: Background) -> str:
+def _ended(
+    member: MemberSnapshot, snapshot: Snapshot, memory: ControllerState, background: Background
+) -> str:
     row = memory.crashes.get(member.name)
     times = f", {row.count} times in a row" if row is not None and row.count > 1 else ""
-    how = f"{ended_how(member)}{times}"
+    how = f"{describe_exit(member)}{times}"
     if not background.one_machine:
-        return f"{how} ({member.note})" if member.note else how
+        return f"{how}: {member.note}" if member.note else how
     wait = max(0.0, next_start(member, memory.crashes, background.limits) - snapshot.now)
-    return f"{how}; next start in {wait:.0f} s"
+    return f"{how}; restart in {wait:.0f} s"
 
 
 def _paired(states: Mapping[str, PairState]) -> Statement:
+    kind = ConditionType.PAIRED
     missing = sorted(pair for pair, state in states.items() if state is not PairState.PAIRED)
+    count = f"{len(states) - len(missing)} of {len(states)} pairs have both replicas"
     if missing:
-        return Statement(ConditionType.PAIRED, False, "NotPaired", ", ".join(missing))
-    return Statement(ConditionType.PAIRED, True, "AllPaired")
+        return Statement(kind, False, "NotPaired", f"{count}; not paired: {_listed(missing, ', ')}")
+    return Statement(kind, True, "AllPaired", count)
 
 
 def _catching_up(states: Mapping[str, PairState]) -> Statement:
-    late = sorted(pair for pair, state in states.items() if state is PairState.CATCHING_UP)
-    if late:
-        return Statement(ConditionType.CATCHING_UP, True, "Joining", ", ".join(late))
-    return Statement(ConditionType.CATCHING_UP, False, "NobodyJoins")
+    kind = ConditionType.CATCHING_UP
+    if late := _pairs_in(states, PairState.CATCHING_UP):
+        return Statement(kind, True, "ReplicaCatchingUp", f"a replica is catching up: {late}")
+    return Statement(kind, False, "NoReplicaCatchingUp", "no replica is catching up")
 
 
 def _vulnerable(snapshot: Snapshot) -> Statement:
+    kind = ConditionType.VULNERABLE
     if snapshot.lead is None:
-        return Statement(ConditionType.VULNERABLE, None, "NoLead", "nobody tells at the moment")
-    single = snapshot.lead.vulnerable
-    if single:
-        return Statement(ConditionType.VULNERABLE, True, "OneCopy", ", ".join(single))
-    return Statement(ConditionType.VULNERABLE, False, "TwoCopies")
+        return Statement(kind, None, "NoLead", "no split leads, so copies are not known")
+    if snapshot.lead.vulnerable:
+        single = ", ".join(with_member_names(each, snapshot) for each in snapshot.lead.vulnerable)
+        return Statement(kind, True, "UnderReplicated", f"only one copy: {single}")
+    what = "the header log, every lane and every pair have two copies"
+    return Statement(kind, False, "FullyReplicated", what)
 
 
 def _co_located(snapshot: Snapshot, background: Background) -> Statement:
+    kind = ConditionType.CO_LOCATED
     if background.one_machine:
-        what = "all members share this machine"
-        return Statement(ConditionType.CO_LOCATED, True, "OneMachine", what)
+        return Statement(kind, True, "SharedMachine", "all members share this machine")
     shared = shared_nodes(snapshot)
     if shared:
-        what = ", ".join(f"{name} on {node}" for name, node in sorted(shared.items()))
-        return Statement(ConditionType.CO_LOCATED, True, "OneNode", what)
-    return Statement(ConditionType.CO_LOCATED, False, "Spread")
+        where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
+        return Statement(kind, True, "SharedNode", f"a single node has all members: {where}")
+    return Statement(kind, False, "Spread", "twins and splits run on different nodes")
 
 
-def _data_lost(memory: Memory) -> Statement:
+def _data_lost(memory: ControllerState) -> Statement:
+    kind = ConditionType.DATA_LOST
     if memory.lost:
-        what = LOST_SEPARATOR.join(sorted(memory.lost))
-        return Statement(ConditionType.DATA_LOST, True, "DataLost", what)
-    return Statement(ConditionType.DATA_LOST, False, "NothingLost")
+        return Statement(kind, True, "DataLost", lost_message(memory.lost))
+    return Statement(kind, False, "NoDataLoss", "no acknowledged row or result is lost")

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tandem.policy.controller_state import Memory
-from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem.policy.controller_state import ControllerState
+from tandem.policy.recovery.processes import describe_exit
+from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem.policy.status.steps import Step
 
 _SEPARATOR = "; "
@@ -43,7 +44,7 @@ class DecisionLine:
         return replace(self, steps=(*self.steps, step))
 
 
-def observed_by(snapshot: Snapshot, memory: Memory, steps: Iterable[Step]) -> str:
+def observed_by(snapshot: Snapshot, memory: ControllerState, steps: Iterable[Step]) -> str:
     """What was to be seen of the pairs and members that steps are about, and of who is not well.
 
     Roles are those that were known before the steps were decided on.
@@ -61,7 +62,7 @@ def observed_by(snapshot: Snapshot, memory: Memory, steps: Iterable[Step]) -> st
     return _SEPARATOR.join(parts) or f"{len(snapshot.members)} members running"
 
 
-def _is_well(member: Member) -> bool:
+def _is_well(member: MemberSnapshot) -> bool:
     return member.life is Life.UP and member.silent_since is None and member.complaint is None
 
 
@@ -74,7 +75,7 @@ def _pair(snapshot: Snapshot, name: str, primary: str | None) -> str:
     return f"{name}: {', '.join(replicas)}"
 
 
-def _others(members: Iterable[Member], now: float) -> list[str]:
+def _others(members: Iterable[MemberSnapshot], now: float) -> list[str]:
     """Members that belong to no pair, those in the same state together."""
     names: dict[str, list[str]] = {}
     for member in members:
@@ -82,20 +83,18 @@ def _others(members: Iterable[Member], now: float) -> list[str]:
     return [f"{', '.join(some)} {state}" for state, some in names.items()]
 
 
-def _state(member: Member, now: float) -> str:
+def _state(member: MemberSnapshot, now: float) -> str:
     state = _life(member, now)
     if not member.volume_there:
-        state = f"{state}, its volume gone"
+        state = f"{state}, volume gone"
     return f"{state} ({member.note})" if member.note else state
 
 
-def _life(member: Member, now: float) -> str:
+def _life(member: MemberSnapshot, now: float) -> str:
     if member.life is Life.ENDED:
-        code = member.exit_code
-        how = "" if code is None else f" by signal {-code}" if code < 0 else f" with code {code}"
-        return f"ended{how}"
+        return describe_exit(member)
     if member.life is Life.UP and member.silent_since is not None:
-        return f"silent {member.silent_for(now):.1f} s"
+        return f"silent for {member.silent_for(now):.1f} s"
     if member.life is Life.UP:
         return member.replica.state if member.replica is not None else "running"
     return str(member.life)

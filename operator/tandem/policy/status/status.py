@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tandem.policy.controller_state import Memory, PairMemory
-from tandem.policy.recovery.pairs import Pair, look_at, state_of
-from tandem.policy.snapshot import Life, Member, Snapshot
+from tandem.policy.controller_state import ControllerState, PairMemory
+from tandem.policy.recovery.pairs import PairView, look_at, state_of
+from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem.policy.status.conditions import Background, conditions_of
-from tandem.policy.timeouts import Limits
+from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import (
     ConditionStatus,
     ConditionType,
@@ -21,18 +21,16 @@ from tandem_core.model.status import (
     Condition,
     EpochProgress,
     Lag,
+    MemberStatus,
     PairStatus,
     SinkStatus,
     Status,
     ready_text,
 )
-from tandem_core.model.status import (
-    Member as MemberStatus,
-)
 
 
 def status_of(
-    snapshot: Snapshot, memory: Memory, background: Background, previous: Status
+    snapshot: Snapshot, memory: ControllerState, background: Background, previous: Status
 ) -> Status:
     """Put the status together.
 
@@ -96,13 +94,16 @@ def _resting(condition: Condition, phase: Phase, at: str) -> Condition:
         condition,
         status=ConditionStatus.FALSE,
         reason="NotRunning",
-        message="",
+        message="`tandem run` is not running; start it again to continue",
         last_transition_time=condition.last_transition_time if was_so else at,
     )
 
 
 def _phase(
-    memory: Memory, epoch: EpochProgress, pairs: tuple[PairStatus, ...], background: Background
+    memory: ControllerState,
+    epoch: EpochProgress,
+    pairs: tuple[PairStatus, ...],
+    background: Background,
 ) -> Phase:
     if memory.completed:
         return Phase.COMPLETED
@@ -117,7 +118,7 @@ def _phase(
 
 
 def _epoch(
-    snapshot: Snapshot, pairs: tuple[PairStatus, ...], memory: Memory, previous: Status
+    snapshot: Snapshot, pairs: tuple[PairStatus, ...], memory: ControllerState, previous: Status
 ) -> EpochProgress:
     lead, before = snapshot.lead, previous.epoch
     delivered = max(before.delivered, lead.delivered if lead else 0)
@@ -130,7 +131,7 @@ def _epoch(
     )
 
 
-def _lag(snapshot: Snapshot, memory: Memory, epoch: EpochProgress, before: Lag) -> Lag:
+def _lag(snapshot: Snapshot, memory: ControllerState, epoch: EpochProgress, before: Lag) -> Lag:
     """How far delivery is behind; what waited when a lead last spoke waits on while none does."""
     epochs, since = epoch.cut - epoch.delivered, memory.waiting_since
     if snapshot.lead is not None:
@@ -142,7 +143,7 @@ def _lag(snapshot: Snapshot, memory: Memory, epoch: EpochProgress, before: Lag) 
     return Lag(epochs=epochs, seconds=round(seconds, 3))
 
 
-def _pairs(snapshot: Snapshot, memory: Memory, limits: Limits) -> tuple[PairStatus, ...]:
+def _pairs(snapshot: Snapshot, memory: ControllerState, limits: Timeouts) -> tuple[PairStatus, ...]:
     return tuple(
         _pair_status(look_at(snapshot, name, limits), memory.pair(name))
         for name in snapshot.pairs()
@@ -154,7 +155,7 @@ def _replicas(snapshot: Snapshot) -> int:
     return max((len(snapshot.replicas_of(pair)) for pair in snapshot.pairs()), default=0)
 
 
-def _pair_status(pair: Pair, memory: PairMemory) -> PairStatus:
+def _pair_status(pair: PairView, memory: PairMemory) -> PairStatus:
     primary = pair.with_volume(memory.primary) if memory.primary is not None else None
     name = primary.member.name if primary is not None else None
     twin = pair.twin_of(name) if name is not None else None
@@ -193,7 +194,7 @@ def _sinks(snapshot: Snapshot, previous: tuple[SinkStatus, ...]) -> tuple[SinkSt
 
 
 def _member_status(
-    member: Member, snapshot: Snapshot, memory: Memory, limits: Limits
+    member: MemberSnapshot, snapshot: Snapshot, memory: ControllerState, limits: Timeouts
 ) -> MemberStatus:
     return MemberStatus(
         name=member.name,
@@ -206,7 +207,7 @@ def _member_status(
     )
 
 
-def _role(member: Member, memory: Memory) -> Role | None:
+def _role(member: MemberSnapshot, memory: ControllerState) -> Role | None:
     if member.place.pair is None:
         return None
     primary = memory.pair(member.place.pair).primary
@@ -216,7 +217,7 @@ def _role(member: Member, memory: Memory) -> Role | None:
 
 
 def _member_state(
-    member: Member, snapshot: Snapshot, memory: Memory, limits: Limits
+    member: MemberSnapshot, snapshot: Snapshot, memory: ControllerState, limits: Timeouts
 ) -> MemberState:
     if member.life is Life.ENDED:
         return MemberState.GONE
@@ -227,20 +228,20 @@ def _member_state(
     return _STATE_BY_KIND[member.kind](member, memory)
 
 
-def _split_state(_member: Member, _memory: Memory) -> MemberState:
+def _split_state(_member: MemberSnapshot, _memory: ControllerState) -> MemberState:
     return MemberState.RUNNING
 
 
-def _merge_state(member: Member, _memory: Memory) -> MemberState:
+def _merge_state(member: MemberSnapshot, _memory: ControllerState) -> MemberState:
     active = member.merge is not None and member.merge.active
     return MemberState.RUNNING if active else MemberState.STANDBY
 
 
-def _spare_state(member: Member, _memory: Memory) -> MemberState:
+def _spare_state(member: MemberSnapshot, _memory: ControllerState) -> MemberState:
     return MemberState.STANDBY if member.warm else MemberState.STARTING
 
 
-def _replica_state(member: Member, memory: Memory) -> MemberState:
+def _replica_state(member: MemberSnapshot, memory: ControllerState) -> MemberState:
     if member.replica is None or not member.warm:
         return MemberState.STARTING
     pair = memory.pair(member.place.pair or "")
@@ -249,7 +250,7 @@ def _replica_state(member: Member, memory: Memory) -> MemberState:
     return MemberState.RUNNING if whole else MemberState.CATCHING_UP
 
 
-_STATE_BY_KIND: Mapping[MemberKind, Callable[[Member, Memory], MemberState]] = {
+_STATE_BY_KIND: Mapping[MemberKind, Callable[[MemberSnapshot, ControllerState], MemberState]] = {
     MemberKind.SPLIT: _split_state,
     MemberKind.REPLICA: _replica_state,
     MemberKind.MERGE: _merge_state,

@@ -1,4 +1,4 @@
-"""What a reconcile does or holds back, step by step, each with its reason: for its log line."""
+"""The steps of a reconcile, done or deferred, each with its reason: for the decision log."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from tandem.policy.decisions import (
     AssignSpare,
     Complete,
     Decision,
+    EvictPod,
     Halt,
     Kill,
-    Move,
     Promote,
-    Record,
+    RecordEvent,
     Replace,
     Restart,
     Start,
@@ -23,7 +23,7 @@ from tandem.policy.decisions import (
 
 
 class Action(StrEnum):
-    """What is done about something."""
+    """What a step does."""
 
     START = "start"
     RESTART = "restart"
@@ -31,19 +31,19 @@ class Action(StrEnum):
     KILL = "kill"
     ASSIGN = "assign spare"
     ADOPT = "adopt spare"
-    MOVE = "move"
+    EVICT = "evict"
     PROMOTE = "promote"
-    RECORD = "record"
+    RECORD = "emit"
     HALT = "halt"
     WITHHOLD = "withhold"
-    WAIT = "wait with"
+    WAIT = "defer"
     COMPLETE = "complete"
-    SWAP_INTENT = "swap intent"
+    SWAP_INTENT = "update intent"
     LABEL = "label"
     CREATE = "create"
     APPLY = "apply"
     DELETE = "delete"
-    REFUSE = "refuse"
+    REFUSE = "reject"
     FORGET = "forget"
     RETRY = "retry"
 
@@ -59,21 +59,21 @@ LASTING = frozenset(
         Action.REFUSE,
     }
 )
-"""Decided again in every reconcile until something else is to be seen; worth a line once."""
+"""Decided again in every reconcile until the observation changes; logged once."""
 
 GRAVE = frozenset({Action.HALT, Action.REFUSE})
-"""Somebody has to do something."""
+"""Actions that need the user; logged as warnings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that a reconcile did, or holds back, and why."""
+    """One step that a reconcile did or deferred, and why."""
 
     action: Action
     subject: str
     reason: str
     about: tuple[str, ...] = ()
-    """The members and pairs that it is about, by name."""
+    """Names of the members and pairs that it affects."""
 
     @property
     def text(self) -> str:
@@ -82,11 +82,11 @@ class Step:
 
 
 Note = Callable[[Step], object]
-"""Takes a step that was done or is held back."""
+"""Takes a step that was done or deferred."""
 
 
 def ignore(_: Step) -> None:
-    """Take a step that nobody asks for."""
+    """Drop a step that is not logged."""
 
 
 def step_of(decision: Decision) -> Step:
@@ -96,7 +96,7 @@ def step_of(decision: Decision) -> Step:
 
 
 def held(decision: Decision, why: str) -> Step:
-    """A decision that could not be carried out now; it is tried again."""
+    """A decision that could not be carried out now; retried."""
     step = step_of(decision)
     return Step(
         Action.WAIT, f"{step.action} {step.subject}", f"{step.reason}, but {why}", step.about
@@ -104,23 +104,23 @@ def held(decision: Decision, why: str) -> Step:
 
 
 def swap_step(before: int, after: int, decisions: Iterable[Decision], *reasons: str) -> Step:
-    """The intent's next version is written, for those who were promoted and for other reasons."""
+    """The update of the intent: promotions, and other reasons."""
     promoted = [each for each in decisions if isinstance(each, Promote)]
     why = dict.fromkeys((*(each.reason for each in promoted), *reasons))
     pairs = tuple(each.pair for each in promoted)
-    reason = "; ".join(why) or "its primaries are older"
+    reason = "; ".join(why) or "its primaries are outdated"
     return Step(Action.SWAP_INTENT, f"{before} → {after}", reason, pairs)
 
 
 def news(steps: Iterable[Step], before: frozenset[Step]) -> tuple[Step, ...]:
-    """The steps worth a line: what was done, and what lasts if it did not last `before`."""
+    """The steps to log: what was done, and what lasts if it did not last `before`."""
     new = (step for step in steps if step.action not in LASTING or step not in before)
     return tuple(dict.fromkeys(new))
 
 
 def _parts(decision: Decision) -> tuple[Action, str, tuple[str, ...]]:
     match decision:
-        case Record(event, subject, _):
+        case RecordEvent(event, subject, _):
             return Action.RECORD, f"{event} {subject}", (subject,)
         case Promote(pair=pair, name=name) | Adopt(pair=pair, name=name):
             return _ACTIONS[type(decision)], f"{name} in {pair}", (name, pair)
@@ -141,7 +141,7 @@ _ACTIONS = {
     Restart: Action.RESTART,
     Replace: Action.REPLACE,
     Kill: Action.KILL,
-    Move: Action.MOVE,
+    EvictPod: Action.EVICT,
     Halt: Action.HALT,
     Wait: Action.WAIT,
 }

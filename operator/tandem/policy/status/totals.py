@@ -8,7 +8,7 @@ look before its end is missing.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tandem.policy.snapshot import Member, Snapshot
+from tandem.policy.snapshot import MemberSnapshot, Snapshot
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.states import MemberKind
 from tandem_core.model.status import Counters
@@ -58,7 +58,7 @@ def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]
     return Totals(counters, {**_unheard(before, shown, snapshot), **shown})
 
 
-def counters_of(members: Iterable[Member]) -> dict[Source, int]:
+def counters_of(members: Iterable[MemberSnapshot]) -> dict[Source, int]:
     """What all counters show now."""
     shown: dict[Source, int] = {}
     for report in (member.report for member in members):

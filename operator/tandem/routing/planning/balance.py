@@ -3,7 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from tandem.routing.planning.settings import FloatArray, Settings
+import numpy as np
+
+from tandem.routing.planning.settings import FloatArray, PlanningSettings
+from tandem_core.routing.ring import OwnerArray
+from tandem_core.routing.xxh64 import U64Array
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Balance:
         return tuple(each for each in self.resources if each.missed)
 
 
-def balance_of(loads: FloatArray, settings: Settings) -> Balance:
+def balance_of(loads: FloatArray, settings: PlanningSettings) -> Balance:
     """The balance of loads with a line for each resource and a column for each pair."""
     return Balance(
         tuple(
@@ -59,3 +63,8 @@ def balance_of(loads: FloatArray, settings: Settings) -> Balance:
             for resource, line in zip(settings.resources, loads, strict=True)
         )
     )
+
+
+def modulo_owner(hashes: U64Array, pairs: int) -> OwnerArray:
+    """The uniform hash: hash modulo number of pairs, which moves nearly all keys at any change."""
+    return (hashes % np.uint64(pairs)).astype(np.uint16)

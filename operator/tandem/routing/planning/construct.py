@@ -6,8 +6,8 @@ from tandem.routing.load.profile import LoadProfile
 from tandem.routing.planning.balance import balance_of
 from tandem.routing.planning.construction import Task
 from tandem.routing.planning.explain import missed_bounds
-from tandem.routing.planning.routing_decision import Decision
-from tandem.routing.planning.settings import Settings
+from tandem.routing.planning.routing_decision import RoutingDecision
+from tandem.routing.planning.settings import PlanningSettings
 from tandem.routing.planning.workload import Workload
 from tandem_core.routing.function import RoutingFunction
 
@@ -19,15 +19,15 @@ def construct(
     profile: LoadProfile,
     pairs: Sequence[str],
     previous: RoutingFunction | None = None,
-    settings: Settings | None = None,
-) -> Decision:
+    settings: PlanningSettings | None = None,
+) -> RoutingDecision:
     """Build the function for these pairs under this load, moving little away from `previous`.
 
-    Always answers, whatever the load; a bound that cannot be kept is in `Decision.missed`. With
-    the same pairs, nothing changes while all bounds hold or where hardly anything would be
-    gained. Equal arguments give equal decisions.
+    Always answers, whatever the load; a bound that cannot be kept is in
+    `RoutingDecision.missed`. With the same pairs, nothing changes while all bounds hold or where
+    hardly anything would be gained. Equal arguments give equal decisions.
     """
-    settings = settings or Settings()
+    settings = settings or PlanningSettings()
     names = tuple(sorted(pairs))
     same_pairs = previous is not None and previous.pairs == names
     task = Task.of(profile, names, previous, settings)
@@ -43,19 +43,19 @@ def construct(
 
 
 def why_reconstruct(
-    profile: LoadProfile, function: RoutingFunction, settings: Settings | None = None
+    profile: LoadProfile, function: RoutingFunction, settings: PlanningSettings | None = None
 ) -> tuple[str, ...]:
     """The bounds that a function misses under the present load; empty: nothing to do.
 
     A bound may be out of reach, so a reason is no promise that construction will help: compare
-    `Decision.before` and `Decision.after`.
+    `RoutingDecision.before` and `RoutingDecision.after`.
     """
-    settings = settings or Settings()
+    settings = settings or PlanningSettings()
     workload = Workload.of(profile, settings, function.hot_hashes)
     return missed_bounds(balance_of(workload.loads_under(function), settings), workload)
 
 
-def _better(decision: Decision) -> bool:
+def _better(decision: RoutingDecision) -> bool:
     """Whether the balance gained is worth moving anything."""
     assumed = decision.before or decision.after
     return decision.after.relative < _WORTH_IT * assumed.relative

@@ -10,8 +10,8 @@ from tandem.routing.planning.explain import missed_bounds, reasons_for
 from tandem.routing.planning.heuristics import redist, scan
 from tandem.routing.planning.placement import NOWHERE, Board, PlaceArray
 from tandem.routing.planning.readjust import readj
-from tandem.routing.planning.routing_decision import Decision, moves_between
-from tandem.routing.planning.settings import Beta, FloatArray, Heuristic, Settings
+from tandem.routing.planning.routing_decision import RoutingDecision, moves_between
+from tandem.routing.planning.settings import Beta, FloatArray, Heuristic, PlanningSettings
 from tandem.routing.planning.tail_weights import VnodeArray, compensating_vnodes
 from tandem.routing.planning.workload import Workload, hot_keys, loads_by_owner
 from tandem_core.routing.function import MOST_VNODES, NOMINAL_VNODES, RoutingFunction
@@ -47,7 +47,7 @@ class Attempt:
 class Task:
     """One call of `construct`, prepared."""
 
-    settings: Settings
+    settings: PlanningSettings
     pairs: tuple[str, ...]
     previous: RoutingFunction | None
     ring: Ring
@@ -69,7 +69,7 @@ class Task:
         profile: LoadProfile,
         pairs: tuple[str, ...],
         previous: RoutingFunction | None,
-        settings: Settings,
+        settings: PlanningSettings,
     ) -> "Task":
         """Prepare a construction."""
         most = max(min(settings.most_hot_keys, hot_keys_that_fit(pairs)), 0)
@@ -147,7 +147,7 @@ class Task:
             return same_places
         return min(same_places, self.attempt(vnodes), key=lambda each: each.rank)
 
-    def change(self, attempt: Attempt) -> Decision:
+    def change(self, attempt: Attempt) -> RoutingDecision:
         """The answer that the attempt's function should rule, and all that follows from it."""
         hot = np.sort(self.hot)
         function = RoutingFunction(
@@ -160,17 +160,19 @@ class Task:
         told = reasons_for(decision, self.previous, self.settings, self.too_many, attempt.finished)
         return replace(decision, reasons=told)
 
-    def stay(self, function: RoutingFunction, reason: str) -> Decision:
+    def stay(self, function: RoutingFunction, reason: str) -> RoutingDecision:
         """The answer that the previous function should go on."""
         balance = balance_of(self.workload.loads_under(function), self.settings)
         return replace(self._decision(function, balance, 0.0), reasons=(reason,))
 
-    def _decision(self, function: RoutingFunction, balance: Balance, migration: float) -> Decision:
+    def _decision(
+        self, function: RoutingFunction, balance: Balance, migration: float
+    ) -> RoutingDecision:
         previous = self.previous
         before = (
             balance_of(self.workload.loads_under(previous), self.settings) if previous else None
         )
-        return Decision(
+        return RoutingDecision(
             function,
             moves_between(previous or function, function, self.workload),
             before,

@@ -3,8 +3,8 @@
 import math
 
 from tandem.routing.planning.balance import Balance
-from tandem.routing.planning.routing_decision import Decision
-from tandem.routing.planning.settings import Settings
+from tandem.routing.planning.routing_decision import RoutingDecision
+from tandem.routing.planning.settings import PlanningSettings
 from tandem.routing.planning.workload import Workload
 from tandem_core.routing.function import RoutingFunction
 
@@ -31,9 +31,9 @@ def missed_bounds(balance: Balance, workload: Workload) -> tuple[str, ...]:
 
 
 def reasons_for(
-    decision: Decision,
+    decision: RoutingDecision,
     previous: RoutingFunction | None,
-    settings: Settings,
+    settings: PlanningSettings,
     too_many: int,
     finished: bool,
 ) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tandem_core.routing.xxh64 import U64Array
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class KeyMoves:
     """Every change of owner between two functions.
 
     A key changes owner exactly if it is listed in `keys`, or it is not in `single` and its bucket
@@ -44,11 +44,11 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class RoutingDecision:
     """A new routing function with its predicted effects."""
 
     function: RoutingFunction
-    moves: Moves
+    moves: KeyMoves
     before: Balance | None
     """Balance of the present load under the previous function, if there was one."""
     after: Balance
@@ -60,7 +60,7 @@ class Decision:
     """Sentences that tell what was decided and why."""
 
 
-def moves_between(old: RoutingFunction, new: RoutingFunction, workload: Workload) -> Moves:
+def moves_between(old: RoutingFunction, new: RoutingFunction, workload: Workload) -> KeyMoves:
     """The moves from one function to another; `workload` must have the single keys of both."""
     keys_from, keys_to = old.owner_of(workload.hashes), new.owner_of(workload.hashes)
     buckets_from, buckets_to = old.bucket_owners, new.bucket_owners
@@ -68,7 +68,7 @@ def moves_between(old: RoutingFunction, new: RoutingFunction, workload: Workload
     translate = np.array([new_index.get(pair, -1) for pair in old.pairs])
     keys = np.flatnonzero(translate[keys_from] != keys_to)
     buckets = np.flatnonzero(translate[buckets_from] != buckets_to)
-    return Moves(
+    return KeyMoves(
         workload.hashes,
         workload.hashes[keys],
         keys_from[keys],

@@ -97,7 +97,7 @@ class Resource:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlanningSettings:
     """Everything construction depends on besides load and pairs."""
 
     state: Resource = Resource("state", Measure.MEMORY)

@@ -7,7 +7,7 @@ the number of pairs.
 
 import math
 
-from tandem.routing.planning.settings import Beta, Resource, Settings
+from tandem.routing.planning.settings import Beta, PlanningSettings, Resource
 
 _ERROR_OF_DELTA = 0.1
 _LEAST_EPSILON = 1e-6
@@ -29,7 +29,7 @@ def delta(resource: Resource, pairs: int, sigma: float, total_load: float) -> fl
     return min(allowed if resource.beta is Beta.LINEAR else math.sqrt(allowed), 1.0)
 
 
-def counting_epsilon(settings: Settings, pairs: int, distinct_keys: float) -> float:
+def counting_epsilon(settings: PlanningSettings, pairs: int, distinct_keys: float) -> float:
     """The error ε with which splits should count for this many pairs.
 
     Before anything is known a quadratic load is taken to be spread evenly, its smallest value.

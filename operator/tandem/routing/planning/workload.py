@@ -9,7 +9,7 @@ import numpy as np
 
 from tandem.routing.load.key_summary import BYTES, MEMORY, ROWS, AmountArray
 from tandem.routing.load.profile import LoadProfile
-from tandem.routing.planning.settings import Beta, FloatArray, Resource, Settings
+from tandem.routing.planning.settings import Beta, FloatArray, PlanningSettings, Resource
 from tandem.routing.planning.thresholds import delta
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.ring import BUCKETS, OwnerArray, bucket_of
@@ -20,7 +20,7 @@ from tandem_core.routing.xxh64 import U64Array
 class Workload:
     """Loads of `hashes`, the keys looked at singly, and of buckets without them.
 
-    Lines of both load tables follow `Settings.resources`.
+    Lines of both load tables follow `PlanningSettings.resources`.
     """
 
     hashes: U64Array
@@ -34,7 +34,7 @@ class Workload:
     bucket_bytes: AmountArray
 
     @classmethod
-    def of(cls, profile: LoadProfile, settings: Settings, hashes: U64Array) -> "Workload":
+    def of(cls, profile: LoadProfile, settings: PlanningSettings, hashes: U64Array) -> "Workload":
         """The workload in which these keys (ascending, distinct) are looked at singly."""
         amounts = profile.keys.amounts_of(hashes)
         rest = _without(profile.buckets, hashes, amounts)
@@ -71,7 +71,7 @@ def loads_by_owner(loads: FloatArray, owners: OwnerArray, pairs: int) -> FloatAr
     return np.array([np.bincount(owners, line, minlength=pairs) for line in loads])
 
 
-def hot_keys(profile: LoadProfile, settings: Settings, pairs: int) -> tuple[U64Array, int]:
+def hot_keys(profile: LoadProfile, settings: PlanningSettings, pairs: int) -> tuple[U64Array, int]:
     """The keys that need an explicit entry, hottest first, and how many more were over the limit.
 
     A key is hot when any resource calls it hot (δ = min over k, each in its own measure).

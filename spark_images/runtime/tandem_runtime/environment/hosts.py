@@ -21,10 +21,10 @@ from tandem_core.contract.exit_codes import COMPLETED, REFUSED, WIPED
 from tandem_core.contract.reports import REFUSAL_FILE, MemberRefusal, decode_refusal, encode_report
 from tandem_core.model.kubernetes_names import FLIGHT_PORT, HTTP_PORT
 from tandem_core.model.states import MemberKind
-from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.environment.interface import Environment
 from tandem_runtime.environment.kubernetes_api import in_cluster_access
 from tandem_runtime.environment.laptop import LOOPBACK, Laptop
-from tandem_runtime.environment.pod_identity import ThisPod, this_pod
+from tandem_runtime.environment.pod_identity import PodIdentity, this_pod
 from tandem_runtime.environment.pod_without_api import ThroughSplits
 from tandem_runtime.environment.split_pod import ClusterSplit
 from tandem_runtime.volume.pod_volumes import current_volume, succeed
@@ -42,10 +42,10 @@ MOST_LAST_WORDS = 4096
 
 _log = logging.getLogger(__name__)
 
-S_co = TypeVar("S_co", bound=Surroundings, covariant=True)
+S_co = TypeVar("S_co", bound=Environment, covariant=True)
 
 
-class Doors(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where a process serves; port 0 lets the system choose."""
 
     host: str
@@ -53,11 +53,11 @@ class Doors(NamedTuple):
     http: int = 0
 
 
-class Habitat(Protocol[S_co]):
+class Host(Protocol[S_co]):
     """What a program gets from where it lives."""
 
     name: str
-    doors: Doors
+    doors: ListenAddress
     volume: Volume
     """Not claimed yet."""
 
@@ -71,10 +71,10 @@ class Habitat(Protocol[S_co]):
         """The process ends: see to what follows from its exit code, which is given back."""
 
 
-class OnLaptop:
+class LaptopHost:
     """A place below the pipeline's directory. The supervisor sees to what follows."""
 
-    doors = Doors(LOOPBACK)
+    doors = ListenAddress(LOOPBACK)
 
     def __init__(self, directory: Path, name: str, volume: str) -> None:
         self.name = name
@@ -95,13 +95,13 @@ class OnLaptop:
         return code
 
 
-class InPod(Generic[S_co]):
+class PodHost(Generic[S_co]):
     """A container that is started again whenever it ends, by and by ever later."""
 
-    def __init__(self, pod: ThisPod, look: Callable[[ThisPod, str], S_co]) -> None:
-        """`look` gives the surroundings of the process on a volume."""
+    def __init__(self, pod: PodIdentity, look: Callable[[PodIdentity, str], S_co]) -> None:
+        """`look` gives the environment of the process on a volume."""
         self.name = pod.name
-        self.doors = Doors(everywhere(pod.host), FLIGHT_PORT, HTTP_PORT)
+        self.doors = ListenAddress(all_addresses(pod.host), FLIGHT_PORT, HTTP_PORT)
         self.volume = Volume(current_volume(pod.home, pod.uid))
         self._pod = pod
         self._look = look
@@ -124,7 +124,7 @@ class InPod(Generic[S_co]):
             self._leave_word()
         elif code == WIPED:
             successor = succeed(self.volume.directory)
-            _log.info("goes on as %s", successor.name)
+            _log.info("continues as %s", successor.name)
             logging.shutdown()
             sys.stdout.flush()
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
@@ -133,16 +133,16 @@ class InPod(Generic[S_co]):
     def _leave_word(self) -> None:
         refusal = self.volume.directory / REFUSAL_FILE
         if refusal.exists() and self._pod.termination_log.exists():
-            words = last_words(decode_refusal(refusal.read_bytes()))
+            words = termination_message(decode_refusal(refusal.read_bytes()))
             self._pod.termination_log.write_text(words, encoding="utf-8")
 
 
-def everywhere(host: str) -> str:
+def all_addresses(host: str) -> str:
     """All addresses of a pod, of the kind that its own one is."""
     return EVERYWHERE_IPV6 if ":" in host else EVERYWHERE
 
 
-def last_words(refusal: MemberRefusal) -> str:
+def termination_message(refusal: MemberRefusal) -> str:
     """A refusal as a pod tells it, cut so that it is passed on whole."""
     while len(text := encode_report(refusal)) > MOST_LAST_WORDS:
         said = {name: getattr(refusal, name) for name in refusal.__struct_fields__}
@@ -151,17 +151,17 @@ def last_words(refusal: MemberRefusal) -> str:
     return text.decode()
 
 
-def habitat_of(kind: str, arguments: argparse.Namespace) -> Habitat[Any]:
+def host_of(kind: str, arguments: argparse.Namespace) -> Host[Any]:
     """Where the arguments say that a process lives."""
     if not arguments.in_cluster:
         directory = Path(arguments.dir).absolute()
-        return OnLaptop(directory, arguments.name, arguments.volume)
-    return InPod(this_pod(), _as_split if kind == MemberKind.SPLIT else _as_other)
+        return LaptopHost(directory, arguments.name, arguments.volume)
+    return PodHost(this_pod(), _as_split if kind == MemberKind.SPLIT else _as_other)
 
 
-def _as_split(pod: ThisPod, volume: str) -> ClusterSplit:
+def _as_split(pod: PodIdentity, volume: str) -> ClusterSplit:
     return ClusterSplit(in_cluster_access(pod.root, os.environ), pod, volume)
 
 
-def _as_other(pod: ThisPod, _: str) -> ThroughSplits:
+def _as_other(pod: PodIdentity, _: str) -> ThroughSplits:
     return ThroughSplits(pod)

@@ -9,10 +9,10 @@ from typing import Protocol
 from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.reports import Card
 from tandem_core.model.pipeline import Pipeline
-from tandem_runtime.protocol.types import Member, Place
+from tandem_runtime.protocol.types import Member, RegisterState
 
 
-class Surroundings(Protocol):
+class Environment(Protocol):
     """Everything is asked for again and again; nothing here calls back, and nothing waits long."""
 
     pipeline: Pipeline
@@ -75,14 +75,14 @@ class Surroundings(Protocol):
 class Register(Protocol):
     """Lead, buddy and term of the pipeline. Calls may take long."""
 
-    def read_register(self) -> Place:
+    def read_register(self) -> RegisterState:
         """What stands there: every swap that was answered is seen.
 
         Raises:
             RegisterSilent: there is no answer.
         """
 
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+    def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
         """Compare and set; true if it took place, and what stands there now.
 
         Raises:
@@ -91,7 +91,7 @@ class Register(Protocol):
         """
 
 
-class SplitSurroundings(Surroundings, Register, Protocol):
+class SplitEnvironment(Environment, Register, Protocol):
     """What a split needs: splits alone have a part in the register."""
 
 
@@ -99,5 +99,5 @@ class RegisterSilent(Exception):
     """The register gave no answer; whoever asked asks again."""
 
 
-class Outcast(Exception):
+class VolumeRevoked(Exception):
     """The volume of this process counts as gone: it has to end."""

@@ -166,7 +166,7 @@ class Session:
             found: Object = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError) as problem:
             self.close()
-            raise ApiSilent(f"an answer broke off: {problem!r}") from problem
+            raise ApiSilent(f"an answer was cut off: {problem!r}") from problem
         return found
 
     def _headers(self) -> dict[str, str]:

@@ -15,10 +15,10 @@ from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.intent_text import FUNCTION_PREFIX, functions_among, read_intent_text
 from tandem_core.contract.records import decode, encode
 from tandem_core.contract.reports import Card, decode_card, encode_report
-from tandem_runtime.environment.interface import Outcast
+from tandem_runtime.environment.interface import VolumeRevoked
 from tandem_runtime.environment.pipeline_document import read_document
 from tandem_runtime.protocol.election.register import swap
-from tandem_runtime.protocol.types import NOBODY, Member, Place
+from tandem_runtime.protocol.types import NOBODY, Member, RegisterState
 
 LOOPBACK = "127.0.0.1"
 NODE = "localhost"
@@ -129,18 +129,18 @@ class Laptop:
 
     # --- the register -------------------------------------------------------------------------
 
-    def read_register(self) -> Place:
+    def read_register(self) -> RegisterState:
         """What stands there: the file with the highest number."""
         register = self.directory / "register"
         versions = [int(name) for name in _listed(register) if name.isdigit()]
         if not versions:
             return NOBODY
-        return decode((register / str(max(versions))).read_bytes(), Place)
+        return decode((register / str(max(versions))).read_bytes(), RegisterState)
 
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+    def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
         """Create the next file, unless somebody else has."""
         if self.volume in self._given_up():
-            raise Outcast(f"volume {self.volume} counts as gone")
+            raise VolumeRevoked(f"volume {self.volume} is recorded as gone")
         swapped, wanted = swap(self.read_register(), expected, place)
         if not swapped:
             return False, wanted

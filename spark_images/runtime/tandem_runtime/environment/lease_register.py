@@ -15,7 +15,7 @@ import msgspec
 
 from tandem_core.contract.records import decode_json
 from tandem_core.model.kubernetes_names import PIPELINE_LABEL, PLACE_ANNOTATION, register_name
-from tandem_runtime.environment.interface import Outcast, RegisterSilent
+from tandem_runtime.environment.interface import RegisterSilent, VolumeRevoked
 from tandem_runtime.environment.kubernetes_api import (
     Access,
     ApiRefused,
@@ -25,15 +25,15 @@ from tandem_runtime.environment.kubernetes_api import (
     namespace_path,
 )
 from tandem_runtime.environment.pod_directory import pod_of
-from tandem_runtime.environment.pod_identity import ThisPod
+from tandem_runtime.environment.pod_identity import PodIdentity
 from tandem_runtime.protocol.election.register import swap
-from tandem_runtime.protocol.types import NOBODY, Place
+from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 
 class LeaseRegister:
     """The register of a pipeline, as one of its pods uses it. Used by one thread."""
 
-    def __init__(self, access: Access, pod: ThisPod, pipeline: str) -> None:
+    def __init__(self, access: Access, pod: PodIdentity, pipeline: str) -> None:
         self._session = Session(access)
         leases = namespace_path("coordination.k8s.io/v1", pod.namespace, "leases")
         self._lease = f"{leases}/{register_name(pipeline)}"
@@ -45,12 +45,12 @@ class LeaseRegister:
         """Ask no more."""
         self._session.close()
 
-    def read_register(self) -> Place:
+    def read_register(self) -> RegisterState:
         """What stands there; see `Register`."""
         with _silent_in_trouble():
             return place_of(self._session.get(self._lease))
 
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+    def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
         """Compare and set; see `Register`."""
         with _silent_in_trouble():
             lease = self._session.get(self._lease)
@@ -72,11 +72,11 @@ class LeaseRegister:
         except ApiRefused as refusal:
             if refusal.status != http.client.NOT_FOUND:
                 raise
-            raise Outcast("this pod was deleted") from refusal
+            raise VolumeRevoked("this pod was deleted") from refusal
         pod = pod_of(found)
         labels = found["metadata"].get("labels", {})
         if pod is None or pod.uid != self._uid or labels.get(PIPELINE_LABEL) != self._pipeline:
-            raise Outcast("this pod is no longer the pipeline's")
+            raise VolumeRevoked("this pod no longer belongs to the pipeline")
 
 
 @contextmanager
@@ -88,15 +88,15 @@ def _silent_in_trouble() -> Iterator[None]:
         raise RegisterSilent(f"{type(problem).__name__}: {problem}") from problem
 
 
-def place_of(lease: Object) -> Place:
+def place_of(lease: Object) -> RegisterState:
     """What a Lease says; nobody if it says nothing yet."""
     said = lease["metadata"].get("annotations", {}).get(PLACE_ANNOTATION)
     if said is None:
         return NOBODY
-    return decode_json(said, Place)
+    return decode_json(said, RegisterState)
 
 
-def with_place(lease: Object, place: Place) -> Object:
+def with_place(lease: Object, place: RegisterState) -> Object:
     """The Lease that says this, of the same version."""
     metadata = lease["metadata"]
     annotations = {

@@ -13,14 +13,14 @@ class PipelineUnreadable(Exception):
     """What stands there is no pipeline that this version understands."""
 
 
-class Document(NamedTuple):
+class PipelineDocument(NamedTuple):
     """A pipeline, and what else the file says."""
 
     pipeline: Pipeline
     beside: dict[str, Any]
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> PipelineDocument:
     """Read the file that a pipeline was started with.
 
     Raises:
@@ -30,4 +30,4 @@ def read_document(path: Path) -> Document:
     parsed = parse_pipeline(document.pop("manifest"))
     if isinstance(parsed, Refusal):
         raise PipelineUnreadable(f"{path}: {parsed.problems[0]}")
-    return Document(parsed, document)
+    return PipelineDocument(parsed, document)

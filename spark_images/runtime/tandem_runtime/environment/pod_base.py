@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from tandem_core.contract.intent import Intent
-from tandem_core.contract.records import decode, encode
+from tandem_core.contract.records import Record, decode, encode
 from tandem_core.contract.reports import Card
 from tandem_core.contract.volume_ids import pod_volume
-from tandem_core.record import Record
 from tandem_runtime.environment.pipeline_document import read_document
-from tandem_runtime.environment.pod_identity import ThisPod
-from tandem_runtime.environment.volume_tracker import Newest
+from tandem_runtime.environment.pod_identity import PodIdentity
+from tandem_runtime.environment.volume_tracker import VolumeTracker
 from tandem_runtime.protocol.types import Member
 
 Address = tuple[str, int]
@@ -21,7 +20,7 @@ AROUND = "around"
 """The action by which splits tell what they know of the surroundings."""
 
 
-class Around(Record):
+class PeersAnswer(Record):
     """The answer to it."""
 
     in_touch: bool
@@ -37,7 +36,7 @@ class Around(Record):
         return encode(self)
 
     @classmethod
-    def from_bytes(cls, form: bytes) -> Around:
+    def from_bytes(cls, form: bytes) -> PeersAnswer:
         """Read what `to_bytes` wrote.
 
         Raises:
@@ -46,7 +45,7 @@ class Around(Record):
         return decode(form, cls)
 
 
-class PodSurroundings(ABC):
+class PodEnvironment(ABC):
     """Mounts, identity, and which volumes the pods are on.
 
     That only a pod itself knows. Others learn it from what it says, and from its refusal of what
@@ -55,14 +54,14 @@ class PodSurroundings(ABC):
 
     silence = 2000
 
-    def __init__(self, pod: ThisPod) -> None:
+    def __init__(self, pod: PodIdentity) -> None:
         self.pod = pod
         document = read_document(pod.document)
         self.pipeline = document.pipeline
         self.uid: str = document.beside["uid"]
         self.token = pod.token.read_text().strip()
         self.node = pod.node
-        self.newest = Newest()
+        self.newest = VolumeTracker()
 
     def met(self, volume: str) -> None:
         """A pod says which volume it is on; older ones are gone."""

@@ -25,8 +25,8 @@ from tandem_runtime.environment.kubernetes_api import (
     Session,
     namespace_path,
 )
-from tandem_runtime.environment.watch_cache import PAUSE_SECONDS, Extent, Mirror
-from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.environment.watch_cache import PAUSE_SECONDS, Extent, WatchCache
+from tandem_runtime.protocol.bounded_map import BoundedMap
 
 _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which nothing is started in a pod again."""
@@ -37,7 +37,7 @@ QUIET_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Pod(NamedTuple):
+class PeerPod(NamedTuple):
     """A pod as others find it."""
 
     uid: str
@@ -50,12 +50,12 @@ class Pod(NamedTuple):
     """Whether it has been deleted and has not ended yet."""
 
 
-def pod_of(document: Object) -> Pod | None:
+def pod_of(document: Object) -> PeerPod | None:
     """What counts of a pod's document; None if it is over."""
     metadata, status = document["metadata"], document.get("status", {})
     if status.get("phase") in _OVER:
         return None
-    return Pod(
+    return PeerPod(
         uid=metadata["uid"],
         name=metadata["name"],
         kind=metadata.get("labels", {}).get(KIND_LABEL, ""),
@@ -65,7 +65,7 @@ def pod_of(document: Object) -> Pod | None:
     )
 
 
-class Pods:
+class PodDirectory:
     """The pods with a pipeline's label. Everything here may be asked from any thread."""
 
     def __init__(self, access: Access, namespace: str, pipeline: str) -> None:
@@ -75,13 +75,13 @@ class Pods:
         self._lock = threading.Condition()
         self.known = False
         """Whether they have been read."""
-        self._there: dict[str, Pod] = {}
-        self._gone: Recent[float] = Recent()
+        self._there: dict[str, PeerPod] = {}
+        self._gone: BoundedMap[float] = BoundedMap()
         """From when on pods may be said to be gone, by the monotonic clock."""
         self._suspects: set[str] = set()
         """Pods that somebody asks about and that the mirror does not show."""
         self._closed = False
-        self._mirror = Mirror(access, self._extent, self._changed)
+        self._mirror = WatchCache(access, self._extent, self._changed)
         threading.Thread(target=self._confirm, name="pods gone", daemon=True).start()
 
     def close(self) -> None:
@@ -96,12 +96,12 @@ class Pods:
         with self._lock:
             self._lock.wait_for(lambda: self.known and pod in self._there)
 
-    def get(self, uid: str) -> Pod | None:
+    def get(self, uid: str) -> PeerPod | None:
         """A pod that is there."""
         with self._lock:
             return self._there.get(uid)
 
-    def all(self) -> list[Pod]:
+    def all(self) -> list[PeerPod]:
         """The pods that are there."""
         with self._lock:
             return list(self._there.values())
@@ -147,7 +147,7 @@ class Pods:
             try:
                 _, documents = self._extent.read(self._session)
             except (ApiSilent, ApiRefused, KeyError, TypeError) as problem:
-                _log.debug("it cannot be told who is gone: %r", problem)
+                _log.debug("pods that are gone cannot be listed: %r", problem)
                 time.sleep(PAUSE_SECONDS)
                 continue
             with self._lock:
@@ -162,6 +162,6 @@ class Pods:
             return frozenset() if self._closed else frozenset(self._suspects)
 
 
-def _by_uid(documents: Iterable[Object]) -> dict[str, Pod]:
+def _by_uid(documents: Iterable[Object]) -> dict[str, PeerPod]:
     pods = [pod_of(document) for document in documents]
     return {pod.uid: pod for pod in pods if pod is not None}

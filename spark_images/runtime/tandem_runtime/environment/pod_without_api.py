@@ -18,9 +18,9 @@ from tandem_core.contract.records import encode
 from tandem_core.contract.volume_ids import pod_volume
 from tandem_core.model.kubernetes_names import FLIGHT_PORT, splits_service
 from tandem_core.network.flight_calls import call
-from tandem_runtime.environment.pod_base import AROUND, Address, Around, PodSurroundings
-from tandem_runtime.environment.pod_identity import ThisPod
-from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.environment.pod_base import AROUND, Address, PeersAnswer, PodEnvironment
+from tandem_runtime.environment.pod_identity import PodIdentity
+from tandem_runtime.protocol.bounded_map import BoundedMap
 from tandem_runtime.protocol.types import Member
 
 ASK_SECONDS = 0.5
@@ -45,15 +45,17 @@ def resolved(service: str, port: int = FLIGHT_PORT) -> list[Address]:
     return sorted({(str(entry[4][0]), port) for entry in found})
 
 
-class ThroughSplits(PodSurroundings):
+class ThroughSplits(PodEnvironment):
     """A pipeline as its splits describe it."""
 
-    def __init__(self, pod: ThisPod, resolve: Callable[[str], list[Address]] = resolved) -> None:
+    def __init__(
+        self, pod: PodIdentity, resolve: Callable[[str], list[Address]] = resolved
+    ) -> None:
         super().__init__(pod)
         self._resolve = resolve
         self._service = splits_service(self.pipeline.metadata.name)
         self._members: tuple[Member, ...] = ()
-        self._addresses: Recent[Address] = Recent()
+        self._addresses: BoundedMap[Address] = BoundedMap()
         """By pod; also of pods that the last answer did not know."""
         self._intent: Intent | None = None
         self._answering: Address | None = None
@@ -116,7 +118,7 @@ class ThroughSplits(PodSurroundings):
 
     def _look(self) -> None:
         """Ask until a split answers that the API server talks to; else any answer has to do."""
-        fallback: Around | None = None
+        fallback: PeersAnswer | None = None
         for address in self._to_ask():
             around = self._asked(address)
             if around is not None and around.in_touch:
@@ -133,16 +135,16 @@ class ThroughSplits(PodSurroundings):
         found = {*self._resolve(self._service), *(address for address in known if address)}
         return sorted(found, key=lambda address: (address != self._answering, address))
 
-    def _asked(self, address: Address) -> Around | None:
+    def _asked(self, address: Address) -> PeersAnswer | None:
         version = self._intent.version if self._intent is not None else 0
         try:
             form = call(*address, self.token, AROUND, encode(version), PATIENCE_SECONDS)
-            return Around.from_bytes(form)
+            return PeersAnswer.from_bytes(form)
         except (pa.ArrowException, OSError, ValueError, TypeError) as problem:
-            _log.debug("%s:%d does not tell what is around: %s", *address, problem)
+            _log.debug("%s:%d did not report its peers: %s", *address, problem)
             return None
 
-    def _take(self, around: Around) -> None:
+    def _take(self, around: PeersAnswer) -> None:
         for pod, address in around.addresses.items():
             if self._addresses.get(pod) != address:
                 self._addresses[pod] = address

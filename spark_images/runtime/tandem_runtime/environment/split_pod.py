@@ -19,11 +19,11 @@ from tandem_core.model.kubernetes_names import FLIGHT_PORT, INTENT_KEY, intent_n
 from tandem_core.model.states import MemberKind
 from tandem_runtime.environment.kubernetes_api import Access, Object, namespace_path
 from tandem_runtime.environment.lease_register import LeaseRegister
-from tandem_runtime.environment.pod_base import AROUND, Address, Around, PodSurroundings
-from tandem_runtime.environment.pod_directory import Pods
-from tandem_runtime.environment.pod_identity import ThisPod
-from tandem_runtime.environment.watch_cache import Extent, Mirror
-from tandem_runtime.protocol.types import Member, Place
+from tandem_runtime.environment.pod_base import AROUND, Address, PeersAnswer, PodEnvironment
+from tandem_runtime.environment.pod_directory import PodDirectory
+from tandem_runtime.environment.pod_identity import PodIdentity
+from tandem_runtime.environment.watch_cache import Extent, WatchCache
+from tandem_runtime.protocol.types import Member, RegisterState
 
 IN_TOUCH_SECONDS = 15.0
 """How long the API server may have been silent for what it said to count as fresh. It is asked for
@@ -32,16 +32,18 @@ the register every few seconds."""
 _log = logging.getLogger(__name__)
 
 
-class ClusterSplit(PodSurroundings):
+class ClusterSplit(PodEnvironment):
     """A split's view of its pipeline."""
 
-    def __init__(self, access: Access, pod: ThisPod, volume: str, port: int = FLIGHT_PORT) -> None:
+    def __init__(
+        self, access: Access, pod: PodIdentity, volume: str, port: int = FLIGHT_PORT
+    ) -> None:
         """`port` is where every pod takes streams."""
         super().__init__(pod)
         name = self.pipeline.metadata.name
         self._access = access
         self._port = port
-        self._pods = Pods(access, pod.namespace, name)
+        self._pods = PodDirectory(access, pod.namespace, name)
         self._register = LeaseRegister(access, pod, name)
         self._intent: Intent | None = None
         self._functions: tuple[Function, ...] = ()
@@ -50,7 +52,7 @@ class ClusterSplit(PodSurroundings):
         self._asked_before = False
         maps = namespace_path("v1", pod.namespace, "configmaps")
         single = Extent.single(maps, intent_name(name))
-        self._mirror = Mirror(access, single, self._intent_came)
+        self._mirror = WatchCache(access, single, self._intent_came)
         self.met(volume)
 
     def await_known(self) -> None:
@@ -80,7 +82,7 @@ class ClusterSplit(PodSurroundings):
             raise RuntimeError("nothing is known here yet")
         intent = self._intent
         newer = intent is not None and intent.version > decode(known, int)
-        return Around(
+        return PeersAnswer(
             in_touch=time.monotonic() - self._access.answered < IN_TOUCH_SECONDS,
             splits=self.splits(),
             addresses={pod.uid: (pod.host, self._port) for pod in self._pods.all() if pod.host},
@@ -148,11 +150,11 @@ class ClusterSplit(PodSurroundings):
         """Whether the intent, which goes with the pipeline, is gone, and all pods are going."""
         return self._intent_gone and all(pod.going for pod in self._pods.all())
 
-    def read_register(self) -> Place:
+    def read_register(self) -> RegisterState:
         """What stands in the Lease."""
         return self._register.read_register()
 
-    def swap_register(self, expected: int, place: Place) -> tuple[bool, Place]:
+    def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
         """Change the Lease, if it still says what is expected."""
         return self._register.swap_register(expected, place)
 

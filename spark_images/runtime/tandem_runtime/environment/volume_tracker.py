@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 
 from tandem_core.contract.volume_ids import PodVolume, pod_volume
-from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.protocol.bounded_map import BoundedMap
 
 
-class Newest:
+class VolumeTracker:
     """Volumes heard of, by pod. May be asked from any thread."""
 
     def __init__(self) -> None:
-        self._numbers: Recent[int] = Recent()
+        self._numbers: BoundedMap[int] = BoundedMap()
         self._lock = threading.Lock()
 
     def heard(self, volume: str) -> None:

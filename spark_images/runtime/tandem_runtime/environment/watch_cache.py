@@ -56,7 +56,7 @@ class Extent(NamedTuple):
         return single["metadata"]["resourceVersion"], [single]
 
 
-class Mirror:
+class WatchCache:
     """Follows an extent for the life of the process.
 
     `changed` is called, from the mirror's thread, with all objects by uid: once they are read, and
@@ -89,10 +89,10 @@ class Mirror:
                 self._closed.wait(PAUSE_SECONDS)
             except ApiRefused as refusal:
                 if refusal.status != http.client.GONE:
-                    _log.warning("the API server refuses: %s", refusal)
+                    _log.warning("the API server denies the watch: %s", refusal)
                 self._read_again()
             except (KeyError, TypeError, ValueError):
-                _log.exception("the API server says what cannot be understood")
+                _log.exception("unexpected answer of the API server")
                 self._read_again()
         self._session.close()
 

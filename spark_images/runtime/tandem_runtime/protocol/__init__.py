@@ -6,5 +6,5 @@ is built from what its volume holds, is told what happened (`handle`) and that t
 it carries the effects out in their order, so a crash may fall between any two of them.
 
 The numbers in square brackets are the invariants of `docs/invariants.md`; letters in round
-brackets are the rules of succession in `docs/protocol.md`.
+brackets are the rules of succession in `docs/protocol/leader-election.md`.
 """

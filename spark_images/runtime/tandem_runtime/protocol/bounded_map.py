@@ -11,7 +11,7 @@ REMEMBERED = 8192
 has far fewer members."""
 
 
-class Recent(dict[str, V]):
+class BoundedMap(dict[str, V]):
     """Keeps the newest entries; setting a key anew makes it the newest."""
 
     def __setitem__(self, key: str, value: V) -> None:

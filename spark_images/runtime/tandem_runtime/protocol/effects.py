@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tandem_core.contract.intent import Function, Share
 from tandem_runtime.protocol.messages.peers import CopiedState, StateCopied
-from tandem_runtime.protocol.types import Header, Place, Position
+from tandem_runtime.protocol.types import Header, Position, RegisterState
 
 Key = tuple[object, ...]
 """Name of something on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""
@@ -82,7 +82,7 @@ class Swap(NamedTuple):
 
     op: int
     expected: int
-    place: Place
+    place: RegisterState
 
 
 class ReadRegister(NamedTuple):

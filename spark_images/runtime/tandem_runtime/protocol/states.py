@@ -2,7 +2,7 @@
 
 A state is one value, never guessed from several. Every change of it goes through the table of its
 machine; a move that is not there raises `IllegalMove`, whoever asked for it. States travel and lie
-on volumes as their words. `docs/protocol.md` draws the tables.
+on volumes as their words. `docs/protocol/states.md` draws the tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class IllegalMove(Exception):
         self.subject = subject
 
 
-class Move(NamedTuple, Generic[S]):
+class Transition(NamedTuple, Generic[S]):
     """A legal move. None: it is not there, before its beginning and after its end."""
 
     before: S | None
@@ -42,7 +42,7 @@ class Lifecycle(Generic[S]):
 
     __slots__ = ("_by_cause", "_legal", "machine", "moves")
 
-    def __init__(self, machine: str, *moves: Move[S]) -> None:
+    def __init__(self, machine: str, *moves: Transition[S]) -> None:
         self.machine = machine
         self.moves = moves
         self._legal = frozenset((move.before, move.after) for move in moves)
@@ -90,21 +90,21 @@ _READ = frozenset({PartitionState.ACTIVE, PartitionState.IDLE})
 
 PARTITION: Lifecycle[PartitionState] = Lifecycle(
     "partition",
-    Move(None, PartitionState.ACTIVE, "PartitionOwned"),
-    Move(
+    Transition(None, PartitionState.ACTIVE, "PartitionOwned"),
+    Transition(
         PartitionState.ACTIVE, PartitionState.IDLE, "the source says for long that it has no rows"
     ),
-    Move(PartitionState.IDLE, PartitionState.ACTIVE, "rows came, or it cannot be read"),
-    Move(PartitionState.ACTIVE, PartitionState.RELEASED, "its owner lets it go"),
-    Move(PartitionState.IDLE, PartitionState.RELEASED, "its owner lets it go"),
-    Move(
+    Transition(PartitionState.IDLE, PartitionState.ACTIVE, "rows came, or it cannot be read"),
+    Transition(PartitionState.ACTIVE, PartitionState.RELEASED, "its owner lets it go"),
+    Transition(PartitionState.IDLE, PartitionState.RELEASED, "its owner lets it go"),
+    Transition(
         PartitionState.RELEASED,
         PartitionState.ACTIVE,
         "PartitionOwned",
         "by another lane, or again",
     ),
-    Move(PartitionState.ACTIVE, PartitionState.ENDED, "nothing will come any more"),
-    Move(PartitionState.IDLE, PartitionState.ENDED, "nothing will come any more"),
+    Transition(PartitionState.ACTIVE, PartitionState.ENDED, "nothing will come any more"),
+    Transition(PartitionState.IDLE, PartitionState.ENDED, "nothing will come any more"),
 )
 
 
@@ -121,13 +121,13 @@ class LaneState(StrEnum):
 
 LANE: Lifecycle[LaneState] = Lifecycle(
     "lane",
-    Move(None, LaneState.OPEN, "LaneOpened"),
-    Move(None, LaneState.CLOSED, "the log was rebuilt, and its headers name it"),
-    Move(LaneState.OPEN, LaneState.OPEN, "BuddyChanged"),
-    Move(LaneState.OPEN, LaneState.CLOSING, "LaneClosing"),
-    Move(LaneState.CLOSING, LaneState.OPEN, "LaneResumed"),
-    Move(LaneState.CLOSING, LaneState.CLOSED, "LaneClosed"),
-    Move(LaneState.CLOSED, None, "wholly trimmed, and no partition waits for it"),
+    Transition(None, LaneState.OPEN, "LaneOpened"),
+    Transition(None, LaneState.CLOSED, "the log was rebuilt, and its headers name it"),
+    Transition(LaneState.OPEN, LaneState.OPEN, "BuddyChanged"),
+    Transition(LaneState.OPEN, LaneState.CLOSING, "LaneClosing"),
+    Transition(LaneState.CLOSING, LaneState.OPEN, "LaneResumed"),
+    Transition(LaneState.CLOSING, LaneState.CLOSED, "LaneClosed"),
+    Transition(LaneState.CLOSED, None, "wholly trimmed, and no partition waits for it"),
 )
 
 
@@ -139,21 +139,25 @@ CALLED = frozenset({SeatState.JOINING_CALLED, SeatState.VERIFIED_CALLED})
 
 SEAT: Lifecycle[SeatState] = Lifecycle(
     "seat",
-    Move(None, SeatState.JOINING, "Seated"),
-    Move(None, SeatState.VERIFIED, "the log was rebuilt, and its holder answered"),
-    Move(SeatState.JOINING, SeatState.JOINING, "Seated", "in the place of a silent one"),
-    Move(SeatState.JOINING_CALLED, SeatState.JOINING, "Seated", "in the place of a silent one"),
-    Move(SeatState.LAPSED, SeatState.JOINING, "Seated"),
-    Move(SeatState.JOINING, SeatState.VERIFIED, "Verified"),
-    Move(SeatState.JOINING_CALLED, SeatState.VERIFIED, "Verified"),
-    Move(SeatState.JOINING, SeatState.JOINING_CALLED, "LapseCalled"),
-    Move(SeatState.VERIFIED, SeatState.VERIFIED_CALLED, "LapseCalled"),
-    Move(SeatState.JOINING_CALLED, SeatState.JOINING, "LapseDropped", "or its twin vacated"),
-    Move(SeatState.VERIFIED_CALLED, SeatState.VERIFIED, "LapseDropped", "or its twin vacated"),
-    Move(SeatState.JOINING_CALLED, SeatState.LAPSED, "Lapsed"),
-    Move(SeatState.VERIFIED_CALLED, SeatState.LAPSED, "Lapsed"),
-    Move(SeatState.VERIFIED, SeatState.LAPSED, "Lapsed", "rows that it needs are gone"),
-    *(Move(state, None, "Vacated", "or its pair let go") for state in SeatState),
+    Transition(None, SeatState.JOINING, "Seated"),
+    Transition(None, SeatState.VERIFIED, "the log was rebuilt, and its holder answered"),
+    Transition(SeatState.JOINING, SeatState.JOINING, "Seated", "in the place of a silent one"),
+    Transition(
+        SeatState.JOINING_CALLED, SeatState.JOINING, "Seated", "in the place of a silent one"
+    ),
+    Transition(SeatState.LAPSED, SeatState.JOINING, "Seated"),
+    Transition(SeatState.JOINING, SeatState.VERIFIED, "Verified"),
+    Transition(SeatState.JOINING_CALLED, SeatState.VERIFIED, "Verified"),
+    Transition(SeatState.JOINING, SeatState.JOINING_CALLED, "LapseCalled"),
+    Transition(SeatState.VERIFIED, SeatState.VERIFIED_CALLED, "LapseCalled"),
+    Transition(SeatState.JOINING_CALLED, SeatState.JOINING, "LapseDropped", "or its twin vacated"),
+    Transition(
+        SeatState.VERIFIED_CALLED, SeatState.VERIFIED, "LapseDropped", "or its twin vacated"
+    ),
+    Transition(SeatState.JOINING_CALLED, SeatState.LAPSED, "Lapsed"),
+    Transition(SeatState.VERIFIED_CALLED, SeatState.LAPSED, "Lapsed"),
+    Transition(SeatState.VERIFIED, SeatState.LAPSED, "Lapsed", "rows that it needs are gone"),
+    *(Transition(state, None, "Vacated", "or its pair let go") for state in SeatState),
 )
 
 
@@ -171,10 +175,10 @@ class SlotState(StrEnum):
 
 SLOT: Lifecycle[SlotState] = Lifecycle(
     "slot",
-    Move(None, SlotState.OPEN, "SlotOpened"),
-    Move(None, SlotState.ENDED, "the log was rebuilt, and a merge knew of it"),
-    Move(SlotState.OPEN, SlotState.ENDED, "SlotEnded"),
-    Move(SlotState.ENDED, SlotState.SEALED, "SlotSealed"),
+    Transition(None, SlotState.OPEN, "SlotOpened"),
+    Transition(None, SlotState.ENDED, "the log was rebuilt, and a merge knew of it"),
+    Transition(SlotState.OPEN, SlotState.ENDED, "SlotEnded"),
+    Transition(SlotState.ENDED, SlotState.SEALED, "SlotSealed"),
 )
 
 
@@ -251,32 +255,34 @@ RESULT_DUE = frozenset({ReplicaLife.RUNNING, ReplicaLife.STOPPING})
 
 REPLICA: Lifecycle[ReplicaLife] = Lifecycle(
     "replica",
-    Move(None, ReplicaLife.WAITING, "starts on an empty volume"),
-    Move(None, ReplicaLife.BOOTING, "starts on its volume"),
-    Move(None, ReplicaLife.IDLE, "starts on its volume, Spark is up"),
-    Move(ReplicaLife.WAITING, ReplicaLife.COPYING, "the lead names a holder"),
-    Move(ReplicaLife.WAITING, ReplicaLife.INSTALLING, "the lead says, from nothing"),
-    Move(ReplicaLife.COPYING, ReplicaLife.INSTALLING, "all parts came, or from nothing after all"),
-    Move(ReplicaLife.INSTALLING, ReplicaLife.BOOTING, "Installed before SparkUp"),
-    Move(ReplicaLife.INSTALLING, ReplicaLife.IDLE, "Installed"),
-    Move(ReplicaLife.BOOTING, ReplicaLife.IDLE, "SparkUp"),
-    Move(ReplicaLife.IDLE, ReplicaLife.SKIPPING, "its twin is far ahead"),
-    Move(ReplicaLife.IDLE, ReplicaLife.FETCHING, "Fetch"),
-    Move(ReplicaLife.IDLE, ReplicaLife.RUNNING, "Run, an epoch without chunks"),
-    Move(ReplicaLife.FETCHING, ReplicaLife.SKIPPING, "its twin is far ahead"),
-    Move(ReplicaLife.FETCHING, ReplicaLife.IDLE, "a rebuilt log cut the epoch anew"),
-    Move(ReplicaLife.FETCHING, ReplicaLife.RUNNING, "Run, all rows came"),
-    Move(ReplicaLife.SKIPPING, ReplicaLife.REPLACING, "the copy came"),
-    Move(ReplicaLife.SKIPPING, ReplicaLife.IDLE, "no longer worth waiting for"),
-    Move(ReplicaLife.REPLACING, ReplicaLife.IDLE, "Installed"),
-    Move(ReplicaLife.RUNNING, ReplicaLife.COMMITTING, "BatchResult"),
-    Move(ReplicaLife.RUNNING, ReplicaLife.STOPPING, "Terminate"),
-    Move(ReplicaLife.RUNNING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
-    Move(ReplicaLife.STOPPING, ReplicaLife.FINISHING, "BatchResult"),
-    Move(ReplicaLife.STOPPING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
-    Move(ReplicaLife.COMMITTING, ReplicaLife.IDLE, "BatchCommitted"),
-    Move(ReplicaLife.COMMITTING, ReplicaLife.FINISHING, "Terminate"),
-    *(Move(life, ReplicaLife.ENDED, "Exit") for life in tuple(ReplicaLife)[:-1]),
+    Transition(None, ReplicaLife.WAITING, "starts on an empty volume"),
+    Transition(None, ReplicaLife.BOOTING, "starts on its volume"),
+    Transition(None, ReplicaLife.IDLE, "starts on its volume, Spark is up"),
+    Transition(ReplicaLife.WAITING, ReplicaLife.COPYING, "the lead names a holder"),
+    Transition(ReplicaLife.WAITING, ReplicaLife.INSTALLING, "the lead says, from nothing"),
+    Transition(
+        ReplicaLife.COPYING, ReplicaLife.INSTALLING, "all parts came, or from nothing after all"
+    ),
+    Transition(ReplicaLife.INSTALLING, ReplicaLife.BOOTING, "Installed before SparkUp"),
+    Transition(ReplicaLife.INSTALLING, ReplicaLife.IDLE, "Installed"),
+    Transition(ReplicaLife.BOOTING, ReplicaLife.IDLE, "SparkUp"),
+    Transition(ReplicaLife.IDLE, ReplicaLife.SKIPPING, "its twin is far ahead"),
+    Transition(ReplicaLife.IDLE, ReplicaLife.FETCHING, "Fetch"),
+    Transition(ReplicaLife.IDLE, ReplicaLife.RUNNING, "Run, an epoch without chunks"),
+    Transition(ReplicaLife.FETCHING, ReplicaLife.SKIPPING, "its twin is far ahead"),
+    Transition(ReplicaLife.FETCHING, ReplicaLife.IDLE, "a rebuilt log cut the epoch anew"),
+    Transition(ReplicaLife.FETCHING, ReplicaLife.RUNNING, "Run, all rows came"),
+    Transition(ReplicaLife.SKIPPING, ReplicaLife.REPLACING, "the copy came"),
+    Transition(ReplicaLife.SKIPPING, ReplicaLife.IDLE, "no longer worth waiting for"),
+    Transition(ReplicaLife.REPLACING, ReplicaLife.IDLE, "Installed"),
+    Transition(ReplicaLife.RUNNING, ReplicaLife.COMMITTING, "BatchResult"),
+    Transition(ReplicaLife.RUNNING, ReplicaLife.STOPPING, "Terminate"),
+    Transition(ReplicaLife.RUNNING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
+    Transition(ReplicaLife.STOPPING, ReplicaLife.FINISHING, "BatchResult"),
+    Transition(ReplicaLife.STOPPING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
+    Transition(ReplicaLife.COMMITTING, ReplicaLife.IDLE, "BatchCommitted"),
+    Transition(ReplicaLife.COMMITTING, ReplicaLife.FINISHING, "Terminate"),
+    *(Transition(life, ReplicaLife.ENDED, "Exit") for life in tuple(ReplicaLife)[:-1]),
 )
 
 
@@ -295,15 +301,15 @@ class Bond(StrEnum):
 
 BOND: Lifecycle[Bond] = Lifecycle(
     "bond",
-    Move(None, Bond.ALONE, "a new log"),
-    Move(None, Bond.PAIRED, "a new lane, recorded with its buddy"),
-    Move(Bond.ALONE, Bond.FILLING, "a follower is chosen, new fence"),
-    Move(Bond.FILLING, Bond.ALONE, "silent"),
-    Move(Bond.FILLING, Bond.JOINING, "has everything"),
-    Move(Bond.JOINING, Bond.PAIRED, "recorded as buddy"),
-    Move(Bond.JOINING, Bond.LEAVING, "silent"),
-    Move(Bond.PAIRED, Bond.LEAVING, "silent, gone, or leaves"),
-    Move(Bond.LEAVING, Bond.ALONE, "recorded without a buddy"),
+    Transition(None, Bond.ALONE, "a new log"),
+    Transition(None, Bond.PAIRED, "a new lane, recorded with its buddy"),
+    Transition(Bond.ALONE, Bond.FILLING, "a follower is chosen, new fence"),
+    Transition(Bond.FILLING, Bond.ALONE, "silent"),
+    Transition(Bond.FILLING, Bond.JOINING, "has everything"),
+    Transition(Bond.JOINING, Bond.PAIRED, "recorded as buddy"),
+    Transition(Bond.JOINING, Bond.LEAVING, "silent"),
+    Transition(Bond.PAIRED, Bond.LEAVING, "silent, gone, or leaves"),
+    Transition(Bond.LEAVING, Bond.ALONE, "recorded without a buddy"),
 )
 
 LIFECYCLES: tuple[Lifecycle[Any], ...] = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.contract.records import Record, Tagged
 from tandem_core.model.states import SeatState
-from tandem_core.record import Record, Tagged
 from tandem_runtime.protocol.states import CALLED, JOINING, LaneState, PartitionState, SlotState
 
 END_OF_TIME = 2**62
@@ -26,7 +26,7 @@ class Peer(Record, order=True):
     incarnation: int
 
 
-class Place(Record):
+class RegisterState(Record):
     """Content of the register. Every swap raises the version, every new lead the term.
 
     Whoever swaps writes itself as lead, so the content tells who wrote it [10].
@@ -38,7 +38,7 @@ class Place(Record):
     buddy: str | None
 
 
-NOBODY = Place(0, 0, "", None)
+NOBODY = RegisterState(0, 0, "", None)
 """The register before the first split wrote it."""
 
 
@@ -226,7 +226,7 @@ class Member(Record, order=True):
     node: str
 
 
-class Settings(NamedTuple):
+class ProtocolSettings(NamedTuple):
     """Bounds and times, in bytes and in the unit of the shell's clock (milliseconds)."""
 
     interval: int = 500
@@ -268,14 +268,14 @@ class Settings(NamedTuple):
     """How long a rebuilt header log waits for holders that never answer, rule (i)."""
 
     @property
-    def heard_every(self) -> int:
+    def heartbeat_every(self) -> int:
         """How often peers hear of each other: several times in every silence."""
         return self.copy_silence // 4
 
     @property
     def beat(self) -> int:
         """How often machines are told the time: twice in an epoch, and in time to be heard."""
-        return max(10, min(self.interval // 2, self.heard_every))
+        return max(10, min(self.interval // 2, self.heartbeat_every))
 
     @property
     def retry(self) -> int:

@@ -39,7 +39,7 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.types import Header
 from tandem_runtime.services.cpu_priority import on_half_the_cores
-from tandem_runtime.services.event_loop import Failure, Node
+from tandem_runtime.services.event_loop import EventLoop, Failure
 from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
 from tandem_runtime.spark.epochs.engine import Engine
 from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
@@ -55,7 +55,7 @@ from tandem_runtime.spark.state.checkpoint import (
 from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
-from tandem_runtime.wire.frames import Part, Tree, tree_parts
+from tandem_runtime.wire.frames import FramePart, Tree, tree_parts
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Driver:
         self._check = check
         self._joins = joins
         self._yields = yields
-        self._node: Node | None = None
+        self._node: EventLoop | None = None
         self.failure: Failure | None = None
         """Why Spark is of no use, if it failed."""
         self._opened = False
@@ -122,7 +122,7 @@ class Driver:
         shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
-    def serve(self, node: Node) -> None:
+    def serve(self, node: EventLoop) -> None:
         """Carry the node's effects out from now on."""
         self._node = node
         if self.failure is not None:
@@ -154,7 +154,7 @@ class Driver:
         except NoJava as error:
             self.failed(EngineFailure("NoJava", str(error), is_users=True))
         except Exception as error:
-            _log.exception("Spark cannot be worked with")
+            _log.exception("Spark failed")
             self.failed(EngineFailure(type(error).__name__, str(error)))
 
     # --- epochs -------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Driver:
         """
         message = effect.message
         if effect.share is not None:
-            _log.warning("no copy for %s: state cannot be cut by share", effect.to)
+            _log.warning("copy for %s refused: state cannot be filtered by share", effect.to)
             self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
             return
         if effect.to in self._copying_to:
@@ -250,14 +250,14 @@ class Driver:
             kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
         except (IncompleteCheckpoint, OSError) as problem:
             # Also where the disk is full: what a joiner needs does not end who has the state.
-            _log.warning("no copy for %s, which will ask again: %s", effect.to, problem)
+            _log.warning("copy for %s failed, it retries: %s", effect.to, problem)
             shutil.rmtree(tree, ignore_errors=True)
             return
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[FramePart]:
             yield from tree_parts(0, tree)
             for index, value in enumerate(kept, start=1):
-                yield Part(index, None, value)
+                yield FramePart(index, None, value)
 
         self._copying_to.add(effect.to)
         over = partial(self._copy_over, effect.to, tree)

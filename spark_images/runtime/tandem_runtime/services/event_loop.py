@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol, cast
 from tandem_core.contract import exit_codes
 from tandem_core.contract.records import UnknownRecord
 from tandem_core.contract.reports import MemberEvent, MemberRefusal
-from tandem_runtime.environment.interface import Outcast, Surroundings
-from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.environment.interface import Environment, VolumeRevoked
+from tandem_runtime.protocol.bounded_map import BoundedMap
 from tandem_runtime.protocol.effects import (
     Effect,
     Erase,
@@ -36,19 +36,19 @@ from tandem_runtime.protocol.messages.peers import (
     CopiedState,
     CopyChunk,
     NewIntent,
-    Splits,
+    SplitsDiscovered,
     Standing,
     StateCopied,
     Terminate,
     VolumeGone,
 )
-from tandem_runtime.protocol.types import Chunk, Peer, Settings
+from tandem_runtime.protocol.types import Chunk, Peer, ProtocolSettings
 from tandem_runtime.services.metrics import EVENTS, MESSAGES, REFUSED_FULL
 from tandem_runtime.volume.chunks import read_note
 from tandem_runtime.volume.share_cache import Shares
 from tandem_runtime.volume.volume import Volume
 from tandem_runtime.wire.flight import Parcel, Post
-from tandem_runtime.wire.frames import Part
+from tandem_runtime.wire.frames import FramePart
 
 INBOX_MESSAGES = 1024
 INBOX_BYTES = 64 * 2**20
@@ -109,7 +109,7 @@ def later_version(reason: str, problem: str) -> Failure:
 def stopped_by_later_version(problem: UnreadableFormat | UnknownRecord, volume: Volume) -> int:
     """End a process that cannot read the header log; its exit code."""
     ended = ended_by(later_version(type(problem).__name__, str(problem)), volume)
-    _log.error("ends: %s", ended)
+    _log.error("exiting: %s", ended)
     return ended.code
 
 
@@ -121,10 +121,10 @@ def milliseconds() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class Node:
+class EventLoop:
     """Runs one machine until it exits.
 
-    `listens_to` is what the machine is told of the surroundings, `concerns` are the volumes whose
+    `listens_to` is what the machine is told of its environment, `concerns` are the volumes whose
     end it is told of.
     """
 
@@ -132,10 +132,10 @@ class Node:
         self,
         machine: Machine,
         volume: Volume,
-        surroundings: Surroundings,
+        surroundings: Environment,
         post: Post,
-        settings: Settings,
-        listens_to: frozenset[type] = frozenset({Splits}),
+        settings: ProtocolSettings,
+        listens_to: frozenset[type] = frozenset({SplitsDiscovered}),
         concerns: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.machine = machine
@@ -155,7 +155,7 @@ class Node:
         self._concerns = concerns
         self._told: dict[type, object] = {}
         """What the machine was last told of the surroundings, by kind."""
-        self._told_gone: Recent[bool] = Recent()
+        self._told_gone: BoundedMap[bool] = BoundedMap()
         self._shares = Shares(volume.buffer)
         self._hands: dict[type, Callable[[Any], None]] = {
             Send: self._send,
@@ -191,7 +191,7 @@ class Node:
         """Take a message of this process's own threads; never refused."""
         self._inbox.put((None, message, 0))
 
-    def cast_out(self, outcast: Outcast) -> None:
+    def cast_out(self, outcast: VolumeRevoked) -> None:
         """End the process: others count its volume as gone."""
         self._inbox.put((None, outcast, 0))
 
@@ -229,12 +229,12 @@ class Node:
                     next_tick = max(next_tick + self._tick_every, now)
                 self._take_one(max(next_tick - milliseconds(), 0) / 1000)
         except Ended as end:
-            _log.info("ends: %s", end)
+            _log.info("exiting: %s", end)
             return end.code
         except UnreadableFormat as problem:
             return stopped_by_later_version(problem, self.volume)
-        except Outcast as outcast:
-            _log.warning("ends: %s", outcast)
+        except VolumeRevoked as outcast:
+            _log.warning("exiting: %s", outcast)
             return exit_codes.WIPED
 
     def _take_one(self, seconds: float) -> None:
@@ -249,7 +249,7 @@ class Node:
                 self._waiting_bytes -= size
         if message is _STOP:
             raise Ended("stopped", 0)
-        if isinstance(message, Outcast):
+        if isinstance(message, VolumeRevoked):
             raise message
         if isinstance(message, Failure):
             raise ended_by(message, self.volume)
@@ -272,13 +272,13 @@ class Node:
         intent = self.surroundings.intent()
         if intent is not None:
             self._tell_machine(now, NewIntent(intent, self.surroundings.functions()))
-        self._tell_machine(now, Splits(self.surroundings.splits()))
+        self._tell_machine(now, SplitsDiscovered(self.surroundings.splits()))
 
     def _look_for_gone(self, now: int) -> None:
         asked = self._concerns().difference(self._told_gone)
         gone = self.surroundings.gone(asked | {self.volume.id})
         if self.volume.id in gone:
-            raise Outcast(f"volume {self.volume.id} counts as gone")
+            raise VolumeRevoked(f"volume {self.volume.id} is recorded as gone")
         for volume in sorted(gone):
             self._told_gone[volume] = True
             self.carry_out(self.machine.handle(now, None, VolumeGone(volume)))
@@ -298,9 +298,9 @@ class Node:
     def _ship(self, effect: Ship) -> None:
         """The bytes are read when their turn comes: the queue holds only their names [12]."""
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[FramePart]:
             for index, key in enumerate(effect.keys):
-                yield Part(index, None, self._bytes(key, effect.select))
+                yield FramePart(index, None, self._bytes(key, effect.select))
 
         self.post.send(effect.to, Parcel(effect.message, parts))
 

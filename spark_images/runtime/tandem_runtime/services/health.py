@@ -1,7 +1,4 @@
-"""What a process tells over HTTP: `/metrics`, `/healthz`, `/readyz`, `/state`.
-
-The state is for whoever has the pipeline's token; the rest is for probes and Prometheus.
-"""
+"""Health of a process: failing sources and sinks, and its HTTP endpoints."""
 
 from __future__ import annotations
 
@@ -9,9 +6,30 @@ import hmac
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tandem_core.contract.reports import MemberReport, encode_report
-from tandem_core.network import http_server as wire
+from tandem_core.contract.reports import MemberReport, Trouble, encode_report
+from tandem_core.network import http_server
 from tandem_core.network.http_server import TEXT, Page, metrics, verdict
+
+
+class HealthCheck:
+    """A place where there may be trouble: one source partition, or one sink.
+
+    One thread works there, any other may look.
+    """
+
+    def __init__(self, tell_event: Callable[[str, str, str], None]) -> None:
+        self.trouble: Trouble | None = None
+        self._tell_event = tell_event
+
+    def failed(self, trouble: Trouble) -> None:
+        """It did not work. Told when it begins or becomes another one, not at every trial."""
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self._tell_event(trouble.reason.value, trouble.subject, trouble.message)
+
+    def worked(self) -> None:
+        """It works again."""
+        self.trouble = None
 
 
 class Pages(NamedTuple):
@@ -30,7 +48,7 @@ def serve(address: tuple[str, int], token: str, pages: Pages) -> int:
         if path == "/metrics":
             return metrics()
         if path == "/healthz":
-            return verdict(pages.healthy(), "the loop has stopped turning")
+            return verdict(pages.healthy(), "the event loop is stuck")
         if path == "/readyz":
             return verdict(pages.ready(), "not ready")
         if path != "/state":
@@ -39,4 +57,4 @@ def serve(address: tuple[str, int], token: str, pages: Pages) -> int:
             return Page(401, TEXT, b"the pipeline's token is missing or wrong\n")
         return Page(200, "application/json", encode_report(pages.report()))
 
-    return int(wire.serve(address, page).server_address[1])
+    return int(http_server.serve(address, page).server_address[1])

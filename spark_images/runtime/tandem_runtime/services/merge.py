@@ -14,25 +14,18 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tandem_core.contract.reports import MergeReport, SinkReport, Trouble
-from tandem_core.model.spec import ConsoleSink, FilesSink
-from tandem_core.model.spec import Sink as SinkSpec
+from tandem_core.contract.reports import MergeState, SinkReport, Trouble
+from tandem_core.model.spec import ConsoleSink, FilesSink, SinkSpec
 from tandem_core.model.states import EventReason, SinkClass
-from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.environment.interface import Environment
 from tandem_runtime.protocol.effects import Deliver, ReadPosition, SealSlot, SurveySink
 from tandem_runtime.protocol.merge.merge_machine import MergeMachine
 from tandem_runtime.protocol.messages.peers import SinkPosition, SinkSurveyed
-from tandem_runtime.services.event_loop import Failure, Node, milliseconds
+from tandem_runtime.services.event_loop import EventLoop, Failure, milliseconds
+from tandem_runtime.services.health import HealthCheck
 from tandem_runtime.services.metrics import EPOCH_DELIVERED, ROWS_OUT, SINK_FAILURES
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.services.troubles import Spot
-from tandem_runtime.sinks.base import (
-    ForeignSink,
-    Sink,
-    SinkFailed,
-    SinkUnsupported,
-    Standing,
-)
+from tandem_runtime.sinks.base import ForeignSink, Sink, SinkFailed, SinkUnsupported, SlotPosition
 from tandem_runtime.sinks.factory import furthest_epoch, open_sink
 from tandem_runtime.sinks.pod_log import PrintedSink
 
@@ -51,7 +44,7 @@ class Outlet:
     """One sink, worked at in a thread of its own, one question or delivery at a time."""
 
     def __init__(
-        self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], node: Node
+        self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], node: EventLoop
     ) -> None:
         """`opened` opens the sink for a slot that begins with the given epoch.
 
@@ -61,7 +54,7 @@ class Outlet:
         self.rows_out = 0
         self.delivery: SinkClass | None = None
         """What the sink promises, as soon as it is open."""
-        self.spot = Spot(node.tell_event)
+        self.spot = HealthCheck(node.tell_event)
         self._name = name
         self._opened = opened
         self._furthest = furthest
@@ -90,7 +83,7 @@ class Outlet:
                     Trouble(EventReason.SINK_FAILED, self._name, str(failure), _WRITABLE)
                 )
             except Exception as problem:
-                _log.exception("sink %s cannot be worked with", self._name)
+                _log.exception("sink %s failed", self._name)
                 self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
             else:
@@ -109,7 +102,7 @@ class Outlet:
             sealed=standing.sealed,
         )
 
-    def _done(self, effect: ReadPosition | Deliver | SealSlot) -> Standing:
+    def _done(self, effect: ReadPosition | Deliver | SealSlot) -> SlotPosition:
         """Do what is asked. The first question of all tells where the slot begins."""
         if isinstance(effect, ReadPosition):
             self._first = effect.first
@@ -125,7 +118,7 @@ class Outlet:
             ROWS_OUT.labels(self._name).inc(max(sink.rows_out - before, 0))
         self.rows_out = sink.rows_out
         self.delivery = sink.delivery
-        return Standing(position=self.position, sealed=sink.sealed)
+        return SlotPosition(position=self.position, sealed=sink.sealed)
 
 
 def _table(payload: object) -> Any:
@@ -135,7 +128,7 @@ def _table(payload: object) -> Any:
 class Delivery:
     """The sinks of a merge: what `ReadPosition`, `Deliver` and `SealSlot` do."""
 
-    def __init__(self, surroundings: Surroundings, machine: MergeMachine, node: Node) -> None:
+    def __init__(self, surroundings: Environment, machine: MergeMachine, node: EventLoop) -> None:
         self._node = node
         self._machine = machine
         self._places = {sink.name: _place(sink) for sink in surroundings.pipeline.spec.sinks}
@@ -176,7 +169,7 @@ def _place(sink: SinkSpec) -> str:
     return sink.target.path if isinstance(sink.target, FilesSink) else "it"
 
 
-def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine, first: int) -> Sink:
+def _opened(sink: SinkSpec, surroundings: Environment, machine: MergeMachine, first: int) -> Sink:
     """A sink that can be delivered to by the merge's slot; see `open_sink`."""
     shown = surroundings.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
@@ -184,7 +177,7 @@ def _opened(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine, f
     return open_sink(sink, surroundings.uid, shown or Path(), machine.slot, first)
 
 
-def _furthest(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine) -> int:
+def _furthest(sink: SinkSpec, surroundings: Environment, machine: MergeMachine) -> int:
     """The last epoch that a sink has; an output has what was heard of."""
     shown = surroundings.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
@@ -192,7 +185,7 @@ def _furthest(sink: SinkSpec, surroundings: Surroundings, machine: MergeMachine)
     return furthest_epoch(sink, surroundings.uid, shown or Path())
 
 
-class Watch:
+class MergeMonitor:
     """What a merge tells of itself."""
 
     def __init__(self, machine: MergeMachine, delivery: Delivery) -> None:
@@ -200,10 +193,10 @@ class Watch:
         self._delivery = delivery
         EPOCH_DELIVERED.set_function(lambda: machine.delivered)
 
-    def report(self) -> MergeReport:
+    def report(self) -> MergeState:
         """Its part of `/state`."""
         machine, outlets = self._machine, self._delivery.outlets
-        return MergeReport(
+        return MergeState(
             active=machine.active,
             delivered=machine.delivered,
             rows_out=sum(outlet.rows_out for outlet in outlets.values()),
@@ -218,14 +211,14 @@ class Watch:
         )
 
 
-def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
+def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a merge until it is done."""
     volume, settings, surroundings = process.volume, process.settings, process.surroundings
     sinks = tuple(sink.name for sink in surroundings.pipeline.spec.sinks)
     machine = MergeMachine(
         volume.id, volume.incarnation, arguments.slot, sinks, settings, milliseconds()
     )
-    node = Node(machine, volume, surroundings, process.post, settings)
+    node = EventLoop(machine, volume, surroundings, process.post, settings)
     delivery = Delivery(surroundings, machine, node)
     node.lend(
         {
@@ -235,7 +228,7 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
             SurveySink: delivery.ask,
         }
     )
-    process.serve(Watch(machine, delivery).report, process.is_running)
+    process.serve(MergeMonitor(machine, delivery).report, process.is_running)
     return process.run(node)
 
 

@@ -17,9 +17,9 @@ from tandem_core.model.states import EventReason
 from tandem_core.routing.key_hashing import hash_keys
 from tandem_runtime.protocol.messages.peers import SourceRows
 from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Position
-from tandem_runtime.services.event_loop import Failure, Node
+from tandem_runtime.services.event_loop import EventLoop, Failure
+from tandem_runtime.services.health import HealthCheck
 from tandem_runtime.services.metrics import REJECTED, ROWS_READ, SOURCE_FAILURES
-from tandem_runtime.services.troubles import Spot
 from tandem_runtime.sources.base import Batch, SourceFailed, SourcePartition, SourceUnavailable
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.volume.chunks import HASH
@@ -45,9 +45,9 @@ class Reader:
         partition: str,
         opened: Callable[[], SourcePartition],
         dead_letters: DeadLetters,
-        node: Node,
+        node: EventLoop,
     ) -> None:
-        self.spot = Spot(node.tell_event)
+        self.spot = HealthCheck(node.tell_event)
         self._stream = stream
         self._partition = partition
         self._opened = opened

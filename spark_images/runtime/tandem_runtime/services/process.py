@@ -16,21 +16,21 @@ from typing import Any, Generic, TypeVar
 
 from tandem_core.contract.exit_codes import COMPLETED, FAILED, WIPED
 from tandem_core.contract.records import UnknownRecord
-from tandem_core.contract.reports import Card, MemberReport, MergeReport, ReplicaReport, SplitReport
+from tandem_core.contract.reports import Card, MemberReport, MergeState, ReplicaState, SplitState
 from tandem_core.model.pipeline import Pipeline
-from tandem_runtime.environment.hosts import Habitat, habitat_of
-from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.environment.hosts import Host, host_of
+from tandem_runtime.environment.interface import Environment
 from tandem_runtime.protocol.log.formats import UnreadableFormat
-from tandem_runtime.protocol.types import Peer, Settings
-from tandem_runtime.services import health as http
+from tandem_runtime.protocol.types import Peer, ProtocolSettings
+from tandem_runtime.services import health
 from tandem_runtime.services.event_loop import (
-    Node,
+    EventLoop,
     later_version,
     milliseconds,
     stopped_by_later_version,
 )
 from tandem_runtime.volume.volume import VolumeDistrusted
-from tandem_runtime.wire.flight import Post, Server
+from tandem_runtime.wire.flight import FlightServer, Post
 
 LOOP_STUCK_MS = 10_000
 """A loop that has not turned for so long is not healthy."""
@@ -40,8 +40,8 @@ _M_ARENA_MAX = -8
 _HEAPS = 2
 
 Actions = Mapping[str, Callable[[bytes], bytes]]
-Part = SplitReport | ReplicaReport | MergeReport
-S = TypeVar("S", bound=Surroundings)
+Part = SplitState | ReplicaState | MergeState
+S = TypeVar("S", bound=Environment)
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class Process(Generic[S]):
     """What a program has before its machine is built."""
 
-    def __init__(self, kind: str, habitat: Habitat[S]) -> None:
+    def __init__(self, kind: str, habitat: Host[S]) -> None:
         self.kind = kind
         self.name = habitat.name
         self.started = time.monotonic()
@@ -60,7 +60,7 @@ class Process(Generic[S]):
         self.post = Post(self.peer, self.surroundings.token, self.surroundings)
         self.settings = settings_of(self.surroundings.pipeline, self.surroundings.silence)
         self._habitat = habitat
-        self._node: Node | None = None
+        self._node: EventLoop | None = None
         self._resting = False
         self._ready: Callable[[], bool] = lambda: False
         self._ports: tuple[int, int] | None = None
@@ -98,7 +98,7 @@ class Process(Generic[S]):
         incoming.mkdir()
         doors, token = self._habitat.doors, self.surroundings.token
         # It answers from its own threads. `serve` would also take the signals for itself.
-        server = self._server = Server(
+        server = self._server = FlightServer(
             (doors.host, doors.flight),
             token,
             self.volume.id,
@@ -107,8 +107,8 @@ class Process(Generic[S]):
             actions,
             self._unreadable_entry,
         )
-        pages = http.Pages(self.is_healthy, self._is_ready, self._report)
-        return server.port, http.serve((doors.host, doors.http), token, pages)
+        pages = health.Pages(self.is_healthy, self._is_ready, self._report)
+        return server.port, health.serve((doors.host, doors.http), token, pages)
 
     def _receive(self, sender: Peer, message: object) -> None:
         """A peer's message; before there is a machine it is lost, as any message may be."""
@@ -133,7 +133,7 @@ class Process(Generic[S]):
     def _is_ready(self) -> bool:
         return self.is_healthy() and self._ready()
 
-    def run(self, node: Node) -> int:
+    def run(self, node: EventLoop) -> int:
         """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, to come back."""
         self.surroundings.await_known()
         signal.signal(signal.SIGTERM, lambda *_: node.leave())
@@ -161,14 +161,14 @@ class Process(Generic[S]):
         )
 
 
-def settings_of(pipeline: Pipeline, silence: int) -> Settings:
+def settings_of(pipeline: Pipeline, silence: int) -> ProtocolSettings:
     """The protocol's settings for a pipeline, in surroundings where so much silence is much."""
     epoch = pipeline.spec.epoch
-    return Settings(
+    return ProtocolSettings(
         interval=epoch.interval.milliseconds,
         silence=silence,
         max_epoch_bytes=epoch.max_bytes.count,
-        max_chunk_bytes=min(epoch.max_bytes.count, Settings().max_chunk_bytes),
+        max_chunk_bytes=min(epoch.max_bytes.count, ProtocolSettings().max_chunk_bytes),
     )
 
 
@@ -176,7 +176,7 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     """The program of one kind of process: arguments, log, exit code. Does not return."""
     arguments = _arguments(kind, add)
     _share_freed_memory()
-    habitat = habitat_of(kind, arguments)
+    habitat = host_of(kind, arguments)
     logging.basicConfig(
         level=logging.INFO,
         format=f"%(asctime)s {habitat.name} %(levelname)s %(name)s: %(message)s",
@@ -184,12 +184,12 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     try:
         code = run(Process(kind, habitat), arguments)
     except VolumeDistrusted as distrust:
-        _log.warning("ends: %s", distrust)
+        _log.warning("exiting: %s", distrust)
         code = WIPED
     except (UnreadableFormat, UnknownRecord) as problem:
         code = stopped_by_later_version(problem, habitat.volume)
     except Exception:
-        _log.exception("%s crashes", habitat.name)
+        _log.exception("%s crashed", habitat.name)
         code = FAILED
     code = habitat.leave(code)
     logging.shutdown()

@@ -6,10 +6,10 @@ import logging
 import threading
 from collections import deque
 
-from tandem_runtime.environment.interface import Outcast, Register, RegisterSilent
+from tandem_runtime.environment.interface import Register, RegisterSilent, VolumeRevoked
 from tandem_runtime.protocol.effects import ReadRegister, Swap
 from tandem_runtime.protocol.messages.peers import RegisterAnswer
-from tandem_runtime.services.event_loop import Failure, Node
+from tandem_runtime.services.event_loop import EventLoop, Failure
 
 WAITING = 8
 """Requests that wait for an answer to an earlier one; beyond that the oldest are lost [12]."""
@@ -17,13 +17,13 @@ WAITING = 8
 _log = logging.getLogger(__name__)
 
 
-class Registrar:
+class RegisterWorker:
     """Passes a machine's requests on, one after the other, and the answers back.
 
     A request may be lost, as the machine expects: it asks again, and after a swap it reads first.
     """
 
-    def __init__(self, register: Register, node: Node) -> None:
+    def __init__(self, register: Register, node: EventLoop) -> None:
         self._register = register
         self._node = node
         self._asked: deque[Swap | ReadRegister] = deque(maxlen=WAITING)
@@ -43,12 +43,12 @@ class Registrar:
                 effect = self._asked.popleft()
             try:
                 self._node.tell(self._answer(effect))
-            except Outcast as outcast:
+            except VolumeRevoked as outcast:
                 self._node.cast_out(outcast)
             except (RegisterSilent, OSError) as silence:
-                _log.warning("the register gives no answer: %s", silence)
+                _log.warning("the register does not answer: %s", silence)
             except Exception as problem:
-                _log.exception("the register cannot be asked")
+                _log.exception("the register client failed")
                 failure = Failure(type(problem).__name__, str(problem), "", final=False)
                 self._node.fail(failure)
                 return

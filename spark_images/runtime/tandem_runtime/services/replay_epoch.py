@@ -14,7 +14,7 @@ import pyarrow as pa
 from tandem_core.contract.partitions import partitions_of
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import Stream
-from tandem_core.routing.function import Share
+from tandem_core.routing.function import OwnedKeys
 from tandem_runtime.protocol.effects import Select
 from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Header, Mark
 from tandem_runtime.services.partition_reader import with_hashes
@@ -51,7 +51,7 @@ def replay_epoch(
 
 
 def _rows(
-    stream: Stream, first: Mapping[str, Mark], last: Mapping[str, Mark], share: Share | None
+    stream: Stream, first: Mapping[str, Mark], last: Mapping[str, Mark], share: OwnedKeys | None
 ) -> list[Any]:
     """A stream's rows by partition and position, as far as they belong to a share."""
     rows = [

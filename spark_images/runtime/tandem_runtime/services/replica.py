@@ -10,13 +10,13 @@ import time
 
 from tandem_core.contract.intent import Share
 from tandem_core.contract.records import decode, encode
-from tandem_core.contract.reports import DriverState, ReplicaReport
+from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.network.flight_calls import ASSIGN
-from tandem_runtime.environment.interface import Surroundings
+from tandem_runtime.environment.interface import Environment
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.services.driver import Driver, checkpoints, is_begun
-from tandem_runtime.services.event_loop import Ended, Node, ended_by, milliseconds
+from tandem_runtime.services.event_loop import Ended, EventLoop, ended_by, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.spare_assignment import Assignment
 from tandem_runtime.volume.volume import Volume
@@ -30,17 +30,17 @@ _INTENT_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class ReplicaMonitor:
     """What a replica tells of itself."""
 
     def __init__(self, machine: ReplicaMachine, driver: Driver) -> None:
         self._machine = machine
         self._driver = driver
 
-    def report(self) -> ReplicaReport:
+    def report(self) -> ReplicaState:
         """Its part of `/state`."""
         machine, driver = self._machine, self._driver
-        return ReplicaReport(
+        return ReplicaState(
             state=self._doing(),
             committed=machine.committed,
             verified=machine.verified,
@@ -61,7 +61,7 @@ class Watch:
         return DriverState.RUNNING if behind <= 1 else DriverState.REPLAYING
 
 
-def share_at_birth(pair: str, volume: Volume, surroundings: Surroundings) -> Share:
+def share_at_birth(pair: str, volume: Volume, surroundings: Environment) -> Share:
     """What a replica's pair owns: fixed at its birth, and kept on its volume."""
     birth = volume.directory / "birth"
     if birth.exists():
@@ -76,7 +76,7 @@ def share_at_birth(pair: str, volume: Volume, surroundings: Surroundings) -> Sha
         time.sleep(_LOOK_SECONDS)
 
 
-def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
+def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(asked_to_stop, lambda *_: os._exit(0))
@@ -93,9 +93,9 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
     try:
         pair = arguments.pair or _assigned(process, driver)
     except Ended as end:
-        _log.warning("ends: %s", end)
+        _log.warning("exiting: %s", end)
         return end.code
-    booting = ReplicaReport(state=DriverState.BOOTING, pair=pair)
+    booting = ReplicaState(state=DriverState.BOOTING, pair=pair)
     process.serve(lambda: booting, lambda: False, pair)
     found = process.volume.contents()
     if not is_begun(found):
@@ -112,16 +112,16 @@ def run(process: Process[Surroundings], arguments: argparse.Namespace) -> int:
         milliseconds(),
         booting=True,
     )
-    node = Node(machine, process.volume, process.surroundings, process.post, process.settings)
+    node = EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
     driver.serve(node)
-    process.serve(Watch(machine, driver).report, lambda: machine.verified, pair)
+    process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
     try:
         return process.run(node)
     finally:
         driver.stop()
 
 
-def _is_carried(process: Process[Surroundings], pair: str | None) -> bool:
+def _is_carried(process: Process[Environment], pair: str | None) -> bool:
     """Whether somebody else runs the query already: for a pair, or, if it is a spare, for any.
 
     Where pods begin together there is nobody to ask yet, and Spark's start is not to wait for long.
@@ -136,7 +136,7 @@ def _is_carried(process: Process[Surroundings], pair: str | None) -> bool:
     )
 
 
-def _assigned(process: Process[Surroundings], driver: Driver) -> str:
+def _assigned(process: Process[Environment], driver: Driver) -> str:
     """Wait, warm, until somebody names the pair to belong to.
 
     Raises:
@@ -144,15 +144,15 @@ def _assigned(process: Process[Surroundings], driver: Driver) -> str:
     """
     assignment = Assignment(process.volume)
 
-    def report() -> ReplicaReport:
+    def report() -> ReplicaState:
         warm = driver.booted.is_set()
-        return ReplicaReport(state=DriverState.SPARE if warm else DriverState.BOOTING)
+        return ReplicaState(state=DriverState.SPARE if warm else DriverState.BOOTING)
 
     process.serve(report, driver.booted.is_set, actions={ASSIGN: assignment.assign})
     while not assignment.given.wait(_LOOK_SECONDS):
         if driver.failure is not None:
             raise ended_by(driver.failure, process.volume)
-    _log.info("a replica of %s from now on", assignment.pair)
+    _log.info("assigned to %s", assignment.pair)
     return assignment.pair
 
 

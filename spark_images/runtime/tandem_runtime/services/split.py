@@ -13,21 +13,21 @@ from tandem_core.contract.reports import (
     LeadReport,
     PairReport,
     SeatReport,
-    SplitReport,
+    SplitState,
     Trouble,
 )
 from tandem_core.model.spec import Stream
-from tandem_runtime.environment.interface import SplitSurroundings
+from tandem_runtime.environment.interface import SplitEnvironment
 from tandem_runtime.protocol.effects import Acknowledge, Pull, ReadRegister, Swap
 from tandem_runtime.protocol.lead.summary import PairSummary, Summary
-from tandem_runtime.protocol.messages.peers import NewIntent, Splits
+from tandem_runtime.protocol.messages.peers import NewIntent, SplitsDiscovered
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_runtime.protocol.types import Member
-from tandem_runtime.services.event_loop import Node, milliseconds
+from tandem_runtime.services.event_loop import EventLoop, milliseconds
 from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
 from tandem_runtime.services.partition_reader import Reader
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.services.register_client import Registrar
+from tandem_runtime.services.register_client import RegisterWorker
 from tandem_runtime.sources.dead_letters import DeadLetters
 from tandem_runtime.sources.factory import open_partition
 
@@ -35,7 +35,7 @@ from tandem_runtime.sources.factory import open_partition
 class Intake:
     """The sources of a split: what `Pull` and `Acknowledge` do."""
 
-    def __init__(self, surroundings: SplitSurroundings, node: Node) -> None:
+    def __init__(self, surroundings: SplitEnvironment, node: EventLoop) -> None:
         self._node = node
         self._streams = {
             partition: stream
@@ -70,7 +70,7 @@ class Intake:
         return Reader(stream, partition, opened, letters, self._node)
 
 
-class Watch:
+class SplitMonitor:
     """What a split tells of itself and, if it leads, of the pipeline."""
 
     def __init__(self, machine: SplitMachine, intake: Intake) -> None:
@@ -92,13 +92,13 @@ class Watch:
 
     def _epoch_cut(self) -> int:
         lead = self._machine.succession.lead
-        return lead.book.epoch if lead is not None else 0
+        return lead.log_state.epoch if lead is not None else 0
 
-    def report(self) -> SplitReport:
+    def report(self) -> SplitState:
         """Its part of `/state`. Read from another thread: values may be a step apart."""
         now = milliseconds()
         summary = self._machine.summary(now)
-        return SplitReport(
+        return SplitState(
             lead=None if summary is None else self._lead(summary, now),
             troubles=tuple(self._intake.troubles(self._reads)),
             lane_bytes=self._lane_bytes(),
@@ -145,15 +145,17 @@ def _pair(pair: PairSummary) -> PairReport:
     return PairReport(name=pair.name, seats=seats)
 
 
-def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
+def run(process: Process[SplitEnvironment], _: argparse.Namespace) -> int:
     """Run a split until it is done."""
     volume, settings, surroundings = process.volume, process.settings, process.surroundings
     me = Member(process.name, volume.id, surroundings.node)
     machine = SplitMachine(me, volume.incarnation, volume.contents(), settings, milliseconds())
-    listens_to = frozenset({Splits, NewIntent})
-    node = Node(machine, volume, surroundings, process.post, settings, listens_to, machine.concerns)
+    listens_to = frozenset({SplitsDiscovered, NewIntent})
+    node = EventLoop(
+        machine, volume, surroundings, process.post, settings, listens_to, machine.concerns
+    )
     intake = Intake(surroundings, node)
-    registrar = Registrar(surroundings, node)
+    registrar = RegisterWorker(surroundings, node)
     node.lend(
         {
             Pull: intake.pull,
@@ -164,7 +166,7 @@ def run(process: Process[SplitSurroundings], _: argparse.Namespace) -> int:
     )
     # Roll-outs and drains go on to the next split when this one is ready.
     process.serve(
-        Watch(machine, intake).report, lambda: process.is_running() and not machine.at_risk
+        SplitMonitor(machine, intake).report, lambda: process.is_running() and not machine.at_risk
     )
     return process.run(node)
 

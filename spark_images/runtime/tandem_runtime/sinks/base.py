@@ -26,7 +26,7 @@ class SinkUnsupported(SinkError):
     """The manifest asks for a kind of sink that there is not. Only another manifest helps."""
 
 
-class Standing(NamedTuple):
+class SlotPosition(NamedTuple):
     """Where a slot stands, and whether it has ended there."""
 
     position: int
@@ -68,7 +68,7 @@ class Sink(Protocol):
             SinkFailed: it could not be done now. Whether it was done after all tells the position.
         """
 
-    def seal(self, slot: int, first: int, last: int) -> Standing:
+    def seal(self, slot: int, first: int, last: int) -> SlotPosition:
         """Take nothing more from another slot if its position is `last`; where it stands now.
 
         One that was never here ended before it began, with `last` before `first`.

@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
-from tandem_core.model.spec import ConsoleSink, HttpSink, KafkaSink, ResultFormat
-from tandem_core.model.spec import FilesSink as FilesTarget
-from tandem_core.model.spec import Sink as SinkSpec
+from tandem_core.model.spec import (
+    ConsoleSink,
+    FilesSink,
+    HttpSink,
+    KafkaSink,
+    ResultFormat,
+    SinkSpec,
+)
 from tandem_runtime.sinks.base import Sink, SinkUnsupported
-from tandem_runtime.sinks.files import FilesSink
+from tandem_runtime.sinks.files import DirectorySink
 
 MOST_UNSHOWN = 1000
 """Epochs that lie in the directory of a console until somebody shows them; the next one waits."""
@@ -16,7 +21,7 @@ def count_rows(sink: SinkSpec, uid: str, directory: Path) -> int:
     """Rows that a sink has of all slots, once nobody delivers any more; see `open_sink`."""
     found = open_sink(sink, uid, directory)
     found.position()
-    return found.rows_of_all_slots() if isinstance(found, FilesSink) else found.rows_out
+    return found.rows_of_all_slots() if isinstance(found, DirectorySink) else found.rows_out
 
 
 def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
@@ -25,7 +30,7 @@ def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
     Slot 0, which is always there, is opened for it: no slot begins by being looked at.
     """
     found = open_sink(sink, uid, directory)
-    return found.furthest() if isinstance(found, FilesSink) else found.position()
+    return found.furthest() if isinstance(found, DirectorySink) else found.position()
 
 
 def open_sink(sink: SinkSpec, uid: str, directory: Path, slot: int = 0, first: int = 1) -> Sink:
@@ -40,14 +45,16 @@ def open_sink(sink: SinkSpec, uid: str, directory: Path, slot: int = 0, first: i
         SinkUnsupported: this kind of sink cannot be delivered to yet.
     """
     match sink.target:
-        case FilesTarget(path=path, format=result_format):
-            return FilesSink(Path(path), uid, result_format, slot=slot, first=first)
+        case FilesSink(path=path, format=result_format):
+            return DirectorySink(Path(path), uid, result_format, slot=slot, first=first)
         case ConsoleSink():
             shown = directory / "console" / sink.name
-            return FilesSink(shown, uid, ResultFormat.JSON, MOST_UNSHOWN, slot=slot, first=first)
+            return DirectorySink(
+                shown, uid, ResultFormat.JSON, MOST_UNSHOWN, slot=slot, first=first
+            )
         case HttpSink() | KafkaSink():
             kind = "http" if isinstance(sink.target, HttpSink) else "kafka"
             raise SinkUnsupported(
-                f"sink {sink.name} is of kind {kind}, which cannot be delivered to yet; "
+                f"sink {sink.name} is of kind {kind}, which is not supported yet; "
                 "use files or console"
             )

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from tandem_core.model.spec import ResultFormat
 from tandem_core.model.states import SinkClass
-from tandem_runtime.sinks.base import Answer, SinkFailed, Standing
+from tandem_runtime.sinks.base import Answer, SinkFailed, SlotPosition
 from tandem_runtime.sinks.json_text import json_lines
 from tandem_runtime.sinks.slot_positions import (
     Position,
@@ -49,7 +49,7 @@ _HEX = 32
 """Length of a draft's own name; what follows it also follows the epoch in the result's name."""
 
 
-class FilesSink:
+class DirectorySink:
     """Results of a slot as files. Each row also has `_epoch` and `_pair`, and is sorted by it."""
 
     def __init__(
@@ -120,7 +120,7 @@ class FilesSink:
         except OSError as error:
             raise self._failed(error) from error
 
-    def seal(self, slot: int, first: int, last: int) -> Standing:
+    def seal(self, slot: int, first: int, last: int) -> SlotPosition:
         """Leave no position of a slot that ended; see `Sink.seal`."""
         try:
             place = open_slot(self._beside, slot, Position(first - 1, 0, sealed=first > last))
@@ -130,7 +130,7 @@ class FilesSink:
                 position = self._settled_at(place)
             if position.sealed:
                 self._clear(position, place)
-            return Standing(position=position.epoch, sealed=position.sealed)
+            return SlotPosition(position=position.epoch, sealed=position.sealed)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -160,7 +160,7 @@ class FilesSink:
             return
         waiting = sum(1 for _ in self._directory.glob(f"*.{self._format}"))
         if waiting >= self._most:
-            raise SinkFailed(f"{waiting} files in {self._directory} wait to be taken away")
+            raise SinkFailed(f"{waiting} files in {self._directory} wait to be printed")
 
     def rows_of_all_slots(self) -> int:
         """Rows that all slots together have delivered, as of now.
@@ -206,7 +206,9 @@ class FilesSink:
         # Another merge may do the same at any moment, so the draft is looked for last.
         if visible.exists():
             if draft.exists():
-                raise SinkFailed(f"{visible} is in the way and not from here: move it elsewhere")
+                raise SinkFailed(
+                    f"{visible} exists and was not written by this pipeline: move it elsewhere"
+                )
             return
         with suppress(FileNotFoundError):
             draft.rename(visible)

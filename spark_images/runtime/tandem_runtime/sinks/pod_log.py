@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from tandem_core.model.states import SinkClass
-from tandem_runtime.sinks.base import Answer, SinkFailed, Standing
+from tandem_runtime.sinks.base import Answer, SinkFailed, SlotPosition
 from tandem_runtime.sinks.json_text import json_lines
 
 
@@ -48,11 +48,11 @@ class PrintedSink:
         """The last epoch printed or recorded as delivered."""
         return max(self._printed, self._recorded())
 
-    def seal(self, slot: int, first: int, last: int) -> Standing:
+    def seal(self, slot: int, first: int, last: int) -> SlotPosition:
         """A slot is over once everything through its last epoch was heard of as printed."""
         del slot, first
         reached = self._everywhere()
-        return Standing(position=min(reached, last), sealed=reached >= last)
+        return SlotPosition(position=min(reached, last), sealed=reached >= last)
 
     def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
         """Print an epoch if it is the next one; see `Sink.deliver`."""

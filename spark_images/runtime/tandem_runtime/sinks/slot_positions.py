@@ -64,7 +64,7 @@ def establish(directory: Path, uid: str) -> Path:
         # Another merge may have begun meanwhile; what was there before it is nobody's.
         if has_results and not beside.is_dir():
             raise ForeignSink(
-                f"{directory} holds results, but not whose: name another directory in the "
+                f"{directory} holds results without an owner: name another directory in the "
                 "manifest, or remove this one"
             )
         _appear(beside, {"uid": uid, Position(0, 0).name: ""})

@@ -16,7 +16,7 @@ from tandem_runtime.sources.base import Rows, SourceError
 from tandem_runtime.sources.files.file_sequence import Files
 from tandem_runtime.sources.files.listing import Listing, list_files
 from tandem_runtime.sources.files.partition import files_of
-from tandem_runtime.sources.files.position import Place, Verdict, passed_too, place_of
+from tandem_runtime.sources.files.position import FilesPosition, FileVerdict, passed_too, place_of
 from tandem_runtime.sources.formats.file_readers import MOST_ROWS
 from tandem_runtime.sources.generator.partition import generated
 
@@ -57,12 +57,14 @@ class _Stretch(NamedTuple):
 class _FilesAgain:
     """The files between two places, as far as they were read when these were reached."""
 
-    def __init__(self, files: Files, first: Place, last: Place) -> None:
+    def __init__(self, files: Files, first: FilesPosition, last: FilesPosition) -> None:
         self._files = files
         self._first = first
         self._last = last
         self._ends = {
-            each.file: each.offset for each in last.decisions if each.verdict is Verdict.LEFT_OUT
+            each.file: each.offset
+            for each in last.decisions
+            if each.verdict is FileVerdict.LEFT_OUT
         }
 
     def rows(self, partition: str, wanted: int) -> list[Rows]:
@@ -82,7 +84,7 @@ class _FilesAgain:
                 return found
         raise NotReplayable(
             f"{partition}: the files from {self._first.name or 'the first one'} to "
-            f"{self._last.name} are not what they were when their rows were taken in"
+            f"{self._last.name} have changed since their rows were read"
         )
 
     def _read(self, listing: Listing, left_out: frozenset[str]) -> list[Rows] | None:
@@ -134,7 +136,7 @@ class _FilesAgain:
             each.offset
             for each in self._last.decisions
             if each.file == stretch.name
-            and each.verdict is Verdict.AS_IT_STOOD
+            and each.verdict is FileVerdict.AS_IT_STOOD
             and each.offset > stretch.first
         )
         return [*(cut for cut in cuts if stretch.end is None or cut < stretch.end), stretch.end]

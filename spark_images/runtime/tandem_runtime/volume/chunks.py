@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from tandem_core.contract.records import Undecodable, decode, encode
-from tandem_core.record import Record
-from tandem_core.routing.function import Share
+from tandem_core.contract.records import Record, Undecodable, decode, encode
+from tandem_core.routing.function import OwnedKeys
 from tandem_core.routing.function_codec import from_bytes
 from tandem_runtime.protocol.effects import Select
 from tandem_runtime.protocol.row_order import by_position, row_ends
@@ -126,13 +125,13 @@ def share_of(form: Buffer, select: Select | None) -> Buffer:
 
 
 @functools.lru_cache(maxsize=64)
-def share_named(function: bytes, pair: str) -> Share | None:
+def share_named(function: bytes, pair: str) -> OwnedKeys | None:
     """What a pair owns; None if that is everything."""
     routing = from_bytes(function)
     return routing.share_of(pair) if len(routing.pairs) > 1 else None
 
 
-def held(batch: Any, share: Share) -> Any:
+def held(batch: Any, share: OwnedKeys) -> Any:
     """The rows of a share; their hashes have done their work."""
     hashes = batch.column(HASH).to_numpy()
     return _without_hashes(batch).filter(pa.array(share.holds(hashes)))

@@ -21,7 +21,7 @@ from tandem_core.contract.intent import Generation
 from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
 from tandem_core.contract.reports import REFUSAL_FILE, MemberRefusal, encode_report
 from tandem_runtime.protocol.effects import Key
-from tandem_runtime.protocol.log.header_log import StoredBook, StoredEntry
+from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
 from tandem_runtime.protocol.messages.peers import Version
 from tandem_runtime.protocol.replica.outbox import Kept
 from tandem_runtime.protocol.split.lane_copies import StoredCopy
@@ -31,7 +31,7 @@ from tandem_runtime.volume.key_paths import key_at, path_of
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 STORED: dict[str, Any] = {
-    "book": StoredBook,
+    "book": StoredLogState,
     "void": bool,
     "lanes": int,
     "forgot": Version,

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 from pyarrow import flight
 
-from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
+from tandem_core.contract.records import Record, Undecodable, UnknownRecord, decode, encode
 from tandem_core.network.flight_calls import HEADER, connect, location
-from tandem_core.record import Record
 from tandem_runtime.protocol.types import Peer
 from tandem_runtime.wire.frames import (
     SCHEMA,
     Assembly,
-    Part,
+    FramePart,
     UnknownMessage,
     batch_of,
     bytes_of,
@@ -58,13 +57,13 @@ class Parcel(NamedTuple):
     """A message to be sent, and where the bytes that go with it are read when its turn comes."""
 
     message: object
-    parts: Callable[[], Iterator[Part]] | None = None
+    parts: Callable[[], Iterator[FramePart]] | None = None
     over: Callable[[], None] = lambda: None
     """Called once, from any thread, when it was sent or will not be: what was kept for it alone can
     go. Raises nothing."""
 
 
-class Directory(Protocol):
+class PeerDirectory(Protocol):
     """Where the process that runs on a volume can be reached."""
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
@@ -89,7 +88,7 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             raise flight.FlightUnauthenticatedError("the pipeline's token is missing or wrong")
 
 
-class Server(flight.FlightServerBase):  # type: ignore[misc]
+class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     """Takes the streams of peers in that are for one volume, and answers actions."""
 
     def __init__(
@@ -169,7 +168,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
 class Post:
     """Sends messages to peers, each from its own thread, so that a frozen peer delays nobody."""
 
-    def __init__(self, me: Peer, token: str, directory: Directory) -> None:
+    def __init__(self, me: Peer, token: str, directory: PeerDirectory) -> None:
         self._me = me
         self._token = token
         self._directory = directory
@@ -211,7 +210,7 @@ class _Line:
         me: Peer,
         to: str,
         token: str,
-        directory: Directory,
+        directory: PeerDirectory,
         give_up: Callable[[str], bool],
     ) -> None:
         self._hello = encode(Hello(me, to))

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 import pyarrow as pa
 
-from tandem_core.contract.records import Undecodable, UnknownRecord, decode, encode
-from tandem_core.record import Tagged
+from tandem_core.contract.records import Tagged, Undecodable, UnknownRecord, decode, encode
 from tandem_runtime.protocol.messages.peers import CopyEntry, FillLog, PeerMessage
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
 
@@ -33,7 +32,7 @@ PIECE = 4 * 2**20
 Buffer = Any
 
 
-class Part(NamedTuple):
+class FramePart(NamedTuple):
     """Bytes of the value with a number, or of one of its files."""
 
     number: int
@@ -63,7 +62,7 @@ class UnknownMessage(Undecodable):
     """A message of a kind that a later version added."""
 
 
-def part_frame(part: Part) -> bytes:
+def part_frame(part: FramePart) -> bytes:
     """The metadata of a part."""
     return encode(PartFrame(part.number, part.name))
 
@@ -86,14 +85,14 @@ def bytes_of(batch: Any) -> Buffer:
     return batch.column(0)[0].as_buffer()
 
 
-def tree_parts(index: int, root: Path) -> Iterator[Part]:
+def tree_parts(index: int, root: Path) -> Iterator[FramePart]:
     """A directory, then the files below it; one that is empty comes as one empty part."""
-    yield Part(index, ROOT, b"")
+    yield FramePart(index, ROOT, b"")
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         name = str(path.relative_to(root))
         with path.open("rb") as file:
             for piece in itertools.chain([file.read(PIECE)], iter(lambda: file.read(PIECE), b"")):
-                yield Part(index, name, piece)
+                yield FramePart(index, name, piece)
 
 
 _NUMBERS = itertools.count()

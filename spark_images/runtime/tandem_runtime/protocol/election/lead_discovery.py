@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tandem_runtime.protocol.bounded_map import Recent
+from tandem_runtime.protocol.bounded_map import BoundedMap
 from tandem_runtime.protocol.effects import Effect
 from tandem_runtime.protocol.log.formats import check_format
-from tandem_runtime.protocol.messages.peers import MergeView, NotLead, ReplicaView, Splits, Version
+from tandem_runtime.protocol.messages.peers import (
+    MergeView,
+    NotLead,
+    ReplicaView,
+    SplitsDiscovered,
+    Version,
+)
 from tandem_runtime.protocol.types import Member, Peer
 
 
-class Contact:
+class LeadDiscovery:
     """Where reports go, and which views count.
 
     A view of an older version than one already taken in is of a deposed lead, or came late.
@@ -40,7 +46,7 @@ class Contact:
         self.format = 1
         """The newest format of the header log that a view told of."""
         self.sequence = 0
-        self.incarnations: Recent[int] = Recent()
+        self.incarnations: BoundedMap[int] = BoundedMap()
 
     @property
     def mustered(self) -> bool:
@@ -109,16 +115,18 @@ class Contact:
 class Reporting(Protocol):
     """A machine that reports to the lead."""
 
-    contact: Contact
+    lead_discovery: LeadDiscovery
 
 
-def splits_discovered(machine: Reporting, _: int, __: None, message: Splits) -> list[Effect]:
+def splits_discovered(
+    machine: Reporting, _: int, __: None, message: SplitsDiscovered
+) -> list[Effect]:
     """Discovery tells which splits exist."""
-    machine.contact.discovered(message.members)
+    machine.lead_discovery.discovered(message.members)
     return []
 
 
 def told_who_leads(machine: Reporting, _: int, __: Peer, message: NotLead) -> list[Effect]:
     """A split that does not lead tells who does."""
-    machine.contact.not_lead(message)
+    machine.lead_discovery.not_lead(message)
     return []

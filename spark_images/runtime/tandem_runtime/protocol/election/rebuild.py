@@ -16,20 +16,28 @@ from collections.abc import Container, Iterator
 from tandem_core.contract.intent import Generation, Intent
 from tandem_core.model.states import MemberKind, SeatState
 from tandem_runtime.protocol.log.history import chain_to, digests_on, newest
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.states import LANE, SEAT, SLOT, LaneState
-from tandem_runtime.protocol.types import UNDIVIDED, Header, Lane, LaneId, Seat, Settings, Slot
+from tandem_runtime.protocol.types import (
+    UNDIVIDED,
+    Header,
+    Lane,
+    LaneId,
+    ProtocolSettings,
+    Seat,
+    Slot,
+)
 
 SEATS = 2
 
 
-class Mustering:
+class Rebuild:
     """The answers that have come so far, and whether they are enough."""
 
     __slots__ = ("copies", "present", "since", "term", "_settings")
 
-    def __init__(self, term: int, settings: Settings, now: int) -> None:
+    def __init__(self, term: int, settings: ProtocolSettings, now: int) -> None:
         self.term = term
         self.since = now
         self._settings = settings
@@ -81,7 +89,7 @@ class Mustering:
             (-answer.committed, volume)
             for volume, answer in self.present.items()
             if answer.kind is MemberKind.REPLICA and answer.pair == pair and answer.verified
-            if is_on(chain, answer)
+            if is_on_chain(chain, answer)
         ]
         return [(-committed, volume) for committed, volume in sorted(found)]
 
@@ -120,101 +128,105 @@ class Mustering:
         merges = [a for a in self.present.values() if a.kind is MemberKind.MERGE]
         return max((max(a.delivered, a.furthest) for a in merges), default=0)
 
-    def _know_slots(self, book: Book, intent: Intent) -> Iterator[tuple[str, str]]:
+    def _know_slots(self, log_state: LogState, intent: Intent) -> Iterator[tuple[str, str]]:
         """Slots and dealings; without its dealing nobody knows who has to deliver an epoch."""
-        book.slots = {slot.number: slot for slot in self._slots(intent)}
-        for slot in book.slots.values():
+        log_state.slots = {slot.number: slot for slot in self._slots(intent)}
+        for slot in log_state.slots.values():
             SLOT.check(None, slot.state, slot.number)
         told = [answer.next_slot for answer in self.present.values()]
-        book.next_slot = max([max(book.slots) + 1, *told])
+        log_state.next_slot = max([max(log_state.slots) + 1, *told])
         # Two histories may have dealings of one number: whoever heard last knows the right one.
         answers = sorted(self.present.values(), key=lambda answer: answer.version)
         known = {dealing.number: dealing for answer in answers for dealing in answer.dealings}
-        named = {header.dealing for header in book.headers.values()} - {UNDIVIDED}
-        book.dealings = {n: d for n, d in known.items() if n in named or n == max(known)}
+        named = {header.dealing for header in log_state.headers.values()} - {UNDIVIDED}
+        log_state.dealings = {n: d for n, d in known.items() if n in named or n == max(known)}
         yield from ((f"dealing {number}", "no merge knows it") for number in named - known.keys())
 
-    def rebuilt(self, intent: Intent, gone: Container[str]) -> tuple[Book, list[tuple[str, str]]]:
-        """The book as far as it can be known, and what is lost."""
+    def rebuilt(
+        self, intent: Intent, gone: Container[str]
+    ) -> tuple[LogState, list[tuple[str, str]]]:
+        """The log state as far as it can be known, and what is lost."""
         # A lower format would let builds take part that drop what the headers say.
         formats = [answer.format for answer in self.present.values()]
-        book = Book(format=max(formats, default=1))
+        log_state = LogState(format=max(formats, default=1))
         last = self.last_header()
         generations = self._generations(intent)
         lost: list[tuple[str, str]] = []
         sinks = self._sinks(intent)
         if last is None:
-            lost.extend(self._know_slots(book, intent))
+            lost.extend(self._know_slots(log_state, intent))
             if self._furthest() > 0:
                 lost.insert(0, ("sinks", "ahead of every header"))
-            return book, lost[:1]
-        book.apply(last.replace(spans=()))
-        book.first_of_generation = last.epoch
-        book.know(_generation(generations, last, intent))
+            return log_state, lost[:1]
+        log_state.apply(last.replace(spans=()))
+        log_state.first_of_generation = last.epoch
+        log_state.know(_generation(generations, last, intent))
         chain = self._chain(last)
         if self._furthest() > last.epoch:
             lost.append(("sinks", f"ahead of header {last.epoch}"))
         elif self._delivered_otherwise(chain):
             lost.append(("sinks", "have epochs of another history"))
-        lost.extend(self._seat_everyone(book, chain))
-        self._trim(book, chain, sinks)
-        for header in book.headers.values():
+        lost.extend(self._seat_everyone(log_state, chain))
+        self._trim(log_state, chain, sinks)
+        for header in log_state.headers.values():
             if header.generation in generations:
-                book.know(generations[header.generation])
-        lost.extend(self._know_slots(book, intent))
-        lost.extend(self._lanes(book, gone))
-        return book, lost
+                log_state.know(generations[header.generation])
+        lost.extend(self._know_slots(log_state, intent))
+        lost.extend(self._lanes(log_state, gone))
+        return log_state, lost
 
     def _delivered_otherwise(self, chain: dict[int, Header]) -> bool:
         """Has a sink an epoch of another history?"""
         return any(
-            answer.kind is MemberKind.MERGE and answer.digest and not is_on(chain, answer)
+            answer.kind is MemberKind.MERGE and answer.digest and not is_on_chain(chain, answer)
             for answer in self.present.values()
             if answer.delivered >= min(chain) - 1
         )
 
-    def _seat_everyone(self, book: Book, chain: dict[int, Header]) -> Iterator[tuple[str, str]]:
+    def _seat_everyone(
+        self, log_state: LogState, chain: dict[int, Header]
+    ) -> Iterator[tuple[str, str]]:
         """Give seats to full members that can go on with the headers that are known."""
-        for pair in book.pairs(book.generation):
+        for pair in log_state.pairs(log_state.generation):
             usable = self._holders(pair, chain)[:SEATS]
             for _, volume in usable:
                 SEAT.check(None, SeatState.VERIFIED, volume)
             seats: list[Seat | None] = [
                 Seat(volume, committed, SeatState.VERIFIED) for committed, volume in usable
             ]
-            book.seats[pair] = seats + [None] * (SEATS - len(seats))
+            log_state.seats[pair] = seats + [None] * (SEATS - len(seats))
             if not seats:
                 yield pair, "no replica answered that holds its state"
 
-    def _trim(self, book: Book, chain: dict[int, Header], sinks: list[int]) -> None:
+    def _trim(self, log_state: LogState, chain: dict[int, Header], sinks: list[int]) -> None:
         """Keep the headers that some seat or sink still needs."""
-        holds = [seat.hold for seats in book.seats.values() for seat in seats if seat]
-        book.trim = max(0, min([book.epoch, *holds, *sinks]))
-        while book.trim < book.epoch and book.trim + 1 not in chain:
-            book.trim += 1
-        book.trimmed_digest = digests_on(chain)[book.trim]
-        book.headers = {e: chain[e] for e in range(book.trim + 1, book.epoch + 1)}
-        book.delivered = min(sinks, default=0)
+        holds = [seat.hold for seats in log_state.seats.values() for seat in seats if seat]
+        log_state.trim = max(0, min([log_state.epoch, *holds, *sinks]))
+        while log_state.trim < log_state.epoch and log_state.trim + 1 not in chain:
+            log_state.trim += 1
+        log_state.trimmed_digest = digests_on(chain)[log_state.trim]
+        log_state.headers = {e: chain[e] for e in range(log_state.trim + 1, log_state.epoch + 1)}
+        log_state.delivered = min(sinks, default=0)
 
-    def _lanes(self, book: Book, gone: Container[str]) -> Iterator[tuple[str, str]]:
+    def _lanes(self, log_state: LogState, gone: Container[str]) -> Iterator[tuple[str, str]]:
         """Lanes that kept headers speak of, closed where headers reach; what nobody has is lost."""
-        for header in book.headers.values():
+        for header in log_state.headers.values():
             for span in header.spans:
-                before = book.lanes.get(span.lane)
+                before = log_state.lanes.get(span.lane)
                 if before is None:
                     LANE.check(None, LaneState.CLOSED, span.lane)
                     before = Lane(None, state=LaneState.CLOSED, trimmed=span.first - 1)
-                book.lanes[span.lane] = before.replace(reach=span.last, last=span.last)
-        for lane, state in list(book.lanes.items()):
+                log_state.lanes[span.lane] = before.replace(reach=span.last, last=span.last)
+        for lane, state in list(log_state.lanes.items()):
             holders = self.copies.get(lane, {})
             whole = [v for v, last in holders.items() if last >= state.last and v not in gone]
             buddies = [volume for volume in whole if volume != lane.split]
-            book.lanes[lane] = state.replace(buddy=buddies[0] if buddies else None)
-            if not whole and _needed(book, lane):
+            log_state.lanes[lane] = state.replace(buddy=buddies[0] if buddies else None)
+            if not whole and _needed(log_state, lane):
                 yield f"lane {lane.split}/{lane.number}", "nobody holds its chunks"
 
 
-def is_on(chain: dict[int, Header], answer: Present) -> bool:
+def is_on_chain(chain: dict[int, Header], answer: Present) -> bool:
     """Has somebody committed, or delivered, the last epoch that it has in this very history?"""
     reached = answer.committed if answer.kind is MemberKind.REPLICA else answer.delivered
     return digests_on(chain).get(reached) == answer.digest
@@ -224,10 +236,10 @@ def _generation(known: dict[int, Generation], last: Header | None, intent: Inten
     return known[last.generation if last is not None else intent.target]
 
 
-def _needed(book: Book, lane: LaneId) -> bool:
+def _needed(log_state: LogState, lane: LaneId) -> bool:
     """Does some pair's fastest replica still need rows of a lane?"""
-    epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
+    epochs = [e for e, h in log_state.headers.items() if any(s.lane == lane for s in h.spans)]
     slowest = min(
-        max((seat.hold for seat in seats if seat), default=0) for seats in book.seats.values()
+        max((seat.hold for seat in seats if seat), default=0) for seats in log_state.seats.values()
     )
     return max(epochs) > slowest

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from tandem_runtime.protocol.effects import Effect, ReadRegister, Swap
 from tandem_runtime.protocol.messages.peers import RegisterAnswer
-from tandem_runtime.protocol.types import NOBODY, Place
+from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 
-def swap(current: Place, expected: int, place: Place) -> tuple[bool, Place]:
+def swap(current: RegisterState, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
     """The content after a compare-and-set, and whether it took place."""
     if current.version != expected:
         return False, current
@@ -29,7 +29,7 @@ class RegisterClient:
     __slots__ = ("consulted", "known", "_asked_at", "_op", "_swap", "_patience")
 
     def __init__(self, patience: int) -> None:
-        self.known: Place = NOBODY
+        self.known: RegisterState = NOBODY
         """The newest content seen."""
         self.consulted = False
         """Has this process read the register? Before that it may take the outcome of a former
@@ -44,7 +44,7 @@ class RegisterClient:
         """Is a swap under way?"""
         return self._swap is not None
 
-    def propose(self, place: Place, now: int) -> list[Effect]:
+    def propose(self, place: RegisterState, now: int) -> list[Effect]:
         """Try to replace what is known by `place`."""
         self._swap = Swap(self._next(now), self.known.version, place)
         return [self._swap]

@@ -20,9 +20,14 @@ from collections.abc import Container, Mapping
 
 from tandem_core.contract.intent import Intent
 from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
-from tandem_runtime.protocol.election.rebuild import Mustering
+from tandem_runtime.protocol.election.rebuild import Rebuild
 from tandem_runtime.protocol.election.register import RegisterClient
-from tandem_runtime.protocol.election.watched_volumes import Found, in_book, in_hearsay, in_muster
+from tandem_runtime.protocol.election.watched_volumes import (
+    Found,
+    in_log_state,
+    in_peer_reports,
+    in_rebuild,
+)
 from tandem_runtime.protocol.lead.lead import Lead
 from tandem_runtime.protocol.log.entries import DataLost
 from tandem_runtime.protocol.log.header_log import HeaderLog
@@ -31,13 +36,18 @@ from tandem_runtime.protocol.messages.peers import (
     Deposed,
     EntryCopied,
     FillLog,
+    MergeReport,
     NeedFill,
+    NotLead,
     RegisterAnswer,
+    ReplicaReport,
+    SplitReport,
     TakeLead,
 )
+from tandem_runtime.protocol.messages.rebuild import Muster, Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
 from tandem_runtime.protocol.states import Bond
-from tandem_runtime.protocol.types import Peer, Place, Settings
+from tandem_runtime.protocol.types import Peer, ProtocolSettings, RegisterState
 
 
 class Succession:
@@ -47,7 +57,7 @@ class Succession:
         self,
         me: str,
         volume: Mapping[Key, object],
-        settings: Settings,
+        settings: ProtocolSettings,
         gone: Container[str],
         neighbours: Neighbours,
         now: int,
@@ -59,7 +69,7 @@ class Succession:
         self.register = RegisterClient(settings.silence // 2)
         self.log = HeaderLog(volume, settings.entries_before_snapshot)
         self.lead: Lead | None = None
-        self.mustering: Mustering | None = None
+        self.rebuild: Rebuild | None = None
         self.intent: Intent | None = None
         self.promised = 0
         """Lower terms than this are refused (a)."""
@@ -78,12 +88,12 @@ class Succession:
         yield from (self.register.known.lead, self.register.known.buddy)
         if self.lead is not None:
             yield self.lead.log.follower
-            yield from in_book(self.lead.book)
-            yield from in_hearsay(self.lead.hear)
+            yield from in_log_state(self.lead.log_state)
+            yield from in_peer_reports(self.lead.reports)
             return
-        if self.mustering is not None:
-            yield from in_muster(self.mustering)
-        yield from in_book(self.log.fold())
+        if self.rebuild is not None:
+            yield from in_rebuild(self.rebuild)
+        yield from in_log_state(self.log.fold())
 
     # --- time and the register ----------------------------------------------------------------
 
@@ -94,8 +104,8 @@ class Succession:
             effects += self._tend_buddy(self.lead, now)
             effects += self.lead.tick(now)
             effects += self._ask_register(now)
-        elif self.mustering is not None:
-            effects += self._try_rebuild(self.mustering, now)
+        elif self.rebuild is not None:
+            effects += self._try_rebuild(self.rebuild, now)
         else:
             effects += self._consider(now)
         return effects
@@ -107,7 +117,7 @@ class Succession:
             return []
         return self._swap_in(place, now)
 
-    def _swap_in(self, place: Place, now: int) -> list[Effect]:
+    def _swap_in(self, place: RegisterState, now: int) -> list[Effect]:
         """Refuse lower terms, then ask the register: lead:=self, buddy:=none, term+1 (a)."""
         self.promised = place.term + 1
         self.former = place.lead
@@ -117,9 +127,9 @@ class Succession:
             effects = self.log.redeem()
         elif place.term > 0 and place.lead != self.me:
             effects = self.log.declare_void()
-        return effects + self.register.propose(Place(0, place.term + 1, self.me, None), now)
+        return effects + self.register.propose(RegisterState(0, place.term + 1, self.me, None), now)
 
-    def _may_lead(self, place: Place, now: int) -> bool:
+    def _may_lead(self, place: RegisterState, now: int) -> bool:
         if place.term == 0:
             return not self.leaving  # (g)
         if place.lead == self.me:
@@ -128,14 +138,14 @@ class Succession:
             return now - self.heard_lead >= self.settings.silence or place.lead in self.gone  # (f)
         return self._all_gone(place) and not self.leaving  # (i)
 
-    def _all_gone(self, place: Place) -> bool:
+    def _all_gone(self, place: RegisterState) -> bool:
         return place.lead in self.gone and (place.buddy is None or place.buddy in self.gone)
 
     def answered(self, answer: RegisterAnswer, now: int) -> list[Effect]:
         """The register spoke."""
         outcome, effects = self.register.answered(answer, now)
         place = self.register.known
-        if self.lead is not None or self.mustering is not None:
+        if self.lead is not None or self.rebuild is not None:
             return effects + self._still_leading(place, now)
         if outcome is None:
             return effects
@@ -144,9 +154,9 @@ class Succession:
         self.promised = place.term
         return effects
 
-    def _still_leading(self, place: Place, now: int) -> list[Effect]:
+    def _still_leading(self, place: RegisterState, now: int) -> list[Effect]:
         """Compare the register with the part that is played here."""
-        term = self.lead.term if self.lead else self.mustering.term if self.mustering else 0
+        term = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
         if place.term > term or (place.term == term and place.lead != self.me):
             self._step_down(now)
             return []
@@ -158,38 +168,66 @@ class Succession:
     def _step_down(self, now: int) -> None:
         """Another leads. Whatever was under way here is discarded (d)."""
         self.lead = None
-        self.mustering = None
+        self.rebuild = None
         self.heard_lead = now
 
-    def _begin(self, place: Place, now: int) -> list[Effect]:
+    def _begin(self, place: RegisterState, now: int) -> list[Effect]:
         """The register names this member lead."""
         self.promised = place.term
         if self.log.void:
-            self.mustering = Mustering(place.term, self.settings, now)
+            self.rebuild = Rebuild(place.term, self.settings, now)
             return []
         return self._lead(place, now)
 
-    def _lead(self, place: Place, now: int) -> list[Effect]:
+    def _lead(self, place: RegisterState, now: int) -> list[Effect]:
         # Whoever was missed need not be missed once more before its lane is closed.
         before = {self.former: self.heard_lead} if self.former not in (None, self.me) else {}
         self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
         self.lead.log.view = place.version
         effects = self.lead.begin()
         if self.intent is not None:
-            effects += self.lead.hear_intent(self.intent, now)
+            effects += self.lead.on_intent(self.intent, now)
         return effects + self.lead.advance(now)
 
-    def _try_rebuild(self, mustering: Mustering, now: int) -> list[Effect]:
+    def _try_rebuild(self, rebuild: Rebuild, now: int) -> list[Effect]:
         """Go on once enough have answered the muster (i)."""
-        if self.intent is None or not mustering.complete(self.intent, now):
+        if self.intent is None or not rebuild.complete(self.intent, now):
             return []
-        book, lost = mustering.rebuilt(self.intent, self.gone)
+        log_state, lost = rebuild.rebuilt(self.intent, self.gone)
         for subject, why in lost:
-            book.apply(DataLost(subject, why))
-        effects = self.log.reset((mustering.term, 0), 0, book)
-        effects += [Happened("Rebuilt", self.me, f"at epoch {book.epoch}")]
-        self.mustering = None
+            log_state.apply(DataLost(subject, why))
+        effects = self.log.reset((rebuild.term, 0), 0, log_state)
+        effects += [Happened("Rebuilt", self.me, f"at epoch {log_state.epoch}")]
+        self.rebuild = None
         return effects + self._lead(self.register.known, now)
+
+    # --- what members say ---------------------------------------------------------------------
+
+    def on_report(
+        self, sender: Peer, report: SplitReport | ReplicaReport | MergeReport, now: int
+    ) -> list[Effect]:
+        """A report: for the lead, for a lead that musters, or for another split."""
+        if self.lead is not None:
+            if isinstance(report, SplitReport):
+                return self.lead.on_split_report(sender, report, now)
+            if isinstance(report, ReplicaReport):
+                return self.lead.on_replica_report(sender, report, now)
+            return self.lead.on_merge_report(sender, report, now)
+        rebuild = self.rebuild
+        if rebuild is None:
+            return [Send(sender.volume, NotLead(self.register.known))]
+        if not isinstance(report, SplitReport):
+            return [Send(sender.volume, Muster(rebuild.term))]
+        held = [*report.copies, *((lane.lane, lane.through) for lane in report.lanes)]
+        for lane, through in held:
+            rebuild.copies.setdefault(lane, {})[sender.volume] = through
+        return []
+
+    def on_present(self, sender: Peer, message: Present) -> list[Effect]:
+        """A member answers the muster (i)."""
+        if self.rebuild is not None:
+            self.rebuild.answered(sender.volume, message)
+        return []
 
     # --- the lead's buddy ---------------------------------------------------------------------
 
@@ -214,7 +252,7 @@ class Succession:
         if self.lead is None or self.lead.log.asking is None or self.register.busy:
             return []
         _, buddy = self.lead.log.asking
-        return self.register.propose(Place(0, self.lead.term, self.me, buddy), now)
+        return self.register.propose(RegisterState(0, self.lead.term, self.me, buddy), now)
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
         """A follower acknowledged."""
@@ -249,7 +287,7 @@ class Succession:
         if copy.replaced_by(message.fence) or (
             message.fence == copy.fence and message.through > copy.through
         ):
-            effects += self.log.reset(message.fence, message.through, message.book)
+            effects += self.log.reset(message.fence, message.through, message.log_state)
         reply = EntryCopied(message.fence, self.log.copy.through)
         if self.log.copy.fence == message.fence:
             effects.append(Send(sender.volume, reply))
@@ -273,11 +311,11 @@ class Succession:
     def _refuses(self, sender: Peer, fence: tuple[int, int]) -> bool:
         """Lower terms, and a lead whose volume is gone for good: it may run on unnoticed."""
         lower = fence[0] < self.term
-        return lower or sender.volume in self.gone or bool(self.lead or self.mustering)
+        return lower or sender.volume in self.gone or bool(self.lead or self.rebuild)
 
     def _refuse(self, sender: Peer, fence: tuple[int, int], now: int) -> list[Effect]:
         """Work of a lower term is refused; word of a higher one makes a lead look again."""
-        mine = self.lead.term if self.lead else self.mustering.term if self.mustering else 0
+        mine = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
         if mine and fence[0] > mine:
             return self.register.read(now)
         refused = Happened("StaleRefused", sender.volume, f"term {fence[0]}")

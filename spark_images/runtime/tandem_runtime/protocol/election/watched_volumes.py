@@ -8,35 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.election.rebuild import Mustering
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.election.rebuild import Rebuild
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
+from tandem_runtime.protocol.log.log_state import LogState
 
 Found = Iterator[str | None]
 """Volumes, and None where a place is empty."""
 
 
-def in_book(book: Book) -> Found:
+def in_log_state(log_state: LogState) -> Found:
     """Owners and buddies of lanes, holders of seats, active merges."""
-    for lane, state in book.lanes.items():
+    for lane, state in log_state.lanes.items():
         yield from (lane.split, state.buddy)
-    for seats in book.seats.values():
+    for seats in log_state.seats.values():
         yield from (seat.volume for seat in seats if seat is not None)
-    yield from book.merges.values()
+    yield from log_state.merges.values()
 
 
-def in_hearsay(hear: Hearsay) -> Found:
+def in_peer_reports(reports: PeerReports) -> Found:
     """Whoever reported, and the buddies that splits ask for."""
-    for known in (hear.splits, hear.replicas, hear.merges):
+    for known in (reports.splits, reports.replicas, reports.merges):
         yield from known
-    for heard in hear.splits.values():
+    for heard in reports.splits.values():
         opening = heard.report.opening
         yield opening[1] if opening is not None else None
         yield from (lane.ask[1] for lane in heard.report.lanes if lane.ask is not None)
 
 
-def in_muster(mustering: Mustering) -> Found:
+def in_rebuild(rebuild: Rebuild) -> Found:
     """Whoever answered, and whoever holds chunks."""
-    yield from mustering.present
-    for holders in mustering.copies.values():
+    yield from rebuild.present
+    for holders in rebuild.copies.values():
         yield from holders

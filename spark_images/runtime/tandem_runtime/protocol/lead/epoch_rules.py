@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_core.contract.intent import Stream
-from tandem_runtime.protocol.lead.peer_reports import Hearsay, delivered_through, faster
+from tandem_core.contract.intent import IntentStream
+from tandem_runtime.protocol.lead.generation_rules import next_generation
+from tandem_runtime.protocol.lead.peer_reports import (
+    PeerReports,
+    committed_by_faster,
+    delivered_through,
+)
 from tandem_runtime.protocol.lead.slot_rules import dealing_in_force
-from tandem_runtime.protocol.lead_generations import generation_to_name
 from tandem_runtime.protocol.log.entries import Completed, Entry
 from tandem_runtime.protocol.log.history import with_digest
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import LaneState, PartitionState
 from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
@@ -20,7 +24,7 @@ from tandem_runtime.protocol.types import (
     LaneId,
     Mark,
     Note,
-    Settings,
+    ProtocolSettings,
     Span,
 )
 
@@ -29,63 +33,65 @@ _IDLE, _ENDED = PartitionState.IDLE, PartitionState.ENDED
 """Members at hand: looking one up on its class takes long in hot loops."""
 
 
-def cut(
-    book: Book, hear: Hearsay, settings: Settings, since_cut: int, term: int
+def cut_epoch(
+    log_state: LogState, reports: PeerReports, settings: ProtocolSettings, since_cut: int, term: int
 ) -> Iterator[Entry]:
     """The next header, if one is due and the pairs keep up."""
-    if hear.intent is None or book.final:
+    if reports.intent is None or log_state.final:
         return
-    generation = generation_to_name(book, hear, settings)
-    if generation == 0 or not keeping_up(book, hear, settings, generation):
+    generation = next_generation(log_state, reports, settings)
+    if generation == 0 or not is_keeping_up(log_state, reports, settings, generation):
         return
-    spans, marks, urgent, full = _take_in(book, hear, settings)
-    changed = generation != book.generation and book.epoch > 0
-    ended = _all_ended(hear.intent.streams, marks)
-    over = ended and _at_the_end(book)
+    spans, marks, urgent, full = _take_in(log_state, reports, settings)
+    changed = generation != log_state.generation and log_state.epoch > 0
+    ended = _all_ended(reports.intent.streams, marks)
+    over = ended and _at_the_end(log_state)
     due = since_cut >= settings.interval
-    if not (urgent or full or changed or ended or (due and (spans or book.raised))):
+    if not (urgent or full or changed or ended or (due and (spans or log_state.raised))):
         return
-    dealing = dealing_in_force(book)
-    divided = dealing != UNDIVIDED or book.dealing != UNDIVIDED
+    dealing = dealing_in_force(log_state)
+    divided = dealing != UNDIVIDED or log_state.dealing != UNDIVIDED
     header = Header(
-        epoch=book.epoch + 1,
+        epoch=log_state.epoch + 1,
         generation=generation,
         spans=spans,
         marks=tuple(sorted(marks.items())),
-        watermarks=_watermarks(book, hear.intent.streams, marks),
-        delivered=delivered_through(book, hear),
+        watermarks=_watermarks(log_state, reports.intent.streams, marks),
+        delivered=delivered_through(log_state, reports),
         final=over and not spans,
         term=term,
-        previous=book.digest,
+        previous=log_state.digest,
         dealing=dealing,
-        barrier=divided and (changed or dealing != book.dealing),
+        barrier=divided and (changed or dealing != log_state.dealing),
     )
     yield with_digest(header)
 
 
-def keeping_up(book: Book, hear: Hearsay, settings: Settings, generation: int) -> bool:
+def is_keeping_up(
+    log_state: LogState, reports: PeerReports, settings: ProtocolSettings, generation: int
+) -> bool:
     """Has the faster replica of every pair committed all but K epochs?"""
     return all(
-        book.epoch - faster(book, hear, pair) < settings.max_uncommitted
-        for pair in book.pairs(generation)
+        log_state.epoch - committed_by_faster(log_state, reports, pair) < settings.max_uncommitted
+        for pair in log_state.pairs(generation)
     )
 
 
 def _take_in(
-    book: Book, hear: Hearsay, settings: Settings
+    log_state: LogState, reports: PeerReports, settings: ProtocolSettings
 ) -> tuple[tuple[Span, ...], dict[str, Mark], bool, bool]:
     """The chunks of the next epoch in lane order, where they leave the partitions, and urgency.
 
     Urgent is what others wait for: the rest of a closed lane, a partition let go or ended. An epoch
     is full when more waits than it has room for. Every bound admits one chunk when it is empty.
     """
-    marks = dict(book.marks)
+    marks = dict(log_state.marks)
     room = settings.max_epoch_bytes
     spans: list[Span] = []
     urgent = full = False
-    for lane, state in book.lanes.items():
+    for lane, state in log_state.lanes.items():
         number = state.reach
-        while (note := _note(book, hear, lane, number + 1)) is not None:
+        while (note := _note(log_state, reports, lane, number + 1)) is not None:
             empty = not spans and number == state.reach
             if (note.size > room or room <= 0) and not empty:
                 full = True
@@ -101,20 +107,20 @@ def _take_in(
     return tuple(spans), marks, urgent, full
 
 
-def _note(book: Book, hear: Hearsay, lane: LaneId, number: int) -> Note | None:
+def _note(log_state: LogState, reports: PeerReports, lane: LaneId, number: int) -> Note | None:
     """The note of a chunk that may go into an epoch: sealed on both volumes."""
-    state = book.lanes[lane]
+    state = log_state.lanes[lane]
     if state.state is not _CLOSED:
-        return hear.notes.get(lane, {}).get(number)
+        return reports.notes.get(lane, {}).get(number)
     if number > state.last:
         return None
-    return next((note for known, note in state.notes if known == number), None) or hear.notes.get(
-        lane, {}
-    ).get(number)
+    return next(
+        (note for known, note in state.notes if known == number), None
+    ) or reports.notes.get(lane, {}).get(number)
 
 
 def _watermarks(
-    book: Book, streams: tuple[Stream, ...], marks: dict[str, Mark]
+    log_state: LogState, streams: tuple[IntentStream, ...], marks: dict[str, Mark]
 ) -> tuple[tuple[str, int], ...]:
     """Each stream's watermark: the minimum over its partitions, never falling.
 
@@ -124,7 +130,7 @@ def _watermarks(
     for stream in streams:
         states = [marks.get(partition) for partition in stream.partitions]
         speaking = [m for m in states if m is None or m.state not in (_IDLE, _ENDED)]
-        before = book.watermarks.get(stream.name, BEGINNING_OF_TIME)
+        before = log_state.watermarks.get(stream.name, BEGINNING_OF_TIME)
         if speaking:
             lowest = min(
                 BEGINNING_OF_TIME if mark is None else mark.event_time - stream.delay
@@ -138,7 +144,7 @@ def _watermarks(
     return tuple(result)
 
 
-def _all_ended(streams: tuple[Stream, ...], marks: dict[str, Mark]) -> bool:
+def _all_ended(streams: tuple[IntentStream, ...], marks: dict[str, Mark]) -> bool:
     """Has every source partition ended?"""
     return all(
         partition in marks and marks[partition].state is _ENDED
@@ -147,14 +153,20 @@ def _all_ended(streams: tuple[Stream, ...], marks: dict[str, Mark]) -> bool:
     )
 
 
-def _at_the_end(book: Book) -> bool:
+def _at_the_end(log_state: LogState) -> bool:
     """Does the last header's watermark stand at the end of time for every stream?"""
-    return bool(book.watermarks) and all(m == END_OF_TIME for m in book.watermarks.values())
+    return bool(log_state.watermarks) and all(
+        m == END_OF_TIME for m in log_state.watermarks.values()
+    )
 
 
-def completion(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def complete_pipeline(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Once the final epoch is delivered, and ended slots are sealed, everybody may stop."""
-    if not book.final or book.completed or delivered_through(book, hear) < book.epoch:
+    if (
+        not log_state.final
+        or log_state.completed
+        or delivered_through(log_state, reports) < log_state.epoch
+    ):
         return
-    if all(slot.is_open for slot in book.slots.values()):
+    if all(slot.is_open for slot in log_state.slots.values()):
         yield Completed()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.lead.peer_reports import Hearsay, committed, faster
+from tandem_runtime.protocol.lead.peer_reports import PeerReports, committed, committed_by_faster
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     DataLost,
@@ -20,7 +20,7 @@ from tandem_runtime.protocol.log.entries import (
     PartitionOwned,
     Vacated,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import SealedCopy
 from tandem_runtime.protocol.states import LaneState, PartitionState
 from tandem_runtime.protocol.types import Lane, LaneId, Mark
@@ -30,22 +30,27 @@ _ENDED, _RELEASED = PartitionState.ENDED, PartitionState.RELEASED
 """Members at hand: looking one up on its class takes long in hot loops."""
 
 
-def openings(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def open_requested_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Lanes that splits ask for. A lane takes no row before this is published."""
-    for split, heard in hear.splits.items():
+    for split, heard in reports.splits.items():
         asked = heard.report.opening
-        if asked is None or heard.report.leaving or split in hear.gone:
+        if asked is None or heard.report.leaving or split in reports.gone:
             continue
         lane, buddy = asked
-        if lane.number > book.lane_numbers.get(split, 0) and lane not in book.lanes:
-            yield LaneOpened(lane, None if buddy in hear.gone else buddy)
+        if lane.number > log_state.lane_numbers.get(split, 0) and lane not in log_state.lanes:
+            yield LaneOpened(lane, None if buddy in reports.gone else buddy)
 
 
-def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def change_buddies(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Changes of second copies that owners ask for; refused while a lane is closing."""
-    for lane, state in book.lanes.items():
-        report = hear.lanes.get(lane)
-        if state.state is not _OPEN or report is None or not report.live or lane.split in hear.gone:
+    for lane, state in log_state.lanes.items():
+        report = reports.lanes.get(lane)
+        if (
+            state.state is not _OPEN
+            or report is None
+            or not report.live
+            or lane.split in reports.gone
+        ):
             continue
         if report.ask is not None:
             view, buddy = report.ask
@@ -53,39 +58,39 @@ def buddy_changes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
                 yield BuddyChanged(lane, view, buddy)
 
 
-def closings(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+def begin_closing_lanes(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
     """Lanes whose owner is gone, silent, or says itself that the lane takes no more rows."""
-    for lane, state in book.lanes.items():
+    for lane, state in log_state.lanes.items():
         if state.state is not _OPEN:
             continue
-        report = hear.lanes.get(lane)
+        report = reports.lanes.get(lane)
         ended = report is not None and not report.live
-        if ended or lane.split in hear.gone or hear.silent(lane.split, now):
+        if ended or lane.split in reports.gone or reports.silent(lane.split, now):
             yield LaneClosing(lane)
 
 
-def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+def close_or_resume_lanes(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
     """Lanes being closed whose end is known now, or whose closing is cancelled.
 
     The recorded buddy's answer counts: it refuses copies since, so nothing beyond it was ever
     acknowledged to a source. The owner's word counts where no buddy can answer.
     """
-    for lane, state in book.lanes.items():
+    for lane, state in log_state.lanes.items():
         if state.state is not _CLOSING:
             continue
-        sealed = _buddy_answer(hear, lane, state)
+        sealed = _buddy_answer(reports, lane, state)
         if sealed is not None:
             # A buddy filled late need not have what was forgotten before it was told so.
             yield LaneClosed(lane, max(sealed.through, state.trimmed), sealed.notes)
             continue
-        if state.buddy and state.buddy not in hear.gone and not hear.silent(state.buddy, now):
+        if state.buddy and state.buddy not in reports.gone and not reports.silent(state.buddy, now):
             continue
-        report = hear.lanes.get(lane)
-        if lane.split in hear.gone:
-            if _nobody_has(hear, lane, state):
+        report = reports.lanes.get(lane)
+        if lane.split in reports.gone:
+            if _nobody_has(reports, lane, state):
                 # Rows beyond are read again from the source, which says so if it cannot.
                 yield LaneClosed(lane, state.reach, ())
-        elif report is not None and not hear.silent(lane.split, now):
+        elif report is not None and not reports.silent(lane.split, now):
             if report.live:
                 yield LaneResumed(lane)
             else:
@@ -93,9 +98,9 @@ def settlements(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
                 yield LaneClosed(lane, report.through, notes, alone=True)
 
 
-def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None:
+def _buddy_answer(reports: PeerReports, lane: LaneId, state: Lane) -> SealedCopy | None:
     """What the recorded buddy, having sealed its copy, says is the lane's last chunk."""
-    heard = hear.splits.get(state.buddy) if state.buddy else None
+    heard = reports.splits.get(state.buddy) if state.buddy else None
     if heard is None:
         return None
     for copy in heard.report.sealed:
@@ -104,29 +109,33 @@ def _buddy_answer(hear: Hearsay, lane: LaneId, state: Lane) -> SealedCopy | None
     return None
 
 
-def lost_lanes(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Closed lanes of which both copies are gone while somebody may still need them.
 
     Their rows are lost unless every pair has a replica that is past them; its twin lapses [5].
     Replicas of other generations that would need them let go.
     """
     told: set[str] = set()
-    for lane, state in book.lanes.items():
+    for lane, state in log_state.lanes.items():
         name = _named(lane)
-        if state.state is not _CLOSED or name in book.lost or not _nobody_has(hear, lane, state):
+        if (
+            state.state is not _CLOSED
+            or name in log_state.lost
+            or not _nobody_has(reports, lane, state)
+        ):
             continue
-        epochs = [e for e, h in book.headers.items() if any(s.lane == lane for s in h.spans)]
+        epochs = [e for e, h in log_state.headers.items() if any(s.lane == lane for s in h.spans)]
         last = max(epochs, default=0)
-        current = book.pairs(book.generation) if book.generation else ()
-        needing = [pair for pair in current if faster(book, hear, pair) < last]
+        current = log_state.pairs(log_state.generation) if log_state.generation else ()
+        needing = [pair for pair in current if committed_by_faster(log_state, reports, pair) < last]
         if needing:
             yield DataLost(name, f"needed by {needing[0]}")
             continue
-        for pair, seats in book.seats.items():
+        for pair, seats in log_state.seats.items():
             for number, seat in enumerate(seats):
                 if seat is None or not seat.verified or seat.volume in told:
                     continue
-                if committed(seat, hear) >= last:
+                if committed(seat, reports) >= last:
                     continue
                 told.add(seat.volume)
                 if pair in current:
@@ -140,93 +149,95 @@ def _named(lane: LaneId) -> str:
     return f"lane {lane.split}/{lane.number}"
 
 
-def rows_at_risk(book: Book, hear: Hearsay) -> bool:
+def has_rows_at_risk(log_state: LogState, reports: PeerReports) -> bool:
     """Does a closed lane that is still needed have fewer than two copies on splits that stay?
 
     An open one gets another buddy; nobody copies a closed one again.
     """
-    leaving = {split for split, heard in hear.splits.items() if heard.report.leaving}
+    leaving = {split for split, heard in reports.splits.items() if heard.report.leaving}
     return any(
         state.state is _CLOSED
         and state.trimmed < state.last
-        and _named(lane) not in book.lost
-        and any(split is None or split in hear.gone or split in leaving for split in copies)
-        for lane, state in book.lanes.items()
+        and _named(lane) not in log_state.lost
+        and any(split is None or split in reports.gone or split in leaving for split in copies)
+        for lane, state in log_state.lanes.items()
         for copies in ((lane.split, state.buddy),)
     )
 
 
-def _nobody_has(hear: Hearsay, lane: LaneId, state: Lane) -> bool:
-    return lane.split in hear.gone and (state.buddy is None or state.buddy in hear.gone)
+def _nobody_has(reports: PeerReports, lane: LaneId, state: Lane) -> bool:
+    return lane.split in reports.gone and (state.buddy is None or state.buddy in reports.gone)
 
 
-def ownerships(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def assign_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Source partitions that need an owner, given to the lanes with the fewest [9]."""
-    streams = hear.intent.streams if hear.intent is not None else ()
-    free = [p for stream in streams for p in stream.partitions if may_get_owner(book, p)]
-    load = open_lanes(book, hear) if free else {}
+    streams = reports.intent.streams if reports.intent is not None else ()
+    free = [
+        p for stream in streams for p in stream.partitions if can_assign_partition(log_state, p)
+    ]
+    load = partitions_by_open_lane(log_state, reports) if free else {}
     for partition in free if load else ():
         lane = min(load, key=lambda lane: load[lane])
         load[lane] += 1
         yield PartitionOwned(partition, lane)
 
 
-def may_get_owner(book: Book, partition: str) -> bool:
+def can_assign_partition(log_state: LogState, partition: str) -> bool:
     """May a new owner start to read a partition?
 
     Only once a published header covers everything its former owner took in, so that the new
     one's rows come in later epochs and its start stands in that header [9].
     """
-    mark = book.marks.get(partition)
+    mark = log_state.marks.get(partition)
     if mark is not None and mark.state is _ENDED:
         return False
-    owner = book.owners.get(partition)
-    lane = book.lanes.get(owner) if owner is not None else None
+    owner = log_state.owners.get(partition)
+    lane = log_state.lanes.get(owner) if owner is not None else None
     if lane is None or (mark is not None and mark.state is _RELEASED):
         return True
     return lane.state is _CLOSED and lane.reach == lane.last
 
 
-def open_lanes(book: Book, hear: Hearsay) -> dict[LaneId, int]:
+def partitions_by_open_lane(log_state: LogState, reports: PeerReports) -> dict[LaneId, int]:
     """Lanes that can take partitions, with how many they have."""
     load: dict[LaneId, int] = {}
-    for lane, state in book.lanes.items():
-        heard = hear.splits.get(lane.split)
+    for lane, state in log_state.lanes.items():
+        heard = reports.splits.get(lane.split)
         if state.state is _OPEN and heard is not None and not heard.report.leaving:
             load[lane] = 0
-    for partition, owner in book.owners.items():
-        mark = book.marks.get(partition)
+    for partition, owner in log_state.owners.items():
+        mark = log_state.marks.get(partition)
         if owner in load and (mark is None or mark.state is not _ENDED):
             load[owner] += 1
     return load
 
 
-def releases(book: Book, hear: Hearsay) -> dict[str, str]:
+def partitions_to_release(log_state: LogState, reports: PeerReports) -> dict[str, str]:
     """Partitions to be let go, by split, because another lane has two fewer."""
-    load = open_lanes(book, hear)
+    load = partitions_by_open_lane(log_state, reports)
     if not load or max(load.values()) - min(load.values()) <= 1:
         return {}
-    if any(may_get_owner(book, partition) for partition in book.owners):
+    if any(can_assign_partition(log_state, partition) for partition in log_state.owners):
         return {}
     most = max(load, key=lambda lane: load[lane])
     active = [
         partition
-        for partition, owner in book.owners.items()
-        if owner == most and book.marks.get(partition, Mark(0, 0)).state.is_read
+        for partition, owner in log_state.owners.items()
+        if owner == most and log_state.marks.get(partition, Mark(0, 0)).state.is_read
     ]
     return {most.split: active[-1]} if active else {}
 
 
-def lost_partitions(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def report_lost_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Sources that can no longer give rows that are needed: said aloud, once.
 
     Only the present owner's word counts: a former one asks for rows that others have long taken.
     """
-    for split, heard in hear.splits.items():
+    for split, heard in reports.splits.items():
         for partition in heard.report.lost:
-            owner = book.owners.get(partition)
-            if owner is None or owner.split != split or partition in book.lost:
+            owner = log_state.owners.get(partition)
+            if owner is None or owner.split != split or partition in log_state.lost:
                 continue
-            lane = hear.lanes.get(owner)
+            lane = reports.lanes.get(owner)
             if lane is not None and lane.live:
                 yield DataLost(partition, "the source has forgotten rows that are needed")

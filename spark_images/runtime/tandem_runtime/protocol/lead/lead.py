@@ -11,31 +11,35 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tandem_core.contract.intent import Intent
-from tandem_runtime.protocol import lead_generations
 from tandem_runtime.protocol.effects import Effect, Happened, Send
-from tandem_runtime.protocol.heartbeat import Words
-from tandem_runtime.protocol.lead import epoch_rules as lead_epochs
-from tandem_runtime.protocol.lead import lane_rules as lead_lanes
-from tandem_runtime.protocol.lead import seat_rules as lead_seats
-from tandem_runtime.protocol.lead import slot_rules as lead_slots
-from tandem_runtime.protocol.lead.peer_reports import Heard, Hearsay, brings_news, is_foreign, newer
+from tandem_runtime.protocol.heartbeat import Heartbeat
+from tandem_runtime.protocol.lead import (
+    epoch_rules,
+    generation_rules,
+    lane_rules,
+    seat_rules,
+    slot_rules,
+)
+from tandem_runtime.protocol.lead.entry_events import describe_entry
+from tandem_runtime.protocol.lead.peer_reports import (
+    LastReport,
+    PeerReports,
+    has_news,
+    is_foreign,
+    is_newer,
+)
 from tandem_runtime.protocol.lead.views import merge_view, replica_view, split_view
 from tandem_runtime.protocol.log import formats
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     Completed,
-    DataLost,
     Entry,
-    FormatRaised,
-    GenerationGivenUp,
-    GenerationKnown,
     LaneClosed,
     LaneClosing,
     LaneOpened,
     LaneResumed,
     LapseCalled,
     Lapsed,
-    LapseDropped,
     MergeChosen,
     PairsDealt,
     PairsRetired,
@@ -45,12 +49,11 @@ from tandem_runtime.protocol.log.entries import (
     SlotEnded,
     SlotOpened,
     SlotSealed,
-    Trimmed,
     Vacated,
     Verified,
 )
 from tandem_runtime.protocol.log.header_log import HeaderLog
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.log.replicated_log import OwnedLog
 from tandem_runtime.protocol.messages.peers import (
     CopyEntry,
@@ -63,31 +66,31 @@ from tandem_runtime.protocol.messages.peers import (
     Version,
 )
 from tandem_runtime.protocol.states import Bond
-from tandem_runtime.protocol.types import Header, Peer, Settings
+from tandem_runtime.protocol.types import Header, Peer, ProtocolSettings
 
-_RECORDS: tuple[Callable[[Book, Hearsay, int], Iterable[Entry]], ...] = (
-    lead_generations.intent_changes,
-    lead_slots.slot_changes,
-    lead_slots.dealings,
-    lead_seats.vacancies,
-    lead_seats.lost_pairs,
-    lead_seats.sinks_ahead,
-    lead_lanes.lost_partitions,
-    lead_seats.seatings,
-    lead_seats.verifications,
-    lead_lanes.openings,
-    lead_lanes.settlements,
-    lead_lanes.lost_lanes,
-    lead_lanes.closings,
-    lead_lanes.buddy_changes,
-    lead_lanes.ownerships,
-    lead_slots.seals,
-    lead_seats.merge_choices,
-    lead_seats.answered_calls,
-    lead_seats.calls_to_lapse,
-    lead_generations.retirements,
-    formats.format_raises,
-    lead_epochs.completion,
+_RECORDS: tuple[Callable[[LogState, PeerReports, int], Iterable[Entry]], ...] = (
+    generation_rules.follow_intent,
+    slot_rules.change_slots,
+    slot_rules.deal_pairs,
+    seat_rules.vacate_seats,
+    seat_rules.report_lost_pairs,
+    seat_rules.report_sinks_ahead,
+    lane_rules.report_lost_partitions,
+    seat_rules.seat_joiners,
+    seat_rules.verify_seats,
+    lane_rules.open_requested_lanes,
+    lane_rules.close_or_resume_lanes,
+    lane_rules.report_lost_lanes,
+    lane_rules.begin_closing_lanes,
+    lane_rules.change_buddies,
+    lane_rules.assign_partitions,
+    slot_rules.seal_slots,
+    seat_rules.choose_merges,
+    seat_rules.answer_lapse_calls,
+    seat_rules.call_lapses,
+    generation_rules.retire_pairs,
+    formats.raise_format,
+    epoch_rules.complete_pipeline,
 )
 """All decisions that lead to records, the most urgent first."""
 
@@ -107,7 +110,7 @@ class Lead:
         me: str,
         term: int,
         stored: HeaderLog,
-        settings: Settings,
+        settings: ProtocolSettings,
         gone: Container[str],
         now: int,
         before: Mapping[str, int] = MappingProxyType({}),
@@ -117,10 +120,10 @@ class Lead:
         self.term = term
         self.settings = settings
         self.stored = stored
-        self.book = stored.fold()
+        self.log_state = stored.fold()
         self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
-        self.hear = Hearsay(now, settings.silence, gone, before)
-        self.words = Words(settings)
+        self.reports = PeerReports(now, settings.silence, gone, before)
+        self.heartbeat = Heartbeat(settings)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""
         # Nobody knows how long ago the last cut was: what waits need not wait longer.
@@ -133,72 +136,74 @@ class Lead:
 
     def begin(self) -> list[Effect]:
         """Take the log over under the new term."""
-        effects = self.stored.reset((self.term, 0), self.log.end, self.book.copy())
+        effects = self.stored.reset((self.term, 0), self.log.end, self.log_state.copy())
         effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
         # What is lost may stand in the log without anybody having been told.
-        effects.extend(Happened("DataLost", f"{s}: {why}") for s, why in self.book.lost.items())
+        effects.extend(
+            Happened("DataLost", f"{s}: {why}") for s, why in self.log_state.lost.items()
+        )
         return effects
 
     # --- what comes in ------------------------------------------------------------------------
 
-    def hear_split(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
+    def on_split_report(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
         """A split's report."""
-        if report.format < self.book.format:
+        if report.format < self.log_state.format:
             return [self._outdated(sender)]
-        heard = self.hear.splits.get(sender.volume)
-        if not newer(heard, sender, report):
+        heard = self.reports.splits.get(sender.volume)
+        if not is_newer(heard, sender, report):
             return []
-        self.hear.splits[sender.volume] = Heard(sender.incarnation, now, report)
-        self.hear.hear_lanes(heard, report)
+        self.reports.splits[sender.volume] = LastReport(sender.incarnation, now, report)
+        self.reports.on_lanes(heard, report)
         for lane in report.lanes:
-            known = self.book.lanes.get(lane.lane)
+            known = self.log_state.lanes.get(lane.lane)
             if known is not None and lane.live:
                 # Of a past lane the owner may hold a chunk that its buddy never had.
-                notes = self.hear.notes.setdefault(lane.lane, {})
+                notes = self.reports.notes.setdefault(lane.lane, {})
                 notes.update(note for note in lane.notes if note[0] > known.reach)
-        effects = self.advance(now) if brings_news(heard, report) else []
+        effects = self.advance(now) if has_news(heard, report) else []
         effects.append(self._to_split(sender.volume))
         return effects
 
-    def hear_replica(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
+    def on_replica_report(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
         """A replica's report: registers it and acknowledges what it has committed."""
-        if report.format < self.book.format:
+        if report.format < self.log_state.format:
             return [self._outdated(sender)]
-        heard = self.hear.replicas.get(sender.volume)
-        if not newer(heard, sender, report):
+        heard = self.reports.replicas.get(sender.volume)
+        if not is_newer(heard, sender, report):
             return []
-        self.hear.replicas[sender.volume] = Heard(sender.incarnation, now, report)
-        self.hear.foreign.discard(sender.volume)
-        if is_foreign(self.book, report):
-            self.hear.foreign.add(sender.volume)
-        effects = self.advance(now) if brings_news(heard, report) else []
+        self.reports.replicas[sender.volume] = LastReport(sender.incarnation, now, report)
+        self.reports.foreign.discard(sender.volume)
+        if is_foreign(self.log_state, report):
+            self.reports.foreign.add(sender.volume)
+        effects = self.advance(now) if has_news(heard, report) else []
         effects.append(self._to_replica(sender.volume))
         return effects
 
-    def hear_merge(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
+    def on_merge_report(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
         """A merge's report: how far its sinks are."""
-        if report.format < self.book.format:
+        if report.format < self.log_state.format:
             return [self._outdated(sender)]
-        heard = self.hear.merges.get(sender.volume)
-        if not newer(heard, sender, report):
+        heard = self.reports.merges.get(sender.volume)
+        if not is_newer(heard, sender, report):
             return []
-        self.hear.merges[sender.volume] = Heard(sender.incarnation, now, report)
-        delivered = self.hear.delivered
+        self.reports.merges[sender.volume] = LastReport(sender.incarnation, now, report)
+        delivered = self.reports.delivered
         delivered[report.slot] = max(delivered.get(report.slot, 0), report.delivered)
-        effects = self.advance(now) if brings_news(heard, report) else []
+        effects = self.advance(now) if has_news(heard, report) else []
         effects.append(self._to_merge(sender.volume))
         return effects
 
     def _outdated(self, sender: Peer) -> Effect:
         """A member that came after the format was raised, and nothing is given to it."""
-        return Send(sender.volume, Outdated(self.book.format))
+        return Send(sender.volume, Outdated(self.log_state.format))
 
-    def hear_intent(self, intent: Intent, now: int) -> list[Effect]:
+    def on_intent(self, intent: Intent, now: int) -> list[Effect]:
         """The operator's document; an older one than is known says nothing."""
-        known = self.hear.intent
+        known = self.reports.intent
         if known is not None and intent.version <= known.version:
             return []
-        self.hear.intent = intent
+        self.reports.intent = intent
         return self.advance(now)
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
@@ -209,7 +214,7 @@ class Lead:
 
     def tick(self, now: int) -> list[Effect]:
         """Time passed: go on, and send again what the buddy has not acknowledged."""
-        self.hear.forget_gone()
+        self.reports.forget_gone()
         return [*self._copy_again(now), *self.advance(now)]
 
     # --- deciding -----------------------------------------------------------------------------
@@ -219,7 +224,7 @@ class Lead:
         effects: list[Effect] = []
         while True:
             effects.extend(self._publish())
-            if self.pending or self.book.completed:
+            if self.pending or self.log_state.completed:
                 return effects
             batch = self._decide(now)
             if not batch:
@@ -228,13 +233,13 @@ class Lead:
 
     def _decide(self, now: int) -> list[Entry]:
         """The next entries: records of one kind, or else a trim point and a header."""
-        book, hear = self.book, self.hear
+        log_state, reports = self.log_state, self.reports
         for decide in _RECORDS:
-            if batch := list(decide(book, hear, now)):
+            if batch := list(decide(log_state, reports, now)):
                 return batch
         return [
-            *lead_seats.trim_point(book, hear),
-            *lead_epochs.cut(book, hear, self.settings, now - self.cut_at, self.term),
+            *seat_rules.trim_point(log_state, reports),
+            *epoch_rules.cut_epoch(log_state, reports, self.settings, now - self.cut_at, self.term),
         ]
 
     def _write(self, batch: list[Entry], now: int) -> list[Effect]:
@@ -245,7 +250,7 @@ class Lead:
         """
         effects: list[Effect] = []
         for entry in batch:
-            self.book.check(entry)
+            self.log_state.check(entry)
         for entry in batch:
             number = self.log.append()
             effects.extend(self.stored.add(number, entry))
@@ -266,7 +271,7 @@ class Lead:
         effects: list[Effect] = []
         displaced = self._apply(batch, effects)
         self.stored.published = self.log.end
-        self.hear.forget_notes(self.book)
+        self.reports.forget_notes(self.log_state)
         effects.extend(self.stored.compact())
         effects.extend(self._tell(batch, displaced))
         return effects
@@ -276,14 +281,14 @@ class Lead:
         displaced: list[str] = []
         for entry in batch:
             if isinstance(entry, Seated | Vacated | Lapsed):
-                seat = self.book.seats.get(entry.pair, [None, None])[entry.seat]
+                seat = self.log_state.seats.get(entry.pair, [None, None])[entry.seat]
                 if seat is not None and (
                     not isinstance(entry, Seated) or seat.volume != entry.volume
                 ):
                     displaced.append(seat.volume)
-            before = self.book.generation
-            self.book.apply(entry)
-            effects.extend(_events(entry, before))
+            before = self.log_state.generation
+            self.log_state.apply(entry)
+            effects.extend(describe_entry(entry, before))
         return displaced
 
     # --- telling ------------------------------------------------------------------------------
@@ -292,31 +297,33 @@ class Lead:
         """Views for those whom published entries concern; the others get theirs on request."""
         headers = any(isinstance(entry, Header | Completed | PairsRetired) for entry in batch)
         if headers or any(isinstance(entry, _SEAT_NEWS) for entry in batch):
-            seated = [s.volume for seats in self.book.seats.values() for s in seats if s]
+            seated = [s.volume for seats in self.log_state.seats.values() for s in seats if s]
             for volume in dict.fromkeys([*seated, *displaced]):
-                if volume in self.hear.replicas:
+                if volume in self.reports.replicas:
                     yield self._to_replica(volume)
         if headers or any(isinstance(entry, _MERGE_NEWS) for entry in batch):
-            for volume in self.book.merges.values():
-                if volume in self.hear.merges:
+            for volume in self.log_state.merges.values():
+                if volume in self.reports.merges:
                     yield self._to_merge(volume)
         if any(isinstance(entry, _SPLIT_NEWS) for entry in batch):
-            for volume in self.hear.splits:
+            for volume in self.reports.splits:
                 yield self._to_split(volume)
 
     def _to_split(self, volume: str) -> Effect:
-        report = self.hear.splits[volume].report
-        return Send(volume, split_view(self.book, self.hear, self.version, volume, report))
+        report = self.reports.splits[volume].report
+        return Send(volume, split_view(self.log_state, self.reports, self.version, volume, report))
 
     def _to_replica(self, volume: str) -> Effect:
-        report = self.hear.replicas[volume].report
-        view = replica_view(self.book, self.hear, self.version, volume, report, self.settings)
+        report = self.reports.replicas[volume].report
+        view = replica_view(
+            self.log_state, self.reports, self.version, volume, report, self.settings
+        )
         return Send(volume, view)
 
     def _to_merge(self, volume: str) -> Effect:
-        report = self.hear.merges[volume].report
+        report = self.reports.merges[volume].report
         limit = self.settings.window
-        view = merge_view(self.book, self.hear, self.version, volume, report, limit)
+        view = merge_view(self.log_state, self.reports, self.version, volume, report, limit)
         return Send(volume, view)
 
     # --- the second copy ----------------------------------------------------------------------
@@ -338,53 +345,7 @@ class Lead:
         if log.follower is None:
             return []
         if log.bond is Bond.FILLING and log.acked < max(self.stored.copy.base, 0):
-            return [Send(log.follower, FillLog(log.fence, log.end, self.book.copy()))]
+            return [Send(log.follower, FillLog(log.fence, log.end, self.log_state.copy()))]
         missing = [self._copy(number) for number in log.next_to_copy(COPIES_AT_ONCE)]
         alive = Send(log.follower, CopyEntry(log.fence, 0, None, self.stored.published))
-        return missing or ([alive] if self.words.worth(alive, now) else [])
-
-
-def _events(entry: Entry, generation: int) -> Iterator[Effect]:
-    """What status, events and metrics should say about a published entry."""
-    name = type(entry).__name__
-    if isinstance(entry, Header):
-        yield Happened("HeaderPublished", str(entry.epoch))
-        if generation and entry.generation != generation:
-            yield Happened("GenerationCut", str(entry.generation), f"epoch {entry.epoch}")
-    elif (describe := _DESCRIBED.get(type(entry))) is not None:
-        yield Happened(name, describe(entry))
-
-
-def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
-    return f"{entry.lane.split}/{entry.lane.number}"
-
-
-def _seat(entry: Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed) -> str:
-    return f"{entry.pair}/{entry.seat} {entry.volume}"
-
-
-_DESCRIBED: dict[type, Callable[..., str]] = {
-    LaneOpened: _lane,
-    LaneClosing: _lane,
-    LaneResumed: _lane,
-    LaneClosed: lambda entry: f"{_lane(entry)} at {entry.last}",
-    Seated: _seat,
-    Verified: _seat,
-    Vacated: _seat,
-    LapseCalled: _seat,
-    LapseDropped: _seat,
-    Lapsed: _seat,
-    MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
-    SlotOpened: lambda entry: f"{entry.slot} from epoch {entry.first}",
-    SlotEnded: lambda entry: f"{entry.slot} through epoch {entry.last}",
-    SlotSealed: lambda entry: str(entry.slot),
-    PairsDealt: lambda entry: str(entry.dealing.number),
-    GenerationKnown: lambda entry: str(entry.generation.number),
-    GenerationGivenUp: lambda entry: str(entry.number),
-    RetirementCalled: lambda _: "",
-    PairsRetired: lambda entry: " ".join(entry.pairs),
-    DataLost: lambda entry: f"{entry.subject}: {entry.why}",
-    Completed: lambda _: "",
-    FormatRaised: lambda entry: str(entry.format),
-    Trimmed: lambda entry: str(entry.epoch),
-}
+        return missing or ([alive] if self.heartbeat.is_due(alive, now) else [])

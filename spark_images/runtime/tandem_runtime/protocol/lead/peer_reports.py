@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from tandem_core.contract.intent import Intent
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import (
     LaneReport,
     MergeReport,
@@ -29,7 +29,7 @@ _OPEN = SlotState.OPEN
 """Members at hand: looking one up on its class takes long in hot loops."""
 
 
-class Heard(NamedTuple, Generic[R]):
+class LastReport(NamedTuple, Generic[R]):
     """The last report of a volume, and when it came."""
 
     incarnation: int
@@ -37,7 +37,7 @@ class Heard(NamedTuple, Generic[R]):
     report: R
 
 
-class Hearsay:
+class PeerReports:
     """Reports, by volume, and what follows from them."""
 
     __slots__ = (
@@ -67,9 +67,9 @@ class Hearsay:
         """When volumes last spoke that were listened to before this term."""
         self.silence = silence
         self.gone = gone
-        self.splits: dict[str, Heard[SplitReport]] = {}
-        self.replicas: dict[str, Heard[ReplicaReport]] = {}
-        self.merges: dict[str, Heard[MergeReport]] = {}
+        self.splits: dict[str, LastReport[SplitReport]] = {}
+        self.replicas: dict[str, LastReport[ReplicaReport]] = {}
+        self.merges: dict[str, LastReport[MergeReport]] = {}
         self.foreign: set[str] = set()
         """Replicas whose state is of another history than the log's: what they say counts not."""
         self.lanes: dict[LaneId, LaneReport] = {}
@@ -93,19 +93,19 @@ class Hearsay:
         """Those of some volumes that are gone for good."""
         return {volume for volume in volumes if volume in self.gone}
 
-    def hear_lanes(self, before: Heard[SplitReport] | None, report: SplitReport) -> None:
+    def on_lanes(self, before: LastReport[SplitReport] | None, report: SplitReport) -> None:
         """Take in what an owner says of its lanes; of those it no longer names it says nothing."""
         for lane in before.report.lanes if before else ():
             self.lanes.pop(lane.lane, None)
         for lane in report.lanes:
             self.lanes[lane.lane] = lane
 
-    def forget_notes(self, book: Book) -> None:
+    def forget_notes(self, log_state: LogState) -> None:
         """Drop notes that headers cover or whose lane is over [12]."""
-        for lane in [lane for lane in self.notes if lane not in book.lanes]:
+        for lane in [lane for lane in self.notes if lane not in log_state.lanes]:
             del self.notes[lane]
         for lane, notes in self.notes.items():
-            reach = book.lanes[lane].reach
+            reach = log_state.lanes[lane].reach
             for number in [number for number in notes if number <= reach]:
                 del notes[number]
 
@@ -119,67 +119,71 @@ class Hearsay:
             del self.lanes[lane]
 
 
-def newer(heard: Heard[R] | None, sender: Peer, report: R) -> bool:
+def is_newer(heard: LastReport[R] | None, sender: Peer, report: R) -> bool:
     """Is a report newer than what was heard of that volume?"""
     if heard is None:
         return True
     return (sender.incarnation, report.sequence) > (heard.incarnation, heard.report.sequence)
 
 
-def brings_news(heard: Heard[R] | None, report: R) -> bool:
+def has_news(heard: LastReport[R] | None, report: R) -> bool:
     """Does a report say anything else than the one before it?"""
     return heard is None or heard.report.replace(sequence=report.sequence) != report
 
 
-def is_foreign(book: Book, report: ReplicaReport) -> bool:
+def is_foreign(log_state: LogState, report: ReplicaReport) -> bool:
     """Is a replica's state of another history? Then the digest of its last header is another one.
 
     Nobody commits a header that is not published, so one beyond the last is of another history too.
     """
     if not report.verified:
         return False
-    if report.committed > book.epoch:
+    if report.committed > log_state.epoch:
         return True
-    return book.digest_of(report.committed) not in (None, report.committed_digest)
+    return log_state.digest_of(report.committed) not in (None, report.committed_digest)
 
 
-def committed(book_seat: Seat, hear: Hearsay) -> int:
+def committed(book_seat: Seat, reports: PeerReports) -> int:
     """How far the holder of a seat has committed, for certain.
 
     Only what the very volume on the seat says counts: its predecessor may still be talking. And
     only of the log's own history: of another one the same epochs mean something else.
     """
-    if book_seat.state in JOINING or book_seat.volume in hear.foreign:
+    if book_seat.state in JOINING or book_seat.volume in reports.foreign:
         return book_seat.hold
-    heard = hear.replicas.get(book_seat.volume)
+    heard = reports.replicas.get(book_seat.volume)
     return max(book_seat.hold, heard.report.committed) if heard else book_seat.hold
 
 
-def delivered_through(book: Book, hear: Hearsay) -> int:
+def delivered_through(log_state: LogState, reports: PeerReports) -> int:
     """The last epoch that every sink has from every slot; an ended one gives through its last."""
     through: int | None = None
-    for slot in book.slots.values():
-        reached = max(hear.delivered.get(slot.number, 0), slot.first - 1)
+    for slot in log_state.slots.values():
+        reached = max(reports.delivered.get(slot.number, 0), slot.first - 1)
         if slot.state is not _OPEN and reached >= slot.last:
             continue
         if through is None or reached < through:
             through = reached
-    return book.delivered if through is None else max(book.delivered, through)
+    return log_state.delivered if through is None else max(log_state.delivered, through)
 
 
-def slot_delivered(book: Book, hear: Hearsay, number: int) -> int:
+def slot_delivered(log_state: LogState, reports: PeerReports, number: int) -> int:
     """The last epoch that a slot is known to have delivered."""
-    slot = book.slots.get(number)
+    slot = log_state.slots.get(number)
     if slot is None:
         return 0
-    through = book.delivered if slot.is_open else min(book.delivered, slot.last)
-    return max(through, slot.first - 1, hear.delivered.get(number, 0))
+    through = log_state.delivered if slot.is_open else min(log_state.delivered, slot.last)
+    return max(through, slot.first - 1, reports.delivered.get(number, 0))
 
 
-def faster(book: Book, hear: Hearsay, pair: str) -> int:
+def committed_by_faster(log_state: LogState, reports: PeerReports, pair: str) -> int:
     """How far the replica of a pair has committed that is ahead."""
     ahead = 0
-    for seat in book.seats.get(pair, ()):
-        if seat is not None and seat.state.is_full and (reached := committed(seat, hear)) > ahead:
+    for seat in log_state.seats.get(pair, ()):
+        if (
+            seat is not None
+            and seat.state.is_full
+            and (reached := committed(seat, reports)) > ahead
+        ):
             ahead = reached
     return ahead

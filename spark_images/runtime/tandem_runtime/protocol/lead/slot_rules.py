@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
-from tandem_runtime.protocol.lead.seat_rules import merge_stays
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
+from tandem_runtime.protocol.lead.seat_rules import is_merge_present
 from tandem_runtime.protocol.log.entries import (
     DataLost,
     Entry,
@@ -18,67 +18,69 @@ from tandem_runtime.protocol.log.entries import (
     SlotOpened,
     SlotSealed,
 )
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import deal
 from tandem_runtime.protocol.types import UNDIVIDED
 
 
-def slot_changes(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+def change_slots(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
     """Slots that the intent wants more or fewer of.
 
     The first ones open at once. A later one opens when a merge for it speaks: delivery would wait
     for it. The highest end first, so slot 0 stays.
     """
-    intent = hear.intent
-    if intent is None or intent.version < book.intent_version or book.final:
+    intent = reports.intent
+    if intent is None or intent.version < log_state.intent_version or log_state.final:
         return
     wanted = max(1, intent.slots)
-    first = book.epoch + 1
-    if not book.next_slot:
+    first = log_state.epoch + 1
+    if not log_state.next_slot:
         for number in range(wanted):
             yield SlotOpened(slot=number, first=first, intent_version=intent.version)
         return
-    there = book.open_slots()
+    there = log_state.open_slots()
     for number in there[wanted:]:
-        yield SlotEnded(slot=number, last=book.epoch, intent_version=intent.version)
+        yield SlotEnded(slot=number, last=log_state.epoch, intent_version=intent.version)
     if len(there) < wanted:
-        for number in _ready(book, hear, now)[: wanted - len(there)]:
+        for number in _ready(log_state, reports, now)[: wanted - len(there)]:
             yield SlotOpened(slot=number, first=first, intent_version=intent.version)
 
 
-def _ready(book: Book, hear: Hearsay, now: int) -> list[int]:
+def _ready(log_state: LogState, reports: PeerReports, now: int) -> list[int]:
     """Numbers never used before for which a merge is there."""
     speaking = {
-        heard.report.slot for volume, heard in hear.merges.items() if merge_stays(volume, hear, now)
+        heard.report.slot
+        for volume, heard in reports.merges.items()
+        if is_merge_present(volume, reports, now)
     }
-    return sorted(number for number in speaking if number >= book.next_slot)
+    return sorted(number for number in speaking if number >= log_state.next_slot)
 
 
-def dealings(book: Book, _hear: Hearsay, _now: int) -> Iterator[Entry]:
+def deal_pairs(log_state: LogState, _hear: PeerReports, _now: int) -> Iterator[Entry]:
     """A new dealing, where pairs or slots have changed since the newest one."""
-    slots = book.open_slots()
-    if len(slots) <= 1 or not book.names:
+    slots = log_state.open_slots()
+    if len(slots) <= 1 or not log_state.names:
         return
-    generations = [n for n in book.names if n >= book.generation]
-    pairs = {pair for number in generations for pair in book.pairs(number)}
-    newest = book.newest_dealing()
+    generations = [n for n in log_state.names if n >= log_state.generation]
+    pairs = {pair for number in generations for pair in log_state.pairs(number)}
+    newest = log_state.newest_dealing()
     wanted = deal(newest.number + 1 if newest else 1, pairs, slots, newest)
     if newest is None or wanted.slots != newest.slots:
         yield PairsDealt(wanted)
 
 
-def dealing_in_force(book: Book) -> int:
+def dealing_in_force(log_state: LogState) -> int:
     """The dealing that the next header names."""
-    newest = book.newest_dealing()
-    return newest.number if newest is not None and len(book.open_slots()) > 1 else UNDIVIDED
+    newest = log_state.newest_dealing()
+    return newest.number if newest is not None and len(log_state.open_slots()) > 1 else UNDIVIDED
 
 
-def seals(book: Book, hear: Hearsay, _now: int) -> Iterator[Entry]:
+def seal_slots(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Ended slots that every sink has sealed. An open one is sealed only where a log was lost."""
-    sealed = {slot for heard in hear.merges.values() for slot in heard.report.sealed}
-    for number in sorted(sealed & book.slots.keys()):
+    sealed = {slot for heard in reports.merges.values() for slot in heard.report.sealed}
+    for number in sorted(sealed & log_state.slots.keys()):
         subject = f"slot {number}"
-        if not book.slots[number].is_open:
+        if not log_state.slots[number].is_open:
             yield SlotSealed(number)
-        elif subject not in book.lost:
+        elif subject not in log_state.lost:
             yield DataLost(subject, "a sink has sealed it")

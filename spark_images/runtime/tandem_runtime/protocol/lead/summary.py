@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.lead.lead import Lead
 from tandem_runtime.protocol.lead.peer_reports import committed, delivered_through
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import Bond
 from tandem_runtime.protocol.types import Slot
 
@@ -70,15 +70,15 @@ def summarise(lead: Lead, now: int) -> Summary:
 
     The lead may go on meanwhile: whoever watches asks from another thread.
     """
-    book, hear = lead.book.copy(), lead.hear
+    log_state, reports = lead.log_state.copy(), lead.reports
     pairs = []
-    for name in book.living_pairs():
+    for name in log_state.living_pairs():
         seats = []
-        for seat in book.seats.get(name, ()):
+        for seat in log_state.seats.get(name, ()):
             if seat is not None:
-                through = committed(seat, hear)
-                silent = hear.silent(seat.volume, now)
-                close = book.epoch - through <= lead.settings.synced_within
+                through = committed(seat, reports)
+                silent = reports.silent(seat.volume, now)
+                close = log_state.epoch - through <= lead.settings.synced_within
                 seats.append(
                     SeatSummary(
                         volume=seat.volume,
@@ -91,36 +91,38 @@ def summarise(lead: Lead, now: int) -> Summary:
         pairs.append(PairSummary(name, generation_known=True, seats=tuple(seats)))
     return Summary(
         term=lead.term,
-        epoch=book.epoch,
-        delivered=delivered_through(book, hear),
-        trim=book.trim,
-        generation=book.generation,
-        rows_in=sum(mark.rows for mark in book.marks.values()),
-        rejected=sum(mark.rejected for mark in book.marks.values()),
+        epoch=log_state.epoch,
+        delivered=delivered_through(log_state, reports),
+        trim=log_state.trim,
+        generation=log_state.generation,
+        rows_in=sum(mark.rows for mark in log_state.marks.values()),
+        rejected=sum(mark.rejected for mark in log_state.marks.values()),
         pairs=tuple(pairs),
-        lost=tuple(book.lost),
-        vulnerable=tuple(_vulnerable(book, lead)),
-        merges=tuple(sorted(book.merges.items())),
-        completed=book.completed,
-        slots=tuple(book.slots[number] for number in sorted(book.slots)),
-        next_slot=book.next_slot,
+        lost=tuple(log_state.lost),
+        vulnerable=tuple(_vulnerable(log_state, lead)),
+        merges=tuple(sorted(log_state.merges.items())),
+        completed=log_state.completed,
+        slots=tuple(log_state.slots[number] for number in sorted(log_state.slots)),
+        next_slot=log_state.next_slot,
     )
 
 
-def _vulnerable(book: Book, lead: Lead) -> list[str]:
+def _vulnerable(log_state: LogState, lead: Lead) -> list[str]:
     single = [] if lead.log.bond is Bond.PAIRED else ["header log"]
-    gone = lead.hear.gone
+    gone = lead.reports.gone
     single.extend(
         f"lane {lane.split}/{lane.number}"
-        for lane, state in book.lanes.items()
+        for lane, state in log_state.lanes.items()
         if state.buddy is None or state.buddy in gone or lane.split in gone
     )
-    single.extend(pair for pair in book.living_pairs() if _full_members(book, pair) < _SEATS)
+    single.extend(
+        pair for pair in log_state.living_pairs() if _full_members(log_state, pair) < _SEATS
+    )
     return single
 
 
-def _full_members(book: Book, pair: str) -> int:
-    seats = book.seats.get(pair, ())
+def _full_members(log_state: LogState, pair: str) -> int:
+    seats = log_state.seats.get(pair, ())
     return sum(1 for s in seats if s and s.state is SeatState.VERIFIED)
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from tandem_core.contract.intent import Generation
-from tandem_runtime.protocol.lead.lane_rules import releases, rows_at_risk
+from tandem_runtime.protocol.lead.lane_rules import has_rows_at_risk, partitions_to_release
 from tandem_runtime.protocol.lead.peer_reports import (
-    Hearsay,
+    PeerReports,
     committed,
     delivered_through,
     slot_delivered,
 )
-from tandem_runtime.protocol.lead.seat_rules import build_epoch, build_sources, carries, struck
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.lead.seat_rules import (
+    build_epoch,
+    build_sources,
+    can_carry_pair,
+    diverged_volumes,
+)
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import slot_of_pair
 from tandem_runtime.protocol.messages.peers import (
     LaneView,
@@ -32,8 +37,8 @@ from tandem_runtime.protocol.types import (
     Header,
     LaneId,
     Mark,
+    ProtocolSettings,
     Seat,
-    Settings,
 )
 
 _SEATED = Standing.SEATED
@@ -41,101 +46,103 @@ _SEATED = Standing.SEATED
 
 
 def split_view(
-    book: Book, hear: Hearsay, version: Version, split: str, report: SplitReport
+    log_state: LogState, reports: PeerReports, version: Version, split: str, report: SplitReport
 ) -> SplitView:
     """The lead's word to a split: its lanes and copies, and what it is to read."""
     told = dict.fromkeys([*(r.lane for r in report.lanes), *(lane for lane, _ in report.copies)])
-    mine = {lane for lane in book.lanes if lane.split == split} | set(book.lane_buddies(split))
+    mine = {lane for lane in log_state.lanes if lane.split == split} | set(
+        log_state.lane_buddies(split)
+    )
     lanes = [
         LaneView(lane, s.buddy, s.view, s.state, s.reach, s.last, s.trimmed)
-        for lane, s in book.lanes.items()
+        for lane, s in log_state.lanes.items()
         if lane in told or lane in mine
     ]
     owned = [
         Owned(
             partition,
             lane,
-            book.marks.get(partition, Mark(0, BEGINNING_OF_TIME)),
-            book.tenures[partition],
+            log_state.marks.get(partition, Mark(0, BEGINNING_OF_TIME)),
+            log_state.tenures[partition],
         )
-        for partition, lane in book.owners.items()
+        for partition, lane in log_state.owners.items()
         if lane.split == split
     ]
-    release = releases(book, hear).get(split)
-    streams = hear.intent.streams if hear.intent else ()
+    release = partitions_to_release(log_state, reports).get(split)
+    streams = reports.intent.streams if reports.intent else ()
     return SplitView(
         version=version,
         lanes=tuple(lanes),
-        forgotten=tuple(lane for lane in told if lane not in book.lanes),
+        forgotten=tuple(lane for lane in told if lane not in log_state.lanes),
         owned=tuple(owned),
         release=(release,) if release else (),
-        opened=book.lane_numbers.get(split, 0),
-        leaving=tuple(v for v, heard in hear.splits.items() if heard.report.leaving),
+        opened=log_state.lane_numbers.get(split, 0),
+        leaving=tuple(v for v, heard in reports.splits.items() if heard.report.leaving),
         streams=tuple((p, s.idle_timeout) for s in streams for p in s.partitions),
-        completed=book.completed,
-        at_risk=rows_at_risk(book, hear),
+        completed=log_state.completed,
+        at_risk=has_rows_at_risk(log_state, reports),
     )
 
 
 def replica_view(
-    book: Book,
-    hear: Hearsay,
+    log_state: LogState,
+    reports: PeerReports,
     version: Version,
     volume: str,
     report: ReplicaReport,
-    settings: Settings,
+    settings: ProtocolSettings,
 ) -> ReplicaView:
     """The lead's word to a replica: its standing, where to copy from, the next headers."""
-    found = book.seat_of(volume)
-    standing = _standing(book, found[2] if found else None, report)
+    found = log_state.seat_of(volume)
+    standing = _standing(log_state, found[2] if found else None, report)
     headers: tuple[Header, ...] = ()
     source: tuple[tuple[str, ...], ...] = ()
     epoch: int | None = None
     limit = settings.headers_per_view
-    delivered = delivered_through(book, hear)
+    delivered = delivered_through(log_state, reports)
     if found and standing is _SEATED:
         if found[2].verified or report.verified:
             # What it has of another history it is to replace, from its last commit on.
-            known = book.digest_of(report.have) == report.have_digest
-            headers = _headers_after(book, report.have if known else report.committed, limit)
-            source = _far_ahead(book, hear, found[0], found[1], settings.skips_beyond)
+            known = log_state.digest_of(report.have) == report.have_digest
+            headers = _headers_after(log_state, report.have if known else report.committed, limit)
+            source = _far_ahead(log_state, reports, found[0], found[1], settings.skips_beyond)
         else:
-            source, epoch = _source(book, hear, found[0], found[1])
+            source, epoch = _source(log_state, reports, found[0], found[1])
     return ReplicaView(
         version=version,
-        format=book.format,
+        format=log_state.format,
         standing=standing,
         source=source,
         source_epoch=epoch,
         headers=headers,
-        generations=_named(book, headers),
-        lanes=_copies(book, _headers_after(book, report.committed, limit)),
-        trim=book.trim,
+        generations=_named(log_state, headers),
+        lanes=_copies(log_state, _headers_after(log_state, report.committed, limit)),
+        trim=log_state.trim,
         delivered=delivered,
-        merges=_merges_of(book, report.pair, delivered),
-        calls=book.calls,
+        merges=_merges_of(log_state, report.pair, delivered),
+        calls=log_state.calls,
     )
 
 
-def _merges_of(book: Book, pair: str, delivered: int) -> tuple[str, ...]:
+def _merges_of(log_state: LogState, pair: str, delivered: int) -> tuple[str, ...]:
     """The active merges that deliver for a pair, by every dealing that still matters to it."""
-    if len(book.slots) <= 1:
-        return tuple(book.merges[slot] for slot in sorted(book.merges))
-    numbers = {header.dealing for epoch, header in book.headers.items() if epoch > delivered}
-    numbers.add(max(book.dealings, default=UNDIVIDED))
-    numbers.add(book.dealing)
-    slots = {slot_of_pair(book.dealings, n, pair) for n in numbers if _knows(book, n)}
-    return tuple(book.merges[slot] for slot in sorted(book.merges) if slot in slots)
+    if len(log_state.slots) <= 1:
+        return tuple(log_state.merges[slot] for slot in sorted(log_state.merges))
+    numbers = {header.dealing for epoch, header in log_state.headers.items() if epoch > delivered}
+    numbers.add(max(log_state.dealings, default=UNDIVIDED))
+    numbers.add(log_state.dealing)
+    slots = {slot_of_pair(log_state.dealings, n, pair) for n in numbers if _knows(log_state, n)}
+    return tuple(log_state.merges[slot] for slot in sorted(log_state.merges) if slot in slots)
 
 
-def _knows(book: Book, dealing: int) -> bool:
-    return dealing == UNDIVIDED or dealing in book.dealings
+def _knows(log_state: LogState, dealing: int) -> bool:
+    return dealing == UNDIVIDED or dealing in log_state.dealings
 
 
-def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> Standing:
-    if book.completed:
+def _standing(log_state: LogState, seat: Seat | None, report: ReplicaReport) -> Standing:
+    if log_state.completed:
         return Standing.COMPLETED
-    if report.pair in book.retired:
+    if report.pair in log_state.retired:
         return Standing.RETIRED
     if seat is not None:
         too_old = report.verified and seat.joins and report.committed < seat.hold
@@ -144,93 +151,107 @@ def _standing(book: Book, seat: Seat | None, report: ReplicaReport) -> Standing:
 
 
 def _source(
-    book: Book, hear: Hearsay, pair: str, number: int
+    log_state: LogState, reports: PeerReports, pair: str, number: int
 ) -> tuple[tuple[tuple[str, ...], ...], int | None]:
     """Where a joiner's state comes from.
 
     Its twin; else nothing at all, while every row since the beginning is still there; else the
     pairs that owned its keys before. No source yet: (), None.
     """
-    twin = book.seats[pair][1 - number]
+    twin = log_state.seats[pair][1 - number]
     if twin is not None and twin.verified:
         return ((twin.volume,),), None
-    if book.trim == 0:
+    if log_state.trim == 0:
         return (), 0
-    groups = build_sources(book, pair)
-    epoch = build_epoch(book, hear, pair) if groups else None
+    groups = build_sources(log_state, pair)
+    epoch = build_epoch(log_state, reports, pair) if groups else None
     return ((), None) if epoch is None else (groups, epoch)
 
 
 def _far_ahead(
-    book: Book, hear: Hearsay, pair: str, number: int, limit: int
+    log_state: LogState, reports: PeerReports, pair: str, number: int, limit: int
 ) -> tuple[tuple[str, ...], ...]:
     """The twin of a full member, if it is far ahead, speaks, and gave no wrong answer.
 
     A view answers a report, so how long ago the twin spoke is told by how long before that it did.
     """
-    seat, twin = book.seats[pair][number], book.seats[pair][1 - number]
-    if seat is None or twin is None or not carries(twin) or twin.volume in struck(hear):
+    seat, twin = log_state.seats[pair][number], log_state.seats[pair][1 - number]
+    if (
+        seat is None
+        or twin is None
+        or not can_carry_pair(twin)
+        or twin.volume in diverged_volumes(reports)
+    ):
         return ()
-    if committed(twin, hear) - committed(seat, hear) <= limit:
+    if committed(twin, reports) - committed(seat, reports) <= limit:
         return ()
-    silent = hear.last_word(seat.volume) - hear.last_word(twin.volume) >= hear.silence
+    silent = reports.last_word(seat.volume) - reports.last_word(twin.volume) >= reports.silence
     return () if silent else ((twin.volume,),)
 
 
 def merge_view(
-    book: Book, hear: Hearsay, version: Version, volume: str, report: MergeReport, limit: int
+    log_state: LogState,
+    reports: PeerReports,
+    version: Version,
+    volume: str,
+    report: MergeReport,
+    limit: int,
 ) -> MergeView:
     """The lead's word to a merge: whether it delivers, the headers, and who may answer."""
-    headers = _headers_after(book, max(report.have, book.trim), limit)
-    slot = book.slots.get(report.slot)
+    headers = _headers_after(log_state, max(report.have, log_state.trim), limit)
+    slot = log_state.slots.get(report.slot)
     return MergeView(
         version=version,
-        format=book.format,
-        active=slot is not None and book.merges.get(report.slot) == volume,
-        delivered=delivered_through(book, hear),
+        format=log_state.format,
+        active=slot is not None and log_state.merges.get(report.slot) == volume,
+        delivered=delivered_through(log_state, reports),
         headers=headers,
-        generations=_named(book, headers),
+        generations=_named(log_state, headers),
         holders=tuple(
             (pair, tuple(seat.volume for seat in seats if seat is not None))
-            for pair, seats in book.seats.items()
+            for pair, seats in log_state.seats.items()
         ),
-        primaries=hear.intent.primaries if hear.intent else (),
-        completed=book.completed,
-        recorded=slot_delivered(book, hear, report.slot),
-        slots=tuple(book.slots[number] for number in sorted(book.slots)),
-        next_slot=book.next_slot,
-        dealings=_dealings(book, headers),
+        primaries=reports.intent.primaries if reports.intent else (),
+        completed=log_state.completed,
+        recorded=slot_delivered(log_state, reports, report.slot),
+        slots=tuple(log_state.slots[number] for number in sorted(log_state.slots)),
+        next_slot=log_state.next_slot,
+        dealings=_dealings(log_state, headers),
     )
 
 
-def _dealings(book: Book, headers: tuple[Header, ...]) -> tuple[Dealing, ...]:
+def _dealings(log_state: LogState, headers: tuple[Header, ...]) -> tuple[Dealing, ...]:
     """The dealings that headers name, and the newest."""
-    if not book.dealings:
+    if not log_state.dealings:
         return ()
-    numbers = {header.dealing for header in headers} | {max(book.dealings)}
-    return tuple(book.dealings[n] for n in sorted(numbers) if n in book.dealings)
+    numbers = {header.dealing for header in headers} | {max(log_state.dealings)}
+    return tuple(log_state.dealings[n] for n in sorted(numbers) if n in log_state.dealings)
 
 
-def _headers_after(book: Book, epoch: int, limit: int) -> tuple[Header, ...]:
-    if epoch >= book.epoch:
+def _headers_after(log_state: LogState, epoch: int, limit: int) -> tuple[Header, ...]:
+    if epoch >= log_state.epoch:
         return ()
-    last = min(book.epoch, epoch + limit)
-    return tuple(book.headers[e] for e in range(epoch + 1, last + 1) if e in book.headers)
+    last = min(log_state.epoch, epoch + limit)
+    return tuple(log_state.headers[e] for e in range(epoch + 1, last + 1) if e in log_state.headers)
 
 
-def _named(book: Book, headers: tuple[Header, ...]) -> tuple[Generation, ...]:
+def _named(log_state: LogState, headers: tuple[Header, ...]) -> tuple[Generation, ...]:
     if not headers:
         return ()
-    return tuple(book.generations[number] for number in sorted({h.generation for h in headers}))
+    return tuple(
+        log_state.generations[number] for number in sorted({h.generation for h in headers})
+    )
 
 
-def _copies(book: Book, headers: tuple[Header, ...]) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
+def _copies(
+    log_state: LogState, headers: tuple[Header, ...]
+) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
     """Who has the chunks that headers speak of."""
     if not headers:
         return ()
     lanes = dict.fromkeys(span.lane for header in headers for span in header.spans)
     copies = []
     for lane in lanes:
-        buddy = book.lanes[lane].buddy
+        buddy = log_state.lanes[lane].buddy
         copies.append((lane, (lane.split, buddy) if buddy else (lane.split,)))
     return tuple(copies)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem_core.contract.intent import Generation
-from tandem_core.record import Tagged
+from tandem_core.contract.records import Tagged
 from tandem_runtime.protocol.types import Dealing, Header, LaneId, Note
 
 NEWEST_FORMAT = 1

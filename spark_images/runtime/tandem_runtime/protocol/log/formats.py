@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tandem_runtime.protocol.effects import Effect
-from tandem_runtime.protocol.lead.peer_reports import Hearsay
+from tandem_runtime.protocol.lead.peer_reports import PeerReports
 from tandem_runtime.protocol.log.entries import NEWEST_FORMAT, Entry, FormatRaised
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import Outdated
 from tandem_runtime.protocol.types import Peer
 
@@ -45,51 +45,57 @@ def check_entry(entry: Entry) -> None:
         check_format(entry.format)
 
 
-def heed_outdated(_machine: object, _now: int, _sender: Peer, message: Outdated) -> list[Effect]:
+def stop_if_outdated(_machine: object, _now: int, _sender: Peer, message: Outdated) -> list[Effect]:
     """The lead says that this build is too old; see `check_format`."""
     check_format(message.format)
     return []
 
 
-def format_raises(book: Book, hear: Hearsay, now: int) -> Iterator[Entry]:
+def raise_format(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
     """The newest format that every member reads, once all places are filled and all reported.
 
     Not every member has a place: a standby, or a split without a lane, is known by its reports
     alone. So a new lead listens for as long as a member may be silent before it is missed.
     """
-    if book.format >= NEWEST_FORMAT or now - hear.since < hear.silence:
+    if log_state.format >= NEWEST_FORMAT or now - reports.since < reports.silence:
         return
-    if not _all_there(book, hear) or not _all_reported(book, hear):
+    if not _all_there(log_state, reports) or not _all_reported(log_state, reports):
         return
     reads = [
         heard.report.format
-        for known in (hear.splits, hear.replicas, hear.merges)
+        for known in (reports.splits, reports.replicas, reports.merges)
         for volume, heard in known.items()
-        if volume not in hear.gone
+        if volume not in reports.gone
     ]
     common = min([NEWEST_FORMAT, *reads])
-    if common > book.format:
+    if common > log_state.format:
         yield FormatRaised(common)
 
 
-def _all_there(book: Book, hear: Hearsay) -> bool:
+def _all_there(log_state: LogState, reports: PeerReports) -> bool:
     """Whether every place of the pipeline is taken: whoever is still to come may be older."""
-    if hear.intent is None or book.generation == 0:
+    if reports.intent is None or log_state.generation == 0:
         return False
-    replicas = hear.intent.replicas
-    seats = [seat for pair in book.pairs(book.generation) for seat in book.seats[pair][:replicas]]
-    slots = book.open_slots()
-    merging = len(slots) >= hear.intent.slots and all(slot in book.merges for slot in slots)
+    replicas = reports.intent.replicas
+    seats = [
+        seat
+        for pair in log_state.pairs(log_state.generation)
+        for seat in log_state.seats[pair][:replicas]
+    ]
+    slots = log_state.open_slots()
+    merging = len(slots) >= reports.intent.slots and all(slot in log_state.merges for slot in slots)
     return None not in seats and merging
 
 
-def _all_reported(book: Book, hear: Hearsay) -> bool:
+def _all_reported(log_state: LogState, reports: PeerReports) -> bool:
     """Whether every member that the log names, and that is not gone, has spoken in this term."""
-    splits = {lane.split for lane in book.lanes}
-    splits.update(lane.buddy for lane in book.lanes.values() if lane.buddy is not None)
-    seats = {seat.volume for seats in book.seats.values() for seat in seats if seat is not None}
+    splits = {lane.split for lane in log_state.lanes}
+    splits.update(lane.buddy for lane in log_state.lanes.values() if lane.buddy is not None)
+    seats = {
+        seat.volume for seats in log_state.seats.values() for seat in seats if seat is not None
+    }
     return (
-        splits.difference(hear.gone_among(splits)) <= hear.splits.keys()
-        and seats.difference(hear.gone_among(seats)) <= hear.replicas.keys()
-        and set(book.merges.values()) <= hear.merges.keys()
+        splits.difference(reports.gone_among(splits)) <= reports.splits.keys()
+        and seats.difference(reports.gone_among(seats)) <= reports.replicas.keys()
+        and set(log_state.merges.values()) <= reports.merges.keys()
     )

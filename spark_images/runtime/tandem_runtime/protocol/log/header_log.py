@@ -1,4 +1,4 @@
-"""The header log as it lies on a member's volume: a snapshot of the book plus a tail.
+"""The header log as it lies on a member's volume: a snapshot of its state and a tail.
 
 Lead and buddy keep it in the same form, so that a buddy that takes over has what a lead needs.
 Each entry carries the fence under which it was written: after a crash between a new snapshot and
@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from tandem_core.record import Record
+import msgspec
+
+from tandem_core.contract.records import Record
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
 from tandem_runtime.protocol.log.entries import Entry
 from tandem_runtime.protocol.log.formats import check_entry, check_format
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.log.replicated_log import Fence, LogCopy
 
 
-class StoredBook(Record):
+class StoredLogState(Record):
     """The snapshot on a volume: what the entries through `index` add up to, under which fence."""
 
     fence: Fence
     index: int
-    book: Book
+    log_state: LogState = msgspec.field(name="book")
 
 
 class StoredEntry(Record):
@@ -49,14 +51,14 @@ class HeaderLog:
         """What lies here is not the log that the register's members had."""
         self.entries: dict[int, Entry] = {}
         """Entries after the snapshot."""
-        self.snapshot = Book()
+        self.snapshot = LogState()
         self.published = 0
         """As far as the owner has told."""
         self.copy = LogCopy((0, 0), 0, 0)
         if SNAPSHOT in volume:
-            stored = cast("StoredBook", volume[SNAPSHOT])
-            check_format(stored.book.format)
-            self.snapshot = stored.book
+            stored = cast("StoredLogState", volume[SNAPSHOT])
+            check_format(stored.log_state.format)
+            self.snapshot = stored.log_state
             self.copy = LogCopy(stored.fence, stored.index, stored.index)
             self._restore_tail(volume)
         self.published = self.copy.base
@@ -70,29 +72,29 @@ class HeaderLog:
             self.copy.through += 1
             self.entries[self.copy.through] = stored.entry
 
-    def fold(self) -> Book:
+    def fold(self) -> LogState:
         """What the whole log says, published or not: every entry a member holds is final (a)."""
-        book = self.snapshot.copy()
+        log_state = self.snapshot.copy()
         for entry in self.entries.values():
-            book.apply(entry)
-        return book
+            log_state.apply(entry)
+        return log_state
 
-    def reset(self, fence: Fence, index: int, book: Book) -> list[Effect]:
+    def reset(self, fence: Fence, index: int, log_state: LogState) -> list[Effect]:
         """Start anew from a snapshot, under a new fence.
 
         Raises:
             UnreadableFormat: parts of it could be dropped here unnoticed.
         """
-        check_format(book.format)
+        check_format(log_state.format)
         stale: list[Effect] = [Erase(("entry", n)) for n in self.entries]
         if self.void:
             stale.append(Erase(VOID))
         self.void = False
-        self.snapshot = book
+        self.snapshot = log_state
         self.entries = {}
         self.copy = LogCopy(fence, index, index)
         self.published = index
-        return [Write(SNAPSHOT, StoredBook(fence, index, book)), *stale]
+        return [Write(SNAPSHOT, StoredLogState(fence, index, log_state)), *stale]
 
     def declare_void(self) -> list[Effect]:
         """Remember, also across a restart, that this log is not the one to go on with."""
@@ -121,11 +123,13 @@ class HeaderLog:
         done = [number for number in self.entries if number <= self.published]
         if not done:
             return []
-        book = self.snapshot.copy()
+        log_state = self.snapshot.copy()
         for number in done:
-            book.apply(self.entries.pop(number))
-        self.snapshot = book
+            log_state.apply(self.entries.pop(number))
+        self.snapshot = log_state
         self.copy.base = done[-1]
-        effects: list[Effect] = [Write(SNAPSHOT, StoredBook(self.copy.fence, done[-1], book))]
+        effects: list[Effect] = [
+            Write(SNAPSHOT, StoredLogState(self.copy.fence, done[-1], log_state))
+        ]
         effects.extend(Erase(("entry", number)) for number in done)
         return effects

@@ -1,4 +1,4 @@
-"""Which entries of the header log a book may take: the moves that they make must be legal.
+"""Which entries of the header log a log state may take: the moves that they make must be legal.
 
 Checked before an entry changes anything, and by the lead before it writes one: an entry that was
 written can never be taken back.
@@ -31,56 +31,59 @@ from tandem_runtime.protocol.states import LANE, PARTITION, SEAT, SLOT, IllegalM
 from tandem_runtime.protocol.types import Header
 
 if TYPE_CHECKING:
-    from tandem_runtime.protocol.log.log_state import Book
+    from tandem_runtime.protocol.log.log_state import LogState
 
 LaneRecord = LaneOpened | BuddyChanged | LaneClosing | LaneResumed | LaneClosed
 SeatRecord = Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed
 SlotRecord = SlotOpened | SlotEnded | SlotSealed
 
 
-def _header(book: Book, header: Header) -> None:
-    """A header continues the last one; a rebuilt book begins with whichever is the last.
+def _header(log_state: LogState, header: Header) -> None:
+    """A header continues the last one; a rebuilt log begins with whichever is the last.
 
     An epoch may hold several words of an owner of a partition, but none after its last.
     """
-    if book.epoch and (header.epoch, header.previous) != (book.epoch + 1, book.digest):
-        raise IllegalMove("log", f"at header {book.epoch}", "Header", f"epoch {header.epoch}")
-    known = book.marks
+    if log_state.epoch and (header.epoch, header.previous) != (
+        log_state.epoch + 1,
+        log_state.digest,
+    ):
+        raise IllegalMove("log", f"at header {log_state.epoch}", "Header", f"epoch {header.epoch}")
+    known = log_state.marks
     for partition, mark in header.marks:
         before = known.get(partition)
         if before is not None and before.state is not mark.state and not before.state.is_read:
             raise IllegalMove(PARTITION.machine, before.state, mark.state, partition)
 
 
-def _owned(book: Book, record: PartitionOwned) -> None:
+def _owned(log_state: LogState, record: PartitionOwned) -> None:
     """A new owner; where the former one is gone, the partition is as that one left it."""
-    mark = book.marks.get(record.partition)
+    mark = log_state.marks.get(record.partition)
     if mark is None or not mark.state.is_read:
         before = mark.state if mark is not None else None
         PARTITION.after("PartitionOwned", before, record.partition)
 
 
-def _lane(book: Book, record: LaneRecord) -> None:
-    lane = book.lanes.get(record.lane)
+def _lane(log_state: LogState, record: LaneRecord) -> None:
+    lane = log_state.lanes.get(record.lane)
     LANE.after(type(record).__name__, lane.state if lane is not None else None, record.lane)
 
 
-def seat_after(book: Book, record: SeatRecord) -> SeatState | None:
+def seat_after(log_state: LogState, record: SeatRecord) -> SeatState | None:
     """The state of a seat after a record, which only its holder's may change; a joiner takes it.
 
     Raises:
         IllegalMove: the record cannot be.
     """
-    seats = book.seats.get(record.pair)
+    seats = log_state.seats.get(record.pair)
     seat = seats[record.seat] if seats is not None else None
     holds = seat is not None and (seat.volume == record.volume or type(record) is Seated)
     before = seat.state if seat is not None and holds else None
     return SEAT.after(type(record).__name__, before, record.volume)
 
 
-def _slot(book: Book, record: SlotRecord) -> None:
-    slot = book.slots.get(record.slot)
-    over = SlotState.SEALED if record.slot < book.next_slot else None
+def _slot(log_state: LogState, record: SlotRecord) -> None:
+    slot = log_state.slots.get(record.slot)
+    over = SlotState.SEALED if record.slot < log_state.next_slot else None
     SLOT.after(type(record).__name__, slot.state if slot is not None else over, record.slot)
 
 

@@ -60,7 +60,7 @@ REMEMBERED = 256
 """How many names of the past are kept, to answer late-comers."""
 
 
-class Book(msgspec.Struct, omit_defaults=True):
+class LogState(msgspec.Struct, omit_defaults=True):
     """The state that the header log's entries add up to; encoded, it is the log's snapshot."""
 
     epoch: int = 0
@@ -117,7 +117,7 @@ class Book(msgspec.Struct, omit_defaults=True):
     lost: dict[str, str] = {}
     completed: bool = False
 
-    def copy(self) -> Book:
+    def copy(self) -> LogState:
         """A copy that later entries do not touch.
 
         Entries may come while it is made, for whoever watches from another thread: each field is
@@ -364,34 +364,36 @@ class Book(msgspec.Struct, omit_defaults=True):
         self.completed = True
 
 
-_DICTS = tuple(name for name in Book.__struct_fields__ if isinstance(getattr(Book(), name), dict))
+_DICTS = tuple(
+    name for name in LogState.__struct_fields__ if isinstance(getattr(LogState(), name), dict)
+)
 """The fields that entries change in place."""
 
 _APPLY: dict[type, Callable[..., None]] = {
-    Header: Book._header,
-    LaneOpened: Book._lane_opened,
-    BuddyChanged: Book._buddy_changed,
-    LaneClosing: Book._lane_closing,
-    LaneResumed: Book._lane_resumed,
-    LaneClosed: Book._lane_closed,
-    PartitionOwned: Book._partition_owned,
-    Seated: Book._seated,
-    Verified: Book._verified,
-    Vacated: Book._vacated,
-    LapseCalled: Book._lapse_called,
-    LapseDropped: Book._change,
-    Lapsed: Book._change,
-    Trimmed: Book._trimmed,
-    MergeChosen: Book._merge_chosen,
-    SlotOpened: Book._slot_opened,
-    SlotEnded: Book._slot_ended,
-    SlotSealed: Book._slot_sealed,
-    PairsDealt: Book._pairs_dealt,
-    GenerationKnown: Book._generation_known,
-    GenerationGivenUp: Book._generation_given_up,
-    RetirementCalled: Book._retirement_called,
-    PairsRetired: Book._pairs_retired,
-    FormatRaised: Book._format_raised,
-    DataLost: Book._data_lost,
-    Completed: Book._completed,
+    Header: LogState._header,
+    LaneOpened: LogState._lane_opened,
+    BuddyChanged: LogState._buddy_changed,
+    LaneClosing: LogState._lane_closing,
+    LaneResumed: LogState._lane_resumed,
+    LaneClosed: LogState._lane_closed,
+    PartitionOwned: LogState._partition_owned,
+    Seated: LogState._seated,
+    Verified: LogState._verified,
+    Vacated: LogState._vacated,
+    LapseCalled: LogState._lapse_called,
+    LapseDropped: LogState._change,
+    Lapsed: LogState._change,
+    Trimmed: LogState._trimmed,
+    MergeChosen: LogState._merge_chosen,
+    SlotOpened: LogState._slot_opened,
+    SlotEnded: LogState._slot_ended,
+    SlotSealed: LogState._slot_sealed,
+    PairsDealt: LogState._pairs_dealt,
+    GenerationKnown: LogState._generation_known,
+    GenerationGivenUp: LogState._generation_given_up,
+    RetirementCalled: LogState._retirement_called,
+    PairsRetired: LogState._pairs_retired,
+    FormatRaised: LogState._format_raised,
+    DataLost: LogState._data_lost,
+    Completed: LogState._completed,
 }

@@ -16,7 +16,7 @@ and with it an entry is published only when it is on every member now required, 
 from __future__ import annotations
 
 from tandem_runtime.protocol.states import BOND, Bond
-from tandem_runtime.protocol.types import Settings
+from tandem_runtime.protocol.types import ProtocolSettings
 
 Fence = tuple[int, int]
 """Term and number of the fill: a copy made under a lower fence is no longer written to."""
@@ -103,7 +103,7 @@ class OwnedLog:
             news = True
         return news
 
-    def misses_follower(self, settings: Settings, now: int) -> bool:
+    def misses_follower(self, settings: ProtocolSettings, now: int) -> bool:
         """Has the follower said nothing for long? Sooner where entries wait for its word (b)."""
         required = self.bond in _REQUIRED
         return now - self.heard >= (settings.copy_silence if required else settings.silence)

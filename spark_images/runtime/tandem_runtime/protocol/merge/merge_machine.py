@@ -8,51 +8,37 @@ slot's part of an epoch when every pair that the header's dealing gives to the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
 
-from tandem_core.contract.intent import Generation
 from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.effects import Effect, Exit, Happened, Send
 from tandem_runtime.protocol.election.lead_discovery import (
-    Contact,
+    LeadDiscovery,
     splits_discovered,
     told_who_leads,
 )
-from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.heartbeat import Heartbeat
 from tandem_runtime.protocol.log.entries import NEWEST_FORMAT
-from tandem_runtime.protocol.log.formats import heed_outdated
-from tandem_runtime.protocol.log.history import BEGINNING
+from tandem_runtime.protocol.log.formats import stop_if_outdated
+from tandem_runtime.protocol.merge.answers import Answers, Part
+from tandem_runtime.protocol.merge.known_epochs import KnownEpochs
 from tandem_runtime.protocol.merge.sink_position import SinkTracker
 from tandem_runtime.protocol.merge.sink_survey import Survey
 from tandem_runtime.protocol.merge.slot_sealing import Sealing
-from tandem_runtime.protocol.merge.slots import pairs_of_slot
 from tandem_runtime.protocol.messages.peers import (
     Answer,
     MergeReport,
     MergeView,
     NotLead,
-    Offer,
     Offers,
     Outdated,
     SinkPosition,
     SinkSurveyed,
-    Splits,
+    SplitsDiscovered,
     Terminate,
     Want,
 )
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
-from tandem_runtime.protocol.types import UNDIVIDED, Dealing, Header, Peer, Settings, Slot
-
-Part = tuple[str, int]
-"""A pair and an epoch."""
-
-
-class Taken(NamedTuple):
-    """The answer that will be delivered for a (pair, epoch)."""
-
-    volume: str
-    digest: int
-    payload: object
+from tandem_runtime.protocol.types import UNDIVIDED, Header, Peer, ProtocolSettings, Slot
 
 
 class MergeMachine:
@@ -64,15 +50,15 @@ class MergeMachine:
         incarnation: int,
         slot: int,
         sinks: tuple[str, ...],
-        settings: Settings,
+        settings: ProtocolSettings,
         now: int,
     ) -> None:
         self.me = volume_id
         self.incarnation = incarnation
         self.slot = slot
         self.settings = settings
-        self.contact = Contact(settings.silence, now)
-        self.words = Words(settings)
+        self.lead_discovery = LeadDiscovery(settings.silence, now)
+        self.heartbeat = Heartbeat(settings)
         self.sinks = {name: SinkTracker(name, slot) for name in sinks}
         self.sealing = Sealing(sinks, settings.silence)
         self.survey = Survey(sinks, settings.silence)
@@ -85,29 +71,17 @@ class MergeMachine:
         self.slots: dict[int, Slot] = {}
         """All merge slots, as of the last view."""
         self.next_slot = 0
-        self.dealings: dict[int, Dealing] = {}
-        self.headers: dict[int, Header] = {}
-        self.dealt: dict[int, tuple[str, ...]] = {}
-        """The pairs that this slot delivers of each epoch whose header is known."""
-        self.generations: dict[int, Generation] = {}
+        self.epochs = KnownEpochs(slot)
         self.holders: dict[str, tuple[str, ...]] = {}
         self.primaries: dict[str, str] = {}
-        self.last: Header | None = None
-        """The header of the last epoch that was delivered from here."""
-        self.offers: dict[Part, dict[str, Offer]] = {}
-        """What each volume offers."""
-        self.asked: dict[Part, tuple[str, int]] = {}
-        """Whom an answer was asked of, and when."""
-        self.answers: dict[Part, Taken] = {}
-        self.differing: dict[str, tuple[str, int]] = {}
-        """Volumes whose answer differed from their twin's; not asked until they are rebuilt."""
+        self.answers = Answers(settings.retry // 2)
         self.duplicates_dropped = 0
         self.leaves_at: int | None = None
         """When it goes at the latest, once it was asked to."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
         """Take a message in."""
-        if sender is not None and self.contact.stale(sender):
+        if sender is not None and self.lead_discovery.stale(sender):
             return [Happened("StaleRefused", sender.volume, type(message).__name__)]
         return _HANDLERS[type(message)](self, now, sender, message)
 
@@ -125,39 +99,23 @@ class MergeMachine:
         return effects + self._seal(now) + self._ask(now) + self._deliver(now)
 
     def _report(self, now: int) -> list[Effect]:
-        lead = self.contact.target(now)
+        lead = self.lead_discovery.target(now)
         if not lead:
             return []
         report = MergeReport(
             sequence=0,
             slot=self.slot,
             delivered=self.delivered,
-            have=self._last_header(),
-            differing=tuple((p, e, v) for v, (p, e) in self.differing.items()),
+            have=self.epochs.last_epoch(self.delivered),
+            differing=tuple((p, e, v) for v, (p, e) in self.answers.differing.items()),
             leaving=self.leaves_at is not None,
             format=NEWEST_FORMAT,
-            delivered_digest=self._delivered_digest(),
+            delivered_digest=self.epochs.digest_of(self.delivered),
             sealed=self._sealed(),
         )
-        if not self.words.worth((lead, report), now):
+        if not self.heartbeat.is_due((lead, report), now):
             return []
-        return [Send(lead, report.replace(sequence=self.contact.next_sequence()))]
-
-    def _last_header(self) -> int:
-        """Headers are known without a gap through this epoch."""
-        return max(self.headers, default=self.delivered)
-
-    def _delivered_digest(self) -> str:
-        """The digest of the delivered epoch's header, if it is known here."""
-        known = self.last is not None and self.last.epoch == self.delivered
-        return self.last.digest if self.last is not None and known else BEGINNING
-
-    def _continues(self, header: Header) -> bool:
-        """Is a header of the history that is known here, and delivered?"""
-        before = self.headers.get(header.epoch - 1, self.last)
-        if before is None or before.epoch != header.epoch - 1:
-            return True
-        return before.digest == header.previous
+        return [Send(lead, report.replace(sequence=self.lead_discovery.next_sequence()))]
 
     def _first(self) -> int:
         """The epoch that this slot begins with."""
@@ -173,29 +131,21 @@ class MergeMachine:
     # --- the lead's view ----------------------------------------------------------------------
 
     def _view(self, now: int, sender: Peer, view: MergeView) -> list[Effect]:
-        term = self.contact.version[0]
-        if not self.contact.takes(sender, view, now):
+        term = self.lead_discovery.version[0]
+        if not self.lead_discovery.takes(sender, view, now):
             return []
         if view.completed:
             return [Exit("completed")]
         if view.version[0] > term:
             # A rebuilt header log (i) may name an epoch anew: what was known counts no more.
             self._forget_answers()
-            self.dealings = {}
+            self.epochs.dealings = {}
         self._know_slots(view)
         self.holders = dict(view.holders)
         self.primaries = dict(view.primaries)
         seated = {volume for volumes in self.holders.values() for volume in volumes}
-        self.differing = {v: at for v, at in self.differing.items() if v in seated}
-        for offering in self.offers.values():
-            for volume in [v for v in offering if v not in seated]:
-                del offering[volume]
-        self.generations.update({g.number: g for g in view.generations})
-        for header in view.headers:
-            known = self._knows(header.dealing) and self._continues(header)
-            if header.epoch == self._last_header() + 1 and known:
-                self.headers[header.epoch] = header
-                self.dealt[header.epoch] = self._pairs(header)
+        self.answers.keep_seated(seated)
+        self.epochs.learn(view, self.delivered)
         effects: list[Effect] = []
         if view.active and (not self.active or view.recorded > self.delivered):
             # Another merge may have delivered meanwhile, even unnoticed by this one.
@@ -213,25 +163,12 @@ class MergeMachine:
         self.everywhere = max(self.everywhere, view.delivered)
         self.slots = {slot.number: slot for slot in view.slots}
         self.next_slot = view.next_slot
-        self.dealings.update({dealing.number: dealing for dealing in view.dealings})
         self.sealing.keep(self.slots)
-
-    def _knows(self, dealing: int) -> bool:
-        """A rebuilt header log may have lost a dealing; nobody can deliver by it then (i)."""
-        return dealing == UNDIVIDED or dealing in self.dealings
-
-    def _pairs(self, header: Header) -> tuple[str, ...]:
-        """The pairs of an epoch that are dealt to this slot."""
-        names = self.generations[header.generation].names()
-        return pairs_of_slot(self.dealings, header.dealing, self.slot, names)
 
     def _forget_answers(self) -> None:
         """A standby, or a merge of a new term, starts from the lead's headers and new offers."""
-        self.headers = {}
-        self.dealt = {}
-        self.offers = {}
-        self.asked = {}
-        self.answers = {}
+        self.epochs.clear()
+        self.answers.clear()
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -242,11 +179,11 @@ class MergeMachine:
         last = self.delivered + self.settings.window
         effects: list[Effect] = []
         for offer in message.offers:
-            dealt = self.dealt.get(offer.epoch)
+            dealt = self.epochs.dealt.get(offer.epoch)
             mine = dealt is None or message.pair in dealt
             if self.delivered < offer.epoch <= last and mine:
                 part = (message.pair, offer.epoch)
-                self.offers.setdefault(part, {})[sender.volume] = offer
+                self.answers.add_offer(part, sender.volume, offer)
                 effects += self._compare(part)
         return effects + self._ask(now)
 
@@ -256,19 +193,13 @@ class MergeMachine:
         What was fetched first counts, unless the primary's answer comes while nothing is
         delivered yet; then the primary's is fetched instead.
         """
-        taken = self.answers.get(part)
-        if taken is None:
+        wrong = self.answers.find_other(part, self.epochs.headers.get(part[1]))
+        if wrong is None:
             return []
-        for volume in self._offering(part):
-            if self.offers[part][volume].digest == taken.digest:
-                continue
-            wrong = volume
-            if self.primaries.get(part[0]) == volume and not self._under_way(part[1]):
-                wrong = taken.volume
-                del self.answers[part]
-            self.differing[wrong] = part
-            return [Happened("TwinsDiffer", f"{part[0]} epoch {part[1]}", wrong)]
-        return []
+        if self.primaries.get(part[0]) == wrong and not self._under_way(part[1]):
+            wrong = self.answers.give_up(part)
+        self.answers.differing[wrong] = part
+        return [Happened("TwinsDiffer", f"{part[0]} epoch {part[1]}", wrong)]
 
     def _under_way(self, epoch: int) -> bool:
         """Has some sink this epoch, or may have it?"""
@@ -284,58 +215,32 @@ class MergeMachine:
         wanted: dict[str, list[int]] = {}
         last = self.delivered + self.settings.window
         for epoch in range(self.delivered + 1, last + 1):
-            if epoch not in self.dealt:
+            header = self.epochs.headers.get(epoch)
+            if header is None:
                 break
-            for pair in self.dealt[epoch]:
-                volume = self._whom_to_ask((pair, epoch), now)
+            for pair in self.epochs.dealt[epoch]:
+                volume = self.answers.choose_volume((pair, epoch), header, now)
                 if volume is not None:
                     wanted.setdefault(volume, []).append(epoch)
         return [Send(volume, Want(tuple(epochs))) for volume, epochs in wanted.items()]
 
-    def _whom_to_ask(self, part: Part, now: int) -> str | None:
-        """The replica to ask for an answer, or none if it came or is on its way."""
-        if part in self.answers:
-            return None
-        offering = self._offering(part)
-        if not offering:
-            return None
-        asked = self.asked.get(part)
-        if asked is not None and now - asked[1] < self.settings.retry // 2:
-            return None
-        last = offering.index(asked[0]) if asked is not None and asked[0] in offering else -1
-        volume = offering[(last + 1) % len(offering)]
-        self.asked[part] = (volume, now)
-        return volume
-
-    def _offering(self, part: Part) -> list[str]:
-        """The volumes whose result of an epoch counts: it answers the very header known here."""
-        header = self.headers.get(part[1])
-        return [
-            volume
-            for volume, offer in self.offers.get(part, {}).items()
-            if volume not in self.differing and header and offer.header == header.digest
-        ]
-
     def _answered(self, now: int, sender: Peer, message: Answer) -> list[Effect]:
         """A result came: the first one of a pair and epoch is kept, another one is dropped."""
         part = (message.pair, message.epoch)
-        header = self.headers.get(message.epoch)
+        header = self.epochs.headers.get(message.epoch)
         if not self.active or header is None or message.epoch <= self.delivered:
             return self._duplicate(message)
-        if message.pair not in self.dealt[message.epoch]:
+        if message.pair not in self.epochs.dealt[message.epoch]:
             return [Happened("StaleRefused", sender.volume, "pair not dealt to this slot")]
         if sender.volume not in self.holders.get(message.pair, ()) or (
-            sender.volume in self.differing
+            sender.volume in self.answers.differing
         ):
             return [Happened("StaleRefused", sender.volume, "no seat")]
         if message.header != header.digest:
             return [Happened("StaleRefused", sender.volume, "other history")]
-        if part in self.answers:
+        if part in self.answers.taken:
             return self._duplicate(message)
-        (result,) = cast("tuple[object]", message.payload)
-        self.answers[part] = Taken(sender.volume, message.digest, result)
-        offer = Offer(epoch=message.epoch, size=0, digest=message.digest, header=message.header)
-        self.offers.setdefault(part, {})[sender.volume] = offer
+        self.answers.take(sender.volume, message)
         return self._compare(part) + self._deliver(now)
 
     def _duplicate(self, message: Answer) -> list[Effect]:
@@ -346,16 +251,12 @@ class MergeMachine:
 
     def _deliver(self, now: int) -> list[Effect]:
         """Deliver the next epoch to every sink that does not have it yet, if it is whole."""
-        header = self.headers.get(self.delivered + 1)
+        header = self.epochs.headers.get(self.delivered + 1)
         if header is None or not self._may_pass(header):
             return []
-        pairs = self.dealt[header.epoch]
-        taken = [self.answers.get((pair, header.epoch)) for pair in pairs]
-        if any(answer is None for answer in taken):
+        answers = self.answers.whole(self.epochs.dealt[header.epoch], header.epoch)
+        if answers is None:
             return []
-        answers = tuple(
-            (pair, answer.payload) for pair, answer in zip(pairs, taken, strict=True) if answer
-        )
         effects: list[Effect] = []
         for sink in self.sinks.values():
             shared = header.dealing != UNDIVIDED
@@ -392,40 +293,22 @@ class MergeMachine:
         before, self.delivered = self.delivered, max(self.delivered, min(positions))
         if self.delivered == before:
             return self._deliver(now)
-        self._forget_delivered()
+        self.epochs.forget(self.delivered)
+        self.answers.forget(self.delivered)
         return self._report(now) + self._ask(now) + self._deliver(now)
-
-    def _forget_delivered(self) -> None:
-        """Drop what is delivered [12]."""
-        self.last = self.headers.get(self.delivered, self.last)
-        for epoch in [e for e in self.headers if e <= self.delivered]:
-            del self.headers[epoch]
-            del self.dealt[epoch]
-        for known in (self.offers, self.asked, self.answers):
-            for part in [part for part in known if part[1] <= self.delivered]:
-                del known[part]
-        dealings = {header.dealing for header in self.headers.values()}
-        latest = max(self.dealings, default=UNDIVIDED)
-        for number in [n for n in self.dealings if n < latest and n not in dealings]:
-            del self.dealings[number]
-        named = {header.generation for header in self.headers.values()}
-        newest = max(self.generations, default=0)
-        for number in [n for n in self.generations if n < newest and n not in named]:
-            del self.generations[number]
 
     # --- the rest -----------------------------------------------------------------------------
 
     def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
         """The header log is rebuilt (i): say what is known, refuse lower terms from now on."""
-        if not self.contact.muster(sender, message.term, now):
+        if not self.lead_discovery.muster(sender, message.term, now):
             return []
         asked = self.survey.ask(message.term, now)
         if not self.survey.complete:
             return asked
-        known = {header.digest: header for header in (self.last, *self.headers.values()) if header}
         reply = Present(
             term=message.term,
-            format=self.contact.format,
+            format=self.lead_discovery.format,
             kind=MemberKind.MERGE,
             pair="",
             committed=0,
@@ -433,13 +316,13 @@ class MergeMachine:
             slot=self.slot,
             delivered=self.delivered,
             furthest=self.survey.furthest,
-            digest=self._delivered_digest(),
-            headers=tuple(known.values()),
-            generations=tuple(self.generations.values()),
-            version=self.contact.version,
+            digest=self.epochs.digest_of(self.delivered),
+            headers=self.epochs.all_headers(),
+            generations=tuple(self.epochs.generations.values()),
+            version=self.lead_discovery.version,
             slots=tuple(self.slots.values()),
             next_slot=self.next_slot,
-            dealings=tuple(self.dealings.values()),
+            dealings=tuple(self.epochs.dealings.values()),
         )
         return [Send(sender.volume, reply)]
 
@@ -461,9 +344,9 @@ class MergeMachine:
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     MergeView: MergeMachine._view,
-    Outdated: heed_outdated,
+    Outdated: stop_if_outdated,
     NotLead: told_who_leads,
-    Splits: splits_discovered,
+    SplitsDiscovered: splits_discovered,
     Offers: MergeMachine._offered,
     Answer: MergeMachine._answered,
     SinkPosition: MergeMachine._position,

@@ -15,12 +15,12 @@ MOST_DOUBLINGS = 6
 """So often the time between two questions to a silent sink is doubled."""
 
 
-def may_deliver(position: int, epoch: int) -> bool:
+def can_deliver(position: int, epoch: int) -> bool:
     """Is this epoch the next one of a sink that stands at `position`?"""
     return epoch == position + 1
 
 
-def may_replace(stored_epoch: int, epoch: int) -> bool:
+def can_replace(stored_epoch: int, epoch: int) -> bool:
     """May an idempotent sink's row of an epoch be replaced by one of another?"""
     return epoch > stored_epoch
 
@@ -96,7 +96,7 @@ class SinkTracker:
         """Deliver an epoch if it is this sink's next and nothing is under way."""
         if self.asked_at is not None or self.rewound or self.sealed or self.position is None:
             return []
-        if not may_deliver(self.position, epoch):
+        if not can_deliver(self.position, epoch):
             return []
         return [
             Deliver(

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tandem_core.contract.intent import Function, Intent
-from tandem_core.record import Tagged
+from tandem_core.contract.records import Tagged
 from tandem_runtime.protocol.log.entries import Entry
-from tandem_runtime.protocol.log.log_state import Book
+from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.reports import (
     LaneReport,
     LaneView,
@@ -44,7 +46,7 @@ from tandem_runtime.protocol.messages.results import (
     Want,
     WantFunction,
 )
-from tandem_runtime.protocol.types import LaneId, Member, Place, Position
+from tandem_runtime.protocol.types import LaneId, Member, Position, RegisterState
 
 __all__ = [
     "Answer",
@@ -86,7 +88,7 @@ __all__ = [
     "SparkUp",
     "SplitReport",
     "SplitView",
-    "Splits",
+    "SplitsDiscovered",
     "Standing",
     "StateCopied",
     "TakeLead",
@@ -128,7 +130,7 @@ class FillLog(Tagged):
 
     fence: tuple[int, int]
     through: int
-    book: Book
+    log_state: LogState = msgspec.field(name="book")
 
 
 class CopyEntry(Tagged):
@@ -193,7 +195,7 @@ PeerMessage = (
     | Want
     | Answer
 )
-"""What travels between processes, apart from the two messages of a rebuild (`muster.py`)."""
+"""What travels between processes, apart from the two messages of a rebuild (`rebuild.py`)."""
 
 # --- from the shell ---------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class RegisterAnswer(Tagged):
 
     op: int
     swapped: bool
-    place: Place
+    place: RegisterState
 
 
 class SourceRows(Tagged):
@@ -269,7 +271,7 @@ class SinkSurveyed(Tagged):
     furthest: int
 
 
-class Splits(Tagged):
+class SplitsDiscovered(Tagged):
     """The splits that exist now, as discovery knows them."""
 
     members: tuple[Member, ...]

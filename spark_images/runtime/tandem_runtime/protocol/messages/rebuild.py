@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tandem_core.contract.intent import Generation
+from tandem_core.contract.records import Tagged
 from tandem_core.model.states import MemberKind
-from tandem_core.record import Tagged
 from tandem_runtime.protocol.types import Dealing, Header, Slot
 
 

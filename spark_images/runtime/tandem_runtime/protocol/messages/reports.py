@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from tandem_core.contract.intent import Generation
-from tandem_core.record import Record, Tagged
+from tandem_core.contract.records import Record, Tagged
 from tandem_runtime.protocol.states import LaneState
-from tandem_runtime.protocol.types import Dealing, Header, LaneId, Mark, Note, Place, Slot
+from tandem_runtime.protocol.types import Dealing, Header, LaneId, Mark, Note, RegisterState, Slot
 
 Version = tuple[int, int]
 """Term and index of the last published entry that a view knows of."""
@@ -195,7 +195,7 @@ class MergeView(Tagged):
 class NotLead(Tagged):
     """A split that does not lead: this is who does, as far as I know."""
 
-    place: Place
+    place: RegisterState
 
 
 class Outdated(Tagged):

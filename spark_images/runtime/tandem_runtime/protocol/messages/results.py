@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tandem_core.contract.intent import Function, Generation, Share
-from tandem_core.record import Record, Tagged
+from tandem_core.contract.records import Record, Tagged
 from tandem_runtime.protocol.types import Header, Span
 
 

@@ -14,7 +14,7 @@ from tandem_runtime.protocol.effects import Effect, Install, Send, ShipState
 from tandem_runtime.protocol.messages.peers import CopiedState, CopyRefused, CopyState, StateCopied
 from tandem_runtime.protocol.replica.known_headers import KnownHeaders
 from tandem_runtime.protocol.replica.outbox import Outbox, offer_of
-from tandem_runtime.protocol.types import Settings
+from tandem_runtime.protocol.types import ProtocolSettings
 
 TRIES = 4
 """How often parents are asked for one epoch before a later one is taken."""
@@ -115,7 +115,7 @@ class Skip:
         self._since = now
         return True
 
-    def waits(self, now: int, settings: Settings) -> bool:
+    def waits(self, now: int, settings: ProtocolSettings) -> bool:
         """Is the copy that was asked for still worth waiting for?"""
         return bool(self.twin) and now - self._since < settings.skip_patience
 

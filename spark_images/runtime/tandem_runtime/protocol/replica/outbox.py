@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from tandem_core.record import Record
+from tandem_core.contract.records import Record
 from tandem_runtime.protocol.effects import Effect, Erase, Ship, Write
 from tandem_runtime.protocol.messages.results import Answer, CopiedState, Offer, StateCopied
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tandem_core.contract.intent import Share
-from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.effects import (
     Effect,
     Erase,
@@ -23,13 +22,12 @@ from tandem_runtime.protocol.effects import (
     Write,
 )
 from tandem_runtime.protocol.election.lead_discovery import (
-    Contact,
+    LeadDiscovery,
     splits_discovered,
     told_who_leads,
 )
-from tandem_runtime.protocol.heartbeat import Words
-from tandem_runtime.protocol.log.entries import NEWEST_FORMAT
-from tandem_runtime.protocol.log.formats import heed_outdated
+from tandem_runtime.protocol.heartbeat import Heartbeat
+from tandem_runtime.protocol.log.formats import stop_if_outdated
 from tandem_runtime.protocol.messages.peers import (
     BatchCommitted,
     BatchResult,
@@ -41,22 +39,22 @@ from tandem_runtime.protocol.messages.peers import (
     NotLead,
     Offers,
     Outdated,
-    ReplicaReport,
     ReplicaView,
     SparkUp,
-    Splits,
+    SplitsDiscovered,
     Standing,
     StateCopied,
     Terminate,
     Want,
 )
-from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.messages.rebuild import Muster
 from tandem_runtime.protocol.replica.fetching import Fetching
 from tandem_runtime.protocol.replica.joining import Joining, Skip, shipped_state
 from tandem_runtime.protocol.replica.outbox import Kept
+from tandem_runtime.protocol.replica.self_report import present_of, report_of
 from tandem_runtime.protocol.replica.stored_state import HeldState, StoredReplica
 from tandem_runtime.protocol.states import ASKS, MAY_WORK, REPLICA, RESULT_DUE, ReplicaLife
-from tandem_runtime.protocol.types import Header, Peer, Settings
+from tandem_runtime.protocol.types import Header, Peer, ProtocolSettings
 
 
 class ReplicaMachine(HeldState):
@@ -69,7 +67,7 @@ class ReplicaMachine(HeldState):
         pair: str,
         share: Share,
         stored: StoredReplica,
-        settings: Settings,
+        settings: ProtocolSettings,
         now: int,
         *,
         booting: bool = False,
@@ -81,8 +79,8 @@ class ReplicaMachine(HeldState):
         self.pair = pair
         self.share = share
         self.settings = settings
-        self.contact = Contact(settings.silence, now)
-        self.words = Words(settings)
+        self.lead_discovery = LeadDiscovery(settings.silence, now)
+        self.heartbeat = Heartbeat(settings)
         self.spark_up = not booting
         self.resumed = ("verified",) in stored.keys
         """It goes on with the state on its volume, and has not said so yet."""
@@ -98,7 +96,7 @@ class ReplicaMachine(HeldState):
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
         """Take a message in."""
-        if sender is not None and self.contact.stale(sender):
+        if sender is not None and self.lead_discovery.stale(sender):
             return [Happened("StaleRefused", sender.volume, type(message).__name__)]
         return _HANDLERS[type(message)](self, now, sender, message)
 
@@ -142,30 +140,18 @@ class ReplicaMachine(HeldState):
         return [Happened("Displaced", self.me, why), self._exit("displaced", wipe=True)]
 
     def _report(self, now: int) -> list[Effect]:
-        lead = self.contact.target(now)
+        lead = self.lead_discovery.target(now)
         if not lead:
             return []
-        verified, have = self.verified, self.headers.last(self.committed)
-        report = ReplicaReport(
-            sequence=0,
-            pair=self.pair,
-            committed=self.committed,
-            verified=verified,
-            fresh=not verified,
-            have=have,
-            calls=self.calls,
-            format=NEWEST_FORMAT,
-            committed_digest=self.headers.digest_of(self.committed),
-            have_digest=self.headers.digest_of(have),
-        )
-        if not self.words.worth((lead, report), now):
+        report = report_of(self, self.pair, self.calls, verified=self.verified)
+        if not self.heartbeat.is_due((lead, report), now):
             return []
-        return [Send(lead, report.replace(sequence=self.contact.next_sequence()))]
+        return [Send(lead, report.replace(sequence=self.lead_discovery.next_sequence()))]
 
     # --- the lead's view ----------------------------------------------------------------------
 
     def _view(self, now: int, sender: Peer, view: ReplicaView) -> list[Effect]:
-        if not self.contact.takes(sender, view, now):
+        if not self.lead_discovery.takes(sender, view, now):
             return []
         if view.standing in (Standing.COMPLETED, Standing.RETIRED):
             return [self._exit(view.standing)]
@@ -267,7 +253,7 @@ class ReplicaMachine(HeldState):
 
     def _work(self, now: int) -> list[Effect]:
         """Go on, by a copy of the twin's state if that is far ahead."""
-        if self.life not in MAY_WORK or self.contact.mustered:
+        if self.life not in MAY_WORK or self.lead_discovery.mustered:
             # A rebuilt log may go on with another header than the next one known here.
             return []
         if self.life is ReplicaLife.SKIPPING:
@@ -356,21 +342,10 @@ class ReplicaMachine(HeldState):
 
     def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
         """The header log is rebuilt (i): say what is here, refuse lower terms from now on."""
-        if not self.contact.muster(sender, message.term, now):
+        if not self.lead_discovery.muster(sender, message.term, now):
             return []
-        reply = Present(
-            term=message.term,
-            format=self.contact.format,
-            kind=MemberKind.REPLICA,
-            pair=self.pair,
-            committed=self.committed,
-            verified=self.verified,
-            slot=-1,
-            delivered=0,
-            digest=self.headers.digest_of(self.committed),
-            headers=tuple(self.headers[e] for e in sorted(self.headers)),
-            generations=tuple(self.generations.values()),
-        )
+        term, verified = message.term, self.verified
+        reply = present_of(self, self.pair, term, self.lead_discovery.format, verified=verified)
         return [Send(sender.volume, reply)]
 
     def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
@@ -384,9 +359,9 @@ class ReplicaMachine(HeldState):
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     ReplicaView: ReplicaMachine._view,
-    Outdated: heed_outdated,
+    Outdated: stop_if_outdated,
     NotLead: told_who_leads,
-    Splits: splits_discovered,
+    SplitsDiscovered: splits_discovered,
     Fetched: ReplicaMachine._fetched,
     BatchResult: ReplicaMachine._result,
     BatchCommitted: ReplicaMachine._batch_committed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from tandem_core.record import Record
+from tandem_core.contract.records import Record
 from tandem_runtime.protocol.effects import Effect, Erase, Key, Write
 from tandem_runtime.protocol.log.replicated_log import Fence, LogCopy
 from tandem_runtime.protocol.messages.peers import CopyChunk, LaneReport, SealedCopy, Version

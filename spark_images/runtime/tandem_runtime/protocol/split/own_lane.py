@@ -9,11 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tandem_runtime.protocol.effects import Acknowledge, Effect, Erase, Pull, Send, Ship, Write
-from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.heartbeat import Heartbeat
 from tandem_runtime.protocol.log.replicated_log import Fence, OwnedLog
 from tandem_runtime.protocol.messages.peers import CopyChunk, LaneReport, Owned, SourceRows, Version
 from tandem_runtime.protocol.states import PARTITION, PartitionState
-from tandem_runtime.protocol.types import Chunk, LaneId, Mark, Note, Position, Segment, Settings
+from tandem_runtime.protocol.types import (
+    Chunk,
+    LaneId,
+    Mark,
+    Note,
+    Position,
+    ProtocolSettings,
+    Segment,
+)
 
 COPIES_AT_ONCE = 4
 """Chunks sent again to a buddy in one go."""
@@ -25,7 +33,7 @@ NOTES_AT_ONCE = 16
 """Notes of chunks told to the lead in one report."""
 
 
-class Reading(NamedTuple):
+class PartitionReading(NamedTuple):
     """Where an owned source partition stands at its owner, ahead of what is sealed."""
 
     position: Position
@@ -46,12 +54,12 @@ class Reading(NamedTuple):
     empty_at: int | None = None
     """When the source last said that it has no rows; only that word shows that none came."""
 
-    def asked(self, now: int) -> Reading:
+    def asked(self, now: int) -> PartitionReading:
         """With a question under way."""
         since = now if self.waiting_since is None and self.readable else self.waiting_since
         return self._replace(pulled_at=now, waiting_since=since)
 
-    def become(self, partition: str, state: PartitionState) -> Reading:
+    def become(self, partition: str, state: PartitionState) -> PartitionReading:
         """With another word of its owner, or the same."""
         if state is self.state:
             return self
@@ -92,7 +100,9 @@ class OnItsWay:
 class OwnLane:
     """The lane of this process."""
 
-    def __init__(self, lane: LaneId, buddy: str | None, settings: Settings, now: int) -> None:
+    def __init__(
+        self, lane: LaneId, buddy: str | None, settings: ProtocolSettings, now: int
+    ) -> None:
         self.lane = lane
         self.settings = settings
         self.log = OwnedLog(0, 0, 0, now)
@@ -103,7 +113,7 @@ class OwnLane:
         """Bytes of chunks that are kept."""
         self.acknowledged = 0
         """Chunks through this one are acknowledged to their sources."""
-        self.readings: dict[str, Reading] = {}
+        self.readings: dict[str, PartitionReading] = {}
         self.rows: list[Segment] = []
         self.rows_size = 0
         self.changed: set[str] = set()
@@ -111,7 +121,7 @@ class OwnLane:
         self.rows_since = now
         self.full_since: int | None = None
         self.sent = OnItsWay(now)
-        self.words = Words(settings)
+        self.heartbeat = Heartbeat(settings)
         self.looked_at = now
         """When partitions were last looked at for being idle."""
         self.lost: set[str] = set()
@@ -129,7 +139,7 @@ class OwnLane:
             before = reading.state if reading is not None else None
             PARTITION.check(before, PartitionState.ACTIVE, owned.partition)
             mark = owned.mark
-            self.readings[owned.partition] = Reading(
+            self.readings[owned.partition] = PartitionReading(
                 position=mark.position,
                 event_time=mark.event_time,
                 state=PartitionState.ACTIVE,
@@ -226,7 +236,7 @@ class OwnLane:
             )
             self.rows_size += message.size
 
-    def _cannot_know(self, partition: str, reading: Reading, now: int) -> None:
+    def _cannot_know(self, partition: str, reading: PartitionReading, now: int) -> None:
         """Silence counts anew once the source can be read: rows may come that nobody sees."""
         self.readings[partition] = reading.become(partition, PartitionState.ACTIVE)._replace(
             waiting_since=None, empty_at=None, readable=False
@@ -329,7 +339,7 @@ class OwnLane:
         alive = Send(
             self.log.follower, CopyChunk(self.lane, self.log.fence, version, self.log.base, 0)
         )
-        return missing or ([alive] if self.words.worth(alive, now) else [])
+        return missing or ([alive] if self.heartbeat.is_due(alive, now) else [])
 
     def acknowledge(self) -> list[Effect]:
         """Tell the sources what is safe now: on every volume required."""

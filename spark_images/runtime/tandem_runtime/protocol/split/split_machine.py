@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from tandem_core.contract.intent import Function, Share
-from tandem_runtime.protocol.bounded_map import Recent
-from tandem_runtime.protocol.effects import Effect, Exit, Happened, Key, Select, Send, Ship, Write
+from tandem_runtime.protocol.bounded_map import BoundedMap
+from tandem_runtime.protocol.effects import Effect, Exit, Happened, Key, Send, Write
 from tandem_runtime.protocol.election.succession import Succession
-from tandem_runtime.protocol.heartbeat import Words
+from tandem_runtime.protocol.heartbeat import Heartbeat
 from tandem_runtime.protocol.lead.summary import Summary, summarise
 from tandem_runtime.protocol.log.entries import NEWEST_FORMAT
-from tandem_runtime.protocol.log.formats import heed_outdated
+from tandem_runtime.protocol.log.formats import stop_if_outdated
 from tandem_runtime.protocol.messages.peers import (
     ChunkCopied,
     CopyChunk,
@@ -20,8 +18,6 @@ from tandem_runtime.protocol.messages.peers import (
     Deposed,
     EntryCopied,
     Fetch,
-    FetchAnswer,
-    Fetched,
     FillLog,
     FunctionTold,
     LaneView,
@@ -34,19 +30,20 @@ from tandem_runtime.protocol.messages.peers import (
     ReplicaReport,
     SourceRows,
     SplitReport,
-    Splits,
+    SplitsDiscovered,
     SplitView,
     TakeLead,
     Terminate,
     VolumeGone,
     WantFunction,
 )
-from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
+from tandem_runtime.protocol.split.chunk_server import ChunkServer
 from tandem_runtime.protocol.split.lane_copies import Copies
 from tandem_runtime.protocol.split.own_lane import OwnLane
 from tandem_runtime.protocol.states import Bond, LaneState
-from tandem_runtime.protocol.types import LaneId, Member, Peer, Settings
+from tandem_runtime.protocol.types import LaneId, Member, Peer, ProtocolSettings
 
 _OPEN, _CLOSING, _CLOSED = LaneState
 _ALONE = Bond.ALONE
@@ -61,17 +58,18 @@ class SplitMachine:
         me: Member,
         incarnation: int,
         volume: Mapping[Key, object],
-        settings: Settings,
+        settings: ProtocolSettings,
         now: int,
     ) -> None:
         self.me = me
         self.incarnation = incarnation
         self.settings = settings
-        self.gone: Recent[bool] = Recent()
+        self.gone: BoundedMap[bool] = BoundedMap()
         """Volumes that are gone for good."""
         self.neighbours = Neighbours(me, self.gone)
         self.succession = Succession(me.volume, volume, settings, self.gone, self.neighbours, now)
         self.copies = Copies(me.volume, volume)
+        self.server = ChunkServer(me.volume, self.copies, self.succession.register)
         self.lane: OwnLane | None = None
         self.opening: tuple[LaneId, str | None] | None = None
         self.version = (0, 0)
@@ -82,13 +80,11 @@ class SplitMachine:
         """How far headers cover the lanes kept here."""
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
-        self.words = Words(settings)
+        self.heartbeat = Heartbeat(settings)
         self.leaving = False
         self.at_risk = True
         """Whether rows would be lost with one more split; true until the lead says otherwise."""
-        self.functions: Recent[bytes] = Recent()
-        """Routing functions by their digest, as far as the intent or the lead has told of them."""
-        self.seen: Recent[int] = Recent()
+        self.seen: BoundedMap[int] = BoundedMap()
         """Newest incarnation seen of each volume; older ones are zombies."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
@@ -163,7 +159,7 @@ class SplitMachine:
             lost=tuple(sorted(self.lane.lost)) if self.lane is not None else (),
             format=NEWEST_FORMAT,
         )
-        if self.words.worth((lead, report), now):
+        if self.heartbeat.is_due((lead, report), now):
             self.sequence += 1
             effects.append(Send(lead, report.replace(sequence=self.sequence)))
         return effects
@@ -296,78 +292,20 @@ class SplitMachine:
         return self.lane.seal(self.version, now) + self.lane.pulls(now)
 
     def _fetch(self, _: int, sender: Peer, message: Fetch) -> list[Effect]:
-        """A replica wants chunks; five answers are possible."""
-        lane, first, last = message.span.lane, message.span.first, message.span.last
-        if self.lane is not None and self.lane.lane == lane:
-            base, through, notes = self.lane.log.base, self.lane.log.published, self.lane.notes
-        elif lane in self.copies.lanes:
-            kept = self.copies.lanes[lane]
-            base, through, notes = kept.copy.base, kept.copy.through, kept.notes
-        else:
-            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_HERE))]
-        if first <= base:
-            return [Send(sender.volume, Fetched(message.span, FetchAnswer.GONE))]
-        if last > through:
-            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_YET))]
-        if all(notes[number].size == 0 for number in range(first, last + 1)):
-            return [Send(sender.volume, Fetched(message.span, FetchAnswer.NO_ROWS))]
-        function = self.functions.get(message.share.function)
-        if function is None:
-            return [
-                Send(sender.volume, Fetched(message.span, FetchAnswer.NOT_HERE)),
-                *self._want(message.share),
-            ]
-        keys = tuple(("chunk", lane, number) for number in range(first, last + 1))
-        select = Select(Function(message.share.function, function), message.share.label)
-        return [Ship(sender.volume, Fetched(message.span, FetchAnswer.ROWS), keys, select)]
-
-    def _want(self, share: Share) -> list[Effect]:
-        """Ask the lead for a routing function that is not known here."""
-        lead = self.succession.register.known.lead
-        if not lead or lead == self.me.volume:
-            return []
-        return [Send(lead, WantFunction(share.function))]
+        return self.server.answer(sender, message, self.lane)
 
     def _function_wanted(self, _: int, sender: Peer, message: WantFunction) -> list[Effect]:
-        """Another split lacks a routing function; whoever has it answers."""
-        form = self.functions.get(message.digest)
-        if form is None:
-            return []
-        return [Send(sender.volume, FunctionTold(Function(message.digest, form)))]
+        return self.server.tell_function(sender, message)
 
     def _function_told(self, _: int, __: Peer, message: FunctionTold) -> list[Effect]:
-        self.functions[message.function.digest] = message.function.form
+        self.server.learn(message.function)
         return []
 
-    # --- what is for the lead -----------------------------------------------------------------
-
-    def _to_lead(self, now: int, sender: Peer, report: Any) -> list[Effect]:
-        """A report: for the lead, for a lead that musters, or for another split."""
-        succession = self.succession
-        if succession.lead is not None:
-            if type(report) is SplitReport:
-                return succession.lead.hear_split(sender, report, now)
-            if type(report) is ReplicaReport:
-                return succession.lead.hear_replica(sender, report, now)
-            return succession.lead.hear_merge(sender, report, now)
-        mustering = succession.mustering
-        if mustering is None:
-            return [Send(sender.volume, NotLead(succession.register.known))]
-        if type(report) is not SplitReport:
-            return [Send(sender.volume, Muster(mustering.term))]
-        held = [*report.copies, *((lane.lane, lane.through) for lane in report.lanes)]
-        for lane, through in held:
-            mustering.copies.setdefault(lane, {})[sender.volume] = through
-        return []
-
-    def _present(self, _: int, sender: Peer, message: Present) -> list[Effect]:
-        if self.succession.mustering is not None:
-            self.succession.mustering.answered(sender.volume, message)
-        return []
+    # --- what the operator and discovery say --------------------------------------------------
 
     def _new_intent(self, now: int, _: None, message: NewIntent) -> list[Effect]:
         for function in message.functions:
-            self.functions[function.digest] = function.form
+            self.server.learn(function)
         succession = self.succession
         known = succession.intent
         if known is None or message.intent.version > known.version:
@@ -376,14 +314,14 @@ class SplitMachine:
             self._heed_intent(self.lane)
         if succession.lead is None:
             return []
-        return succession.lead.hear_intent(message.intent, now)
+        return succession.lead.on_intent(message.intent, now)
 
     def _heed_intent(self, lane: OwnLane) -> None:
         """Sources pause while the newest intent says so."""
         intent = self.succession.intent
         lane.suspended = intent is not None and intent.suspended
 
-    def _splits(self, _: int, __: None, message: Splits) -> list[Effect]:
+    def _splits(self, _: int, __: None, message: SplitsDiscovered) -> list[Effect]:
         self.neighbours.members = message.members
         return []
 
@@ -396,31 +334,30 @@ class SplitMachine:
         return lead.advance(now) if lead is not None else []
 
 
-def _succession(name: str) -> Callable[..., list[Effect]]:
+def _succession(method: Callable[..., list[Effect]]) -> Callable[..., list[Effect]]:
     """A handler that passes a message on to the part in the header log."""
 
     def handler(machine: SplitMachine, now: int, sender: Peer, message: object) -> list[Effect]:
-        method: Callable[..., list[Effect]] = getattr(machine.succession, name)
-        return method(sender, message, now)
+        return method(machine.succession, sender, message, now)
 
     return handler
 
 
 _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
-    SplitReport: SplitMachine._to_lead,
-    ReplicaReport: SplitMachine._to_lead,
-    MergeReport: SplitMachine._to_lead,
+    SplitReport: _succession(Succession.on_report),
+    ReplicaReport: _succession(Succession.on_report),
+    MergeReport: _succession(Succession.on_report),
     SplitView: SplitMachine._view,
-    Outdated: heed_outdated,
+    Outdated: stop_if_outdated,
     NotLead: lambda machine, now, _sender, _message: machine.succession.register.tick(now),
     CopyChunk: SplitMachine._copy_chunk,
     ChunkCopied: SplitMachine._chunk_copied,
     SourceRows: SplitMachine._source_rows,
     Fetch: SplitMachine._fetch,
-    FillLog: _succession("filled"),
-    CopyEntry: _succession("entry"),
-    EntryCopied: _succession("copied"),
-    TakeLead: _succession("take_lead"),
+    FillLog: _succession(Succession.filled),
+    CopyEntry: _succession(Succession.entry),
+    EntryCopied: _succession(Succession.copied),
+    TakeLead: _succession(Succession.take_lead),
     NeedFill: lambda machine, _now, sender, message: machine.succession.need_fill(sender, message),
     Deposed: lambda machine, now, _sender, message: machine.succession.deposed(message, now),
     RegisterAnswer: lambda machine, now, _sender, message: machine.succession.answered(
@@ -428,9 +365,9 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     ),
     WantFunction: SplitMachine._function_wanted,
     FunctionTold: SplitMachine._function_told,
-    Present: SplitMachine._present,
+    Present: lambda machine, _now, sender, message: machine.succession.on_present(sender, message),
     NewIntent: SplitMachine._new_intent,
-    Splits: SplitMachine._splits,
+    SplitsDiscovered: SplitMachine._splits,
     VolumeGone: SplitMachine._volume_gone,
     Terminate: SplitMachine._terminate,
 }

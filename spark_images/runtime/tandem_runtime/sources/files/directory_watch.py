@@ -28,7 +28,7 @@ _LATE = "it came or changed after its place in the order was passed, and is not 
 _UNUSABLE = "its name is not UTF-8, so it is not read"
 
 
-class Watch:
+class DirectoryWatch:
     """What is known of a directory, and what was passed of it.
 
     `newest` is the latest change among the files passed. Time is the file system's, so it can be

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from tandem_runtime.protocol.types import Position
 from tandem_runtime.sources.base import Rejected
-from tandem_runtime.sources.files.directory_watch import Watch
+from tandem_runtime.sources.files.directory_watch import DirectoryWatch
 from tandem_runtime.sources.files.listing import Listing, list_files
-from tandem_runtime.sources.files.position import Decision, Verdict, place_of
+from tandem_runtime.sources.files.position import FileDecision, FileVerdict, place_of
 from tandem_runtime.sources.formats.file_readers import FileReader, Piece
 from tandem_runtime.sources.pacing import Clock
 
@@ -72,8 +72,10 @@ class Walk:
         """Size of the open file when it was opened."""
         self._still_since: float | None = None
         """Since when an unfinished file has been seen not to grow."""
-        told = [each.file for each in self._place.decisions if each.verdict is Verdict.LEFT_OUT]
-        self._watch = Watch(self._look, clock, self._place.newest, bounded=files.bounded, told=told)
+        told = [each.file for each in self._place.decisions if each.verdict is FileVerdict.LEFT_OUT]
+        self._watch = DirectoryWatch(
+            self._look, clock, self._place.newest, bounded=files.bounded, told=told
+        )
         if self._place.name is not None:
             self._open()
 
@@ -132,14 +134,14 @@ class Walk:
         piece = reader.finish()
         if reader.offset != self._place.offset:
             self._place = self._place._replace(offset=reader.offset)
-            self._decide(Verdict.AS_IT_STOOD)
+            self._decide(FileVerdict.AS_IT_STOOD)
         rows = [rejected for rejected in piece.rejected if rejected.offset is not None]
-        is_told = len(rows) < len(piece.rejected) and not self._decide(Verdict.REJECTED)
+        is_told = len(rows) < len(piece.rejected) and not self._decide(FileVerdict.REJECTED)
         return Piece(piece.batches, rows) if is_told else piece
 
-    def _decide(self, verdict: Verdict) -> bool:
+    def _decide(self, verdict: FileVerdict) -> bool:
         """Make a verdict on the file a part of the position; false if it is one already."""
-        decision = Decision(self._place.name or "", self._place.offset, verdict)
+        decision = FileDecision(self._place.name or "", self._place.offset, verdict)
         if decision in self._place.decisions:
             return False
         self._place = self._place.decided(decision)
@@ -149,7 +151,9 @@ class Walk:
         following, left_out = self._watch.after(self._place.name)
         for rejected in left_out:
             end = self._watch.end_of(rejected.file)
-            self._place = self._place.decided(Decision(rejected.file, end, Verdict.LEFT_OUT))
+            self._place = self._place.decided(
+                FileDecision(rejected.file, end, FileVerdict.LEFT_OUT)
+            )
             self._leave_out(rejected)
         return following
 
@@ -184,7 +188,7 @@ class Walk:
             self._reader = self._files.open_file(self._files.directory / name, name, offset, None)
         except FileNotFoundError:
             read = f"beyond {offset} nothing was read of it" if offset else "it was not read"
-            if self._decide(Verdict.REJECTED):
+            if self._decide(FileVerdict.REJECTED):
                 self._leave_out(Rejected(name, None, f"the file is gone; {read}"))
             return
         self._size = self._reader.size_and_change()[0]

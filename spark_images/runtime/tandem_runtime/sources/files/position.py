@@ -31,7 +31,7 @@ _NO_FILE = ""
 """Name in a position before the first file, where something was decided already."""
 
 
-class Verdict(IntEnum):
+class FileVerdict(IntEnum):
     """What was decided of a file; the numbers are part of positions, and never change."""
 
     AS_IT_STOOD = 0
@@ -42,19 +42,19 @@ class Verdict(IntEnum):
     """It was told that nothing beyond the offset can be read, and is not told again there."""
 
 
-class Decision(NamedTuple):
+class FileDecision(NamedTuple):
     """What was decided of a file that may look different when it is read again."""
 
     file: str
     offset: int
-    verdict: Verdict
+    verdict: FileVerdict
 
 
-_WHERE_READ = (Verdict.AS_IT_STOOD, Verdict.REJECTED)
+_WHERE_READ = (FileVerdict.AS_IT_STOOD, FileVerdict.REJECTED)
 """Verdicts that matter only as long as the file is being read."""
 
 
-class Place(NamedTuple):
+class FilesPosition(NamedTuple):
     """A position among files."""
 
     name: str | None = None
@@ -62,7 +62,7 @@ class Place(NamedTuple):
     offset: int = 0
     newest: int = 0
     passed: int = 0
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[FileDecision, ...] = ()
 
     def as_position(self) -> Position:
         """As plain values, which can be stored and sent."""
@@ -73,19 +73,21 @@ class Place(NamedTuple):
         ]
         return (self.name or _NO_FILE, self.offset, self.newest, self.passed, *decided)
 
-    def decided(self, decision: Decision) -> "Place":
+    def decided(self, decision: FileDecision) -> "FilesPosition":
         """With one more decision, and without the oldest if there are too many."""
         if decision in self.decisions:
             return self
         return self._replace(decisions=(*self.decisions, decision)[-_REMEMBERED:])
 
-    def passes(self) -> "Place":
+    def passes(self) -> "FilesPosition":
         """Nothing more is read of the file: how far it was read counts from now on."""
         return self.leaves()._replace(passed=passed_too(self.passed, self.name or "", self.offset))
 
-    def leaves(self) -> "Place":
+    def leaves(self) -> "FilesPosition":
         """The file is not read on: what was decided where it ended need not be said any more."""
-        at_its_end = [Decision(self.name or "", self.offset, verdict) for verdict in _WHERE_READ]
+        at_its_end = [
+            FileDecision(self.name or "", self.offset, verdict) for verdict in _WHERE_READ
+        ]
         return self._replace(
             decisions=tuple(each for each in self.decisions if each not in at_its_end)
         )
@@ -96,16 +98,18 @@ def passed_too(passed: int, name: str, end: int) -> int:
     return xxhash.xxh64_intdigest(f"{passed}/{end}/{name}".encode()) & ((1 << _DIGEST_BITS) - 1)
 
 
-def place_of(position: Position) -> Place:
+def place_of(position: Position) -> FilesPosition:
     """The parts of a position."""
     if position == BEGINNING:
-        return Place()
+        return FilesPosition()
     name, offset, newest, passed, *decided = cast("tuple[Any, ...]", position)
     decisions = zip(decided[::3], decided[1::3], decided[2::3], strict=True)
-    return Place(
+    return FilesPosition(
         name=name or None,
         offset=offset,
         newest=newest,
         passed=passed,
-        decisions=tuple(Decision(file, end, Verdict(verdict)) for file, end, verdict in decisions),
+        decisions=tuple(
+            FileDecision(file, end, FileVerdict(verdict)) for file, end, verdict in decisions
+        ),
     )

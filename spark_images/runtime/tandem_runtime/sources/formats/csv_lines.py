@@ -1,4 +1,4 @@
-"""Rows from blocks of CSV lines. What fits is told by `csv_values`; here it goes quickly."""
+"""Rows from blocks of CSV lines. The fast path; `csv_rows` decides what fits."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rows from blocks of JSON lines. What fits is told by `json_values`; here it goes quickly."""
+"""Rows from blocks of JSON lines. The fast path; `json_rows` decides what fits."""
 
 import re
 

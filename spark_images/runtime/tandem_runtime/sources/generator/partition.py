@@ -3,7 +3,7 @@
 Keys are drawn by rank from a Zipf distribution; all key columns of a row have the same rank. The
 event time is that of the watermark, else the first TIMESTAMP: 2024 begins with row 0, then time
 goes at `rowsPerSecond`, and each row is up to `jitter` earlier than that. The rest is uniform, see
-`draws`. A generator is one source partition; its positions are row numbers.
+`random_values`. A generator is one source partition; its positions are row numbers.
 """
 
 from typing import Any, cast

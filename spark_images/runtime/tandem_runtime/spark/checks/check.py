@@ -28,7 +28,7 @@ from tandem_runtime.spark.checks.dry_run import commands_in, plan_streaming
 from tandem_runtime.spark.checks.keyed import not_keyed
 from tandem_runtime.spark.checks.plan_fingerprint import fingerprint, query_fingerprint
 from tandem_runtime.spark.checks.plan_reader import read_plan
-from tandem_runtime.spark.checks.refusals import Finding, Reason, Verdict
+from tandem_runtime.spark.checks.refusals import Finding, QueryVerdict, Reason
 from tandem_runtime.spark.checks.spark_errors import (
     SparkError,
     explain,
@@ -70,12 +70,12 @@ def main(arguments: list[str]) -> int:
     return REFUSED if verdict.refused else STOPPED
 
 
-def check_directory(directory: Path) -> Verdict:
+def check_directory(directory: Path) -> QueryVerdict:
     """Check the pipeline that a directory's `pipeline.json` describes."""
     document = json.loads((directory / "pipeline.json").read_text(encoding="utf-8"))
     pipeline = parse_pipeline(document["manifest"])
     if isinstance(pipeline, Refusal):
-        return Verdict(refused=tuple(map(_manifest_finding, pipeline.problems)))
+        return QueryVerdict(refused=tuple(map(_manifest_finding, pipeline.problems)))
     os.chdir(document["base"])
     with tempfile.TemporaryDirectory(prefix="tandem-check-") as scratch:
         driver = start_driver(pipeline.spec.spark, Path(scratch, "spark"))
@@ -85,21 +85,23 @@ def check_directory(directory: Path) -> Verdict:
             driver.stop()
 
 
-def check_query(session: SparkSession, pipeline: Pipeline) -> Verdict:
+def check_query(session: SparkSession, pipeline: Pipeline) -> QueryVerdict:
     """Check a pipeline's query in a session."""
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True  # it would print what is explained anyway
     try:
         df = _build(session, pipeline)
     except _Refused as refused:
-        return Verdict(refused=refused.findings)
+        return QueryVerdict(refused=refused.findings)
     frames = {one.name: stream_frame(session, one, _NOWHERE) for one in pipeline.spec.streams}
     plan = read_plan(df, frames)
     keys = {stream.name: stream.key for stream in pipeline.spec.streams}
     found = not_deterministic(plan) + not_keyed(plan, keys) + misnamed(plan)
     # What follows says much the same in other words about a query that is refused already.
     found = found or _objections(df, pipeline) or _instability(df, session, pipeline)
-    return Verdict(tuple(found), tuple(doubts(plan)), query_fingerprint(df, pipeline.spec.query))
+    return QueryVerdict(
+        tuple(found), tuple(doubts(plan)), query_fingerprint(df, pipeline.spec.query)
+    )
 
 
 def _build(session: SparkSession, pipeline: Pipeline) -> DataFrame:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from tandem_runtime.spark.checks.plan import Operator
+from tandem_runtime.spark.checks.plan import PlanOperator
 from tandem_runtime.spark.checks.refusals import Finding, Reason
 
 
-def misnamed(root: Operator) -> list[Finding]:
+def misnamed(root: PlanOperator) -> list[Finding]:
     """Find columns that the sinks could not tell apart, or that are the framework's own."""
     times = Counter(column.name.lower() for column in root.output)
     twice = [

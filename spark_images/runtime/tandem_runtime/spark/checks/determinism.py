@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from textwrap import shorten
 
-from tandem_runtime.spark.checks.plan import Expression, Operator
+from tandem_runtime.spark.checks.plan import Expression, PlanOperator
 from tandem_runtime.spark.checks.refusals import Doubt, Finding, Reason, list_of
 
 _WALL_CLOCK = frozenset(
@@ -65,7 +65,7 @@ _HINTS = {
 }
 
 
-def not_deterministic(root: Operator) -> list[Finding]:
+def not_deterministic(root: PlanOperator) -> list[Finding]:
     """Find what makes the twins differ."""
     found = [
         Finding(reason, f"{_at(inner)}{_within(inner, outer)} {_DIFFERS[reason]}", _HINTS[reason])
@@ -92,7 +92,7 @@ def special_literals(sql: str) -> list[Finding]:
     ]
 
 
-def doubts(root: Operator) -> list[Finding]:
+def doubts(root: PlanOperator) -> list[Finding]:
     """Find what might make the twins differ, or the result differ from what was meant."""
     found: list[Finding] = []
     for operator in root.everything():
@@ -136,7 +136,7 @@ def _is_special_time(one: Expression) -> bool:
     return text.kind == "Literal" and _SPECIAL_TEXT.match(text.text) is not None
 
 
-def _operator_differs(operator: Operator) -> Iterator[Finding]:
+def _operator_differs(operator: PlanOperator) -> Iterator[Finding]:
     if operator.kind in {"EventTimeWatermark", "UpdateEventTimeWatermarkColumn"}:
         columns = tuple(one.text for one in operator.expressions) or ("a column",)
         yield Finding(
@@ -168,7 +168,7 @@ def _operator_differs(operator: Operator) -> Iterator[Finding]:
         )
 
 
-def _changing_leaf(leaf: Operator) -> Finding:
+def _changing_leaf(leaf: PlanOperator) -> Finding:
     if leaf.streaming:
         return Finding(
             Reason.FOREIGN_STREAM,
@@ -183,7 +183,7 @@ def _changing_leaf(leaf: Operator) -> Finding:
     )
 
 
-def _operator_doubts(operator: Operator) -> Iterator[Finding]:
+def _operator_doubts(operator: PlanOperator) -> Iterator[Finding]:
     if operator.kind == "GlobalLimit":
         yield Finding(
             Doubt.LIMIT,

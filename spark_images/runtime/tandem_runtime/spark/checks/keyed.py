@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from tandem_runtime.spark.checks.plan import Expression, Join, Operator
+from tandem_runtime.spark.checks.plan import Expression, Join, PlanOperator
 from tandem_runtime.spark.checks.refusals import Finding, Reason, list_of
 
 _RENAMING = frozenset({"Alias"})
@@ -25,7 +25,7 @@ _IN_SQL = {"Aggregate": "GROUP BY", "Distinct": "DISTINCT over"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyedPart:
     """What a column holds: the key's column at this position.
 
     After an outer join it may hold NULL instead, where its side has no row. `gap` then names the
@@ -36,11 +36,11 @@ class Part:
     gap: tuple[int, str] | None = None
 
 
-Parts = Mapping[int, Part]
+Parts = Mapping[int, KeyedPart]
 """The columns that hold a part of the key, by their ids."""
 
 
-def not_keyed(root: Operator, keys: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+def not_keyed(root: PlanOperator, keys: Mapping[str, tuple[str, ...]]) -> list[Finding]:
     """Find what brings rows of different pairs together; `keys` has each stream's key columns."""
     walk = _Walk(keys)
     walk.parts(root, ())
@@ -56,7 +56,7 @@ class _Walk:
         self.found: list[Finding] = []
         self._joins = count()
 
-    def parts(self, operator: Operator, known: tuple[Expression, ...]) -> Parts:
+    def parts(self, operator: PlanOperator, known: tuple[Expression, ...]) -> Parts:
         """The columns of an operator's output that hold the key.
 
         `known` are conditions that the operators above demand of every row.
@@ -72,11 +72,13 @@ class _Walk:
         self._check_grouping(operator, below)
         return _handed_on(operator, below)
 
-    def _stream_parts(self, operator: Operator) -> Parts:
+    def _stream_parts(self, operator: PlanOperator) -> Parts:
         key = self.keys[operator.stream or ""]
-        return {one.id: Part(key.index(one.name)) for one in operator.output if one.name in key}
+        return {
+            one.id: KeyedPart(key.index(one.name)) for one in operator.output if one.name in key
+        }
 
-    def _check_grouping(self, operator: Operator, below: list[Parts]) -> None:
+    def _check_grouping(self, operator: PlanOperator, below: list[Parts]) -> None:
         for child, parts, grouping in zip(
             operator.children, below, operator.grouping, strict=False
         ):
@@ -90,11 +92,11 @@ class _Walk:
                     lacking += ", and no column here is still known to hold it unchanged"
                 self.found.append(_grouping_finding(operator, grouping, lacking))
 
-    def _missing(self, parts: Iterable[Part | None]) -> tuple[int, ...]:
+    def _missing(self, parts: Iterable[KeyedPart | None]) -> tuple[int, ...]:
         there = {part.position for part in parts if part is not None and part.gap is None}
         return tuple(position for position in range(self.width) if position not in there)
 
-    def _joined(self, operator: Operator, join: Join, known: tuple[Expression, ...]) -> Parts:
+    def _joined(self, operator: PlanOperator, join: Join, known: tuple[Expression, ...]) -> Parts:
         passed = known if join.type in _WITHOUT_GAPS else ()
         left, right = (self.parts(child, passed) for child in operator.children)
         if all(child.streams() for child in operator.children):
@@ -107,7 +109,9 @@ class _Walk:
             **_with_gaps(right, None if join.type in _RIGHT_WHOLE else (number, "right")),
         }
 
-    def _join_finding(self, operator: Operator, join: Join, missing: tuple[int, ...]) -> Finding:
+    def _join_finding(
+        self, operator: PlanOperator, join: Join, missing: tuple[int, ...]
+    ) -> Finding:
         left, right = operator.children
         on = f" ON {join.condition.text}" if join.condition else ""
         return Finding(
@@ -119,7 +123,7 @@ class _Walk:
             "choose keys that the join compares; rows with other keys are in other pairs",
         )
 
-    def _lacking(self, below: Operator, missing: tuple[int, ...]) -> str:
+    def _lacking(self, below: PlanOperator, missing: tuple[int, ...]) -> str:
         """Name the key's columns at these positions, in the streams below."""
         return " / ".join(
             list_of(tuple(f"{name}.{self.keys[name][position]}" for position in missing))
@@ -128,7 +132,7 @@ class _Walk:
 
 
 def _grouping_finding(
-    operator: Operator, grouping: tuple[Expression, ...], lacking: str
+    operator: PlanOperator, grouping: tuple[Expression, ...], lacking: str
 ) -> Finding:
     called = _IN_SQL.get(operator.kind, f"{operator.called} by")
     by = ", ".join(one.text for one in grouping)
@@ -140,7 +144,7 @@ def _grouping_finding(
     )
 
 
-def _global_aggregate(operator: Operator) -> Finding:
+def _global_aggregate(operator: PlanOperator) -> Finding:
     results = ", ".join(
         (one.children[0] if one.kind == "Alias" else one).text
         for way in operator.results
@@ -154,7 +158,7 @@ def _global_aggregate(operator: Operator) -> Finding:
     )
 
 
-def _handed_on(operator: Operator, below: list[Parts]) -> Parts:
+def _handed_on(operator: PlanOperator, below: list[Parts]) -> Parts:
     """What an operator's output columns hold, from what its children's hold."""
     if operator.kind in _BY_POSITION:
         columns = [
@@ -171,9 +175,9 @@ def _handed_on(operator: Operator, below: list[Parts]) -> Parts:
     return {column: part for column, part in below[0].items() if column in kept}
 
 
-def _agreed(operator: Operator, ways: list[list[Part | None]]) -> Parts:
+def _agreed(operator: PlanOperator, ways: list[list[KeyedPart | None]]) -> Parts:
     """What the output columns hold if each of several ways may have made them."""
-    agreed: dict[int, Part] = {}
+    agreed: dict[int, KeyedPart] = {}
     for column, parts in zip(operator.output, zip(*ways, strict=True), strict=True):
         first = parts[0]
         if first is not None and all(part == first for part in parts):
@@ -181,7 +185,7 @@ def _agreed(operator: Operator, ways: list[list[Part | None]]) -> Parts:
     return agreed
 
 
-def _part(one: Expression, parts: Parts) -> Part | None:
+def _part(one: Expression, parts: Parts) -> KeyedPart | None:
     """The part of the key that an expression holds, unchanged."""
     if one.column is not None:
         return parts.get(one.column)
@@ -192,7 +196,7 @@ def _part(one: Expression, parts: Parts) -> Part | None:
     return None
 
 
-def _without_gap(choices: list[Part | None]) -> Part | None:
+def _without_gap(choices: list[KeyedPart | None]) -> KeyedPart | None:
     """What the first that is not NULL holds: sides of one join fill each other's gaps."""
     parts = [part for part in choices if part is not None]
     if len(parts) < len(choices) or len({part.position for part in parts}) != 1:
@@ -201,17 +205,17 @@ def _without_gap(choices: list[Part | None]) -> Part | None:
     joins = {gap[0] for gap in gaps if gap is not None}
     sides = {gap[1] for gap in gaps if gap is not None}
     filled = None in gaps or (len(joins) == 1 and sides == {"left", "right"})
-    return Part(parts[0].position) if filled else None
+    return KeyedPart(parts[0].position) if filled else None
 
 
 def _with_gaps(parts: Parts, gap: tuple[int, str] | None) -> Parts:
     """What columns hold after a join that may leave their side empty."""
     if gap is None:
         return parts
-    return {column: Part(part.position, gap) for column, part in parts.items() if not part.gap}
+    return {column: KeyedPart(part.position, gap) for column, part in parts.items() if not part.gap}
 
 
-def _compared(condition: Expression, left: Parts, right: Parts) -> Part | None:
+def _compared(condition: Expression, left: Parts, right: Parts) -> KeyedPart | None:
     """The part of the key in which a condition makes both sides agree."""
     if condition.kind not in _COMPARING:
         return None

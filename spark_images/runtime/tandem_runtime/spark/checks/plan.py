@@ -22,7 +22,7 @@ _CALLED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PlanColumn:
     """A column of an operator's result; the id is the same wherever it is handed through."""
 
     id: int
@@ -43,7 +43,7 @@ class Expression:
     deterministic: bool = True
     line: int | None = None
     """The line of the SQL text, where Spark knows it."""
-    plan: Operator | None = None
+    plan: PlanOperator | None = None
     """The plan of a subquery."""
 
     def everything(self) -> Iterator[Expression]:
@@ -62,12 +62,12 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class PlanOperator:
     """An operator of the plan, by the name of Spark's class for it."""
 
     kind: str
-    children: tuple[Operator, ...] = ()
-    output: tuple[Column, ...] = ()
+    children: tuple[PlanOperator, ...] = ()
+    output: tuple[PlanColumn, ...] = ()
     expressions: tuple[Expression, ...] = ()
     streaming: bool = True
     stream: str | None = None
@@ -93,7 +93,7 @@ class Operator:
         """What users know the operator by."""
         return _CALLED.get(self.kind, self.kind)
 
-    def everything(self) -> Iterator[Operator]:
+    def everything(self) -> Iterator[PlanOperator]:
         """This operator and all below it, from the top, those of subqueries included."""
         yield self
         for child in self.children:

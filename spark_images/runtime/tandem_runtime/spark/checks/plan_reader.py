@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tandem_runtime.spark.checks.plan import Column, Expression, Join, Operator
+from tandem_runtime.spark.checks.plan import Expression, Join, PlanColumn, PlanOperator
 from tandem_runtime.spark.checks.plan_fingerprint import plan_fingerprint
 
 _LITERAL_LEAVES = frozenset({"LocalRelation", "OneRowRelation", "Range"})
@@ -29,7 +29,7 @@ _TYPED = frozenset({"Average", "Cast", "Sum"})
 Groups = tuple[tuple[Expression, ...], ...]
 
 
-def read_plan(df: DataFrame, streams: Mapping[str, DataFrame]) -> Operator:
+def read_plan(df: DataFrame, streams: Mapping[str, DataFrame]) -> PlanOperator:
     """Read the plan of a data frame; wherever one of the streams is part of it, it is a leaf."""
     plans = {name: _analyzed(frame) for name, frame in streams.items()}
     known = {(_class_name(plan), plan_fingerprint(plan)): name for name, plan in plans.items()}
@@ -48,18 +48,18 @@ class _Reader:
         self._kinds = {kind for kind, _ in streams}
         self._table_expressions: dict[int, Any] = {}
 
-    def operator(self, plan: Any) -> Operator:
+    def operator(self, plan: Any) -> PlanOperator:
         kind = _class_name(plan)
         if kind == "WithCTE":
             self._table_expressions |= {one.id(): one.child() for one in _items(plan.cteDefs())}
             return self.operator(plan.plan())
-        output = tuple(Column(one.exprId().id(), one.name()) for one in _items(plan.output()))
+        output = tuple(PlanColumn(one.exprId().id(), one.name()) for one in _items(plan.output()))
         if kind in self._kinds:
             stream = self._streams.get((kind, plan_fingerprint(plan)))
             if stream is not None:
-                return Operator(kind, output=output, stream=stream)
+                return PlanOperator(kind, output=output, stream=stream)
         children = self._children(plan, kind)
-        return Operator(
+        return PlanOperator(
             kind,
             children=tuple(map(self.operator, children)),
             output=output,

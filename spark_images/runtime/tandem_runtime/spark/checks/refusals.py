@@ -59,7 +59,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class QueryVerdict:
     """All that a check found. The fingerprint is empty if there is no query to take it from."""
 
     refused: tuple[Finding, ...] = ()

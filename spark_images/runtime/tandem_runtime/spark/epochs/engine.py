@@ -14,7 +14,7 @@ from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.spark.checks.check import check_query
 from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure, failure_of_findings
 from tandem_runtime.spark.epochs.running_query import EngineEvents, RunningQuery
-from tandem_runtime.spark.jvm.launch import Driver, start_driver
+from tandem_runtime.spark.jvm.launch import SparkDriver, start_driver
 
 _WARM_UP_EPOCHS = 2
 
@@ -47,7 +47,7 @@ class Engine:
         self._inbox = inbox
         self._events = events
         self._session = session
-        self._driver: Driver | None = None
+        self._driver: SparkDriver | None = None
         self._running: RunningQuery | None = None
 
     def boot(self, *, check: bool = False, warm_up: bool = True) -> None:

@@ -139,7 +139,7 @@ class RunningQuery:
             while self._hear(self._bridge.next_event()):
                 pass
         except (Py4JError, ConnectionError):
-            self._fail(EngineFailure("JvmLost", "the JVM has ended; its log may say why"))
+            self._fail(EngineFailure("JvmLost", "the JVM exited; see its log"))
         except Exception as error:
             self._fail(EngineFailure(type(error).__name__, str(error)))
 

@@ -1,7 +1,7 @@
 """Makes a class archive, from which the JVM starts faster.
 
-`python -m tandem_runtime.spark.jvm.class_archive` makes the one that fits this Java and these jars,
-in the user's cache, once. Everything works without it.
+`python -m tandem_runtime.spark.jvm.class_archive` makes the one that fits this Java and these
+jars, in the user's cache, once. Everything works without it.
 """
 
 import sys

@@ -111,7 +111,7 @@ def class_path() -> list[Path]:
     """
     if not OWN_JAR.exists():
         raise NoJava(
-            f"{OWN_JAR.name} is not there; build it with `python spark_images/java/build.py` "
+            f"{OWN_JAR.name} is missing; build it with `python spark_images/java/build.py` "
             "(needs a JDK; on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless)"
         )
     jars = (Path(pyspark.__file__).parent / "jars").glob("*.jar")

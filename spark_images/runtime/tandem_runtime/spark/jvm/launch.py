@@ -46,7 +46,7 @@ class Jvm:
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
+class SparkDriver:
     """A Spark session and the JVM that it is in."""
 
     session: SparkSession
@@ -135,7 +135,7 @@ def settings(spark: Spark) -> dict[str, str]:
     return {**own, **dict(spark.conf)}
 
 
-def start_driver(spark: Spark, scratch: Path) -> Driver:
+def start_driver(spark: Spark, scratch: Path) -> SparkDriver:
     """Start a JVM and a session. Blocks for some seconds.
 
     Args:
@@ -158,7 +158,7 @@ def start_driver(spark: Spark, scratch: Path) -> Driver:
         *shlex.split(entries.pop(JAVA_OPTIONS, "")),
     ]
     jvm = start_jvm(java, options, scratch)
-    return Driver(_session(jvm, entries), jvm)
+    return SparkDriver(_session(jvm, entries), jvm)
 
 
 def start_jvm(java: Path, options: list[str], scratch: Path) -> Jvm:
@@ -180,7 +180,7 @@ def start_jvm(java: Path, options: list[str], scratch: Path) -> Jvm:
         answer = handover.readline().split()
     if not answer:
         process.communicate()
-        raise LaunchFailed(f"the JVM ended with code {process.returncode} before it answered")
+        raise LaunchFailed(f"the JVM exited with code {process.returncode} before it answered")
     return Jvm(process, int(answer[0]), answer[1].decode())
 
 

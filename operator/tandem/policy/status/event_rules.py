@@ -1,0 +1,107 @@
+"""Events that follow from the reports of members."""
+
+from collections.abc import Iterator, Mapping
+
+from tandem.policy.controller_state import Failing
+from tandem.policy.decisions import RecordEvent
+from tandem.policy.recovery.processes import describe_exit
+from tandem.policy.snapshot import Life, Snapshot
+from tandem.policy.status.member_events import FORWARDED, forward_event
+from tandem.policy.status.readable import with_member_names
+from tandem_core.contract.reports import MemberEvent, Trouble
+from tandem_core.model.states import EventReason
+
+_TROUBLES = {
+    EventReason.SOURCE_FAILED: "cannot be read, retrying",
+    EventReason.SINK_FAILED: "cannot be written, retrying",
+    EventReason.SINK_REWOUND: "is behind its recorded position, delivery to it stopped",
+}
+"""What each kind of trouble means for a source or sink."""
+
+
+def lead_of(snapshot: Snapshot, before: str | None) -> str | None:
+    """The place of the split that leads; the last known one while none reports."""
+    for member in snapshot.members:
+        if snapshot.lead_volume is not None and member.volume == snapshot.lead_volume:
+            return member.name
+    return before
+
+
+def waiting_since(snapshot: Snapshot, before: float | None) -> float | None:
+    """When the oldest undelivered epoch was cut; as last known while no lead reports."""
+    return before if snapshot.lead is None else snapshot.now - snapshot.lead.lag_seconds
+
+
+def lead_changes(
+    snapshot: Snapshot, before: str | None, after: str | None
+) -> Iterator[RecordEvent]:
+    """Another split leads; the first lead is no change."""
+    if before is not None and after is not None and after != before:
+        detail = f"leads now; {before} {_how_lead_ended(snapshot, before)}"
+        yield RecordEvent(EventReason.LEAD_CHANGED, after, detail)
+
+
+def _how_lead_ended(snapshot: Snapshot, name: str) -> str:
+    member = next((each for each in snapshot.members if each.name == name), None)
+    if member is None or member.life is Life.ABSENT:
+        return "is gone"
+    if member.life is Life.ENDED:
+        return describe_exit(member)
+    if member.life is Life.STARTING:
+        return "has restarted"
+    if member.silent_since is not None:
+        return f"has not answered for {member.silent_for(snapshot.now):.0f} s"
+    return "no longer leads"
+
+
+def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[RecordEvent]:
+    """What the lead reports as lost, each once."""
+    for lost in snapshot.lead.lost if snapshot.lead is not None else ():
+        if lost not in before:
+            subject = with_member_names(lost, snapshot)
+            detail = "is lost: acknowledged rows or results are missing"
+            yield RecordEvent(EventReason.DATA_LOST, subject, detail)
+
+
+def failures(snapshot: Snapshot, before: frozenset[Failing]) -> Iterator[RecordEvent]:
+    """Sources and sinks that fail and did not fail before, each once."""
+    for trouble in snapshot.troubles():
+        if (trouble.reason, trouble.subject) not in before:
+            yield RecordEvent(trouble.reason, trouble.subject, _trouble_text(trouble))
+
+
+def _trouble_text(trouble: Trouble) -> str:
+    meaning = _TROUBLES.get(trouble.reason, trouble.reason.meaning)
+    return f"{meaning}: {trouble.text}" if trouble.text else meaning
+
+
+def failing(snapshot: Snapshot) -> frozenset[Failing]:
+    """Sources and sinks that fail, and how."""
+    return frozenset((trouble.reason, trouble.subject) for trouble in snapshot.troubles())
+
+
+def new_member_events(
+    snapshot: Snapshot, before: Mapping[str, tuple[MemberEvent, ...]], names: Mapping[str, str]
+) -> tuple[list[RecordEvent], dict[str, tuple[MemberEvent, ...]]]:
+    """Events that members report, each once, and what they have reported by now.
+
+    A member repeats its last events with each answer; those not seen before are new. `names` are
+    the members by their volumes, also those that are gone.
+    """
+    told = {
+        member.volume: before[member.volume]
+        for member in snapshot.members
+        if member.volume is not None and member.volume in before
+    }
+    records = []
+    for report in (member.report for member in snapshot.members):
+        if report is None:
+            continue
+        known = set(before.get(report.volume, ()))
+        told[report.volume] = report.events
+        records += [
+            forward_event(each, snapshot, names)
+            for each in report.events
+            if each.event in FORWARDED and each not in known
+        ]
+    return records, told
