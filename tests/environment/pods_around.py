@@ -1,4 +1,4 @@
-"""A pipeline's pods on loopback addresses: their mounts, their objects, their surroundings."""
+"""A pipeline's pods on loopback addresses: their mounts, their objects, their environment."""
 
 import json
 from pathlib import Path

@@ -57,8 +57,8 @@ def test_a_pod_knows_who_it_is() -> None:
 
 
 def test_a_pod_serves_everywhere_on_its_ports(pod: PodIdentity) -> None:
-    assert home_of(pod).doors == ("0.0.0.0", 7070, 7080)  # noqa: S104 - the pod's own
-    assert home_of(pod._replace(host="fd00::7")).doors == ("::", 7070, 7080)
+    assert home_of(pod).listen == ("0.0.0.0", 7070, 7080)  # noqa: S104 - the pod's own
+    assert home_of(pod._replace(host="fd00::7")).listen == ("::", 7070, 7080)
 
 
 def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(

@@ -1,6 +1,6 @@
 """Real splits with real sources, and a replica of each pair that keeps what it is given.
 
-Splits are processes. A replica is a thread of the test: the shipped machine, node, driver and
+Splits are processes. A replica is a thread of the test: the shipped machine, loop, driver and
 volume, with whatever engine the test puts in Spark's place. It needs no merge: results may wait for
 ever.
 """
@@ -91,7 +91,7 @@ class KeepingDriver(Driver):
         """Bytes of the largest share of a chunk."""
         self._headers: dict[int, Header] = {}
         self._place = process.volume.directory / "inbox"
-        super().__init__(process.surroundings.pipeline, process.volume, process.post)
+        super().__init__(process.environment.pipeline, process.volume, process.post)
 
     def _start(self, header: Header, rows: tuple[object, ...]) -> None:
         self._headers[header.epoch] = header
@@ -129,13 +129,13 @@ class KeepingReplica:
             milliseconds(),
             booting=True,
         )
-        self._node = EventLoop(
-            machine, process.volume, process.surroundings, process.post, process.settings
+        self._loop = EventLoop(
+            machine, process.volume, process.environment, process.post, process.settings
         )
-        self.driver.serve(self._node)
+        self.driver.serve(self._loop)
         process.serve(lambda: ReplicaState(DriverState.RUNNING), lambda: True, pair)
-        process._node = self._node
-        self._thread = threading.Thread(target=self._node.run, daemon=True)
+        process._loop = self._loop
+        self._thread = threading.Thread(target=self._loop.run, daemon=True)
         self._thread.start()
 
     @property
@@ -147,7 +147,7 @@ class KeepingReplica:
         return bool(self.epochs) and self.epochs[-1].header.final
 
     def end(self) -> None:
-        self._node.stop()
+        self._loop.stop()
         self._thread.join(PATIENCE)
         self.driver.stop()
 

@@ -28,18 +28,18 @@ from tandem_runtime.volume.chunks import epoch_rows
 class Toy:
     """Numbers the rows of each key."""
 
-    def __init__(self, node: EventLoop) -> None:
-        self._node = node
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
         self._seen: Counter[str] = Counter()
-        node.lend(
+        loop.lend(
             {
                 Run: self._run,
-                Finish: lambda effect: node.tell(BatchCommitted(effect.epoch)),
-                Install: lambda effect: node.tell(Installed(effect.epoch)),
+                Finish: lambda effect: loop.tell(BatchCommitted(effect.epoch)),
+                Install: lambda effect: loop.tell(Installed(effect.epoch)),
                 ForgetState: lambda _: None,
             }
         )
-        node.tell(SparkUp())
+        loop.tell(SparkUp())
 
     def _run(self, effect: Run) -> None:
         rows: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ class Toy:
             writer.write_table(table)
         payload = sink.getvalue()
         digest = zlib.crc32(payload)
-        self._node.tell(BatchResult(effect.header.epoch, payload.size, digest, payload))
+        self._loop.tell(BatchResult(effect.header.epoch, payload.size, digest, payload))
 
 
 def run(process: Process[Any], arguments: argparse.Namespace) -> int:
@@ -65,17 +65,17 @@ def run(process: Process[Any], arguments: argparse.Namespace) -> int:
         process.volume.id,
         process.volume.incarnation,
         arguments.pair,
-        share_at_birth(arguments.pair, process.volume, process.surroundings),
+        share_at_birth(arguments.pair, process.volume, process.environment),
         StoredReplica(process.volume.contents()),
         process.settings,
         milliseconds(),
         booting=True,
     )
-    node = EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
-    Toy(node)
+    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
+    Toy(loop)
     report = ReplicaState(DriverState.RUNNING, pair=arguments.pair)
     process.serve(lambda: report, process.is_running, arguments.pair)
-    return process.run(node)
+    return process.run(loop)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

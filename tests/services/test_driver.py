@@ -75,7 +75,7 @@ class NoSpark:
 
 
 class Replica:
-    """A driver and a node, whose effects the test makes up or its machine has."""
+    """A driver and a loop, whose effects the test makes up or its machine has."""
 
     def __init__(self, volume: Volume) -> None:
         self.volume = volume
@@ -309,10 +309,10 @@ def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
     assert replica.driver.booted.wait(LIMIT)
     share, empty = Share("f", "pair-0"), StoredReplica({})
     machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0, booting=True)
-    node = EventLoop(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
-    replica.driver.serve(node)
-    node.stop()
-    node.run()
+    loop = EventLoop(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
+    replica.driver.serve(loop)
+    loop.stop()
+    loop.run()
     assert machine.spark_up
 
 
@@ -381,7 +381,7 @@ def test_a_spare_whose_spark_does_not_start_ends_with_the_reason_on_its_volume(
     monkeypatch.setattr(NoSpark, "boot_fails", raised)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     process: Any = SimpleNamespace(
-        surroundings=Around(), volume=volume, post=Sent(), serve=lambda *_, **__: None
+        environment=Around(), volume=volume, post=Sent(), serve=lambda *_, **__: None
     )
     assert program.run(process, Namespace(pair=None, in_cluster=False)) == code
     left = decode_refusal((volume.directory / "refusal.json").read_bytes())

@@ -124,7 +124,7 @@ def volume(tmp_path: Path) -> Iterator[Volume]:
     claimed.release()
 
 
-def node_of(
+def loop_of(
     volume: Volume,
     answer: Callable[[Any], list[Effect]] = lambda _: [],
     ticks: int = 2,
@@ -144,8 +144,8 @@ def node_of(
 def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Volume) -> None:
     around = Around()
     around.volumes_gone = frozenset({"x", "y", "a stranger"})
-    node, machine, _ = node_of(volume, ticks=100, around=around)
-    assert node.run() == 0
+    loop, machine, _ = loop_of(volume, ticks=100, around=around)
+    assert loop.run() == 0
     assert machine.handled == [
         VolumeGone("x"),
         VolumeGone("y"),
@@ -158,23 +158,23 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
 
 @pytest.mark.timeout(20)
 def test_the_machine_hears_of_the_time_often_however_long_epochs_are(volume: Volume) -> None:
-    node, _, _ = node_of(volume, ticks=5, settings=ProtocolSettings(interval=3_600_000))
-    assert node.run() == 0
+    loop, _, _ = loop_of(volume, ticks=5, settings=ProtocolSettings(interval=3_600_000))
+    assert loop.run() == 0
 
 
 def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
     around = Around()
     around.volumes_gone = frozenset({volume.id})
-    node, machine, _ = node_of(volume, around=around)
-    assert node.run() == WIPED
+    loop, machine, _ = loop_of(volume, around=around)
+    assert loop.run() == WIPED
     assert machine.handled == []
 
 
 def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
-    node, machine, _ = node_of(volume, ticks=10**6)
-    node.cast_out(VolumeRevoked("the pod was deleted"))
-    node.tell(TakeLead(1))
-    assert node.run() == WIPED
+    loop, machine, _ = loop_of(volume, ticks=10**6)
+    loop.cast_out(VolumeRevoked("the pod was deleted"))
+    loop.tell(TakeLead(1))
+    assert loop.run() == WIPED
     assert TakeLead(1) not in machine.handled
 
 
@@ -186,10 +186,10 @@ def test_who_leaves_a_deleted_pipeline_hands_nothing_over(
 ) -> None:
     around = Around()
     around.deleted = deleted
-    node, machine, _ = node_of(volume, around=around)
+    loop, machine, _ = loop_of(volume, around=around)
     if leaves:
-        node.leave()
-    assert node.run() == 0
+        loop.leave()
+    assert loop.run() == 0
     assert machine.ticks == ticks_left
 
 
@@ -201,12 +201,12 @@ def test_effects_happen_in_their_order(volume: Volume) -> None:
         Send("a", TakeLead(1)),
         Happened("LeadChanged", "me", "term 3"),
     ]
-    node, _, sent = node_of(volume, lambda m: effects if m == TakeLead(9) else [], ticks=3)
-    node.receive(PEER, TakeLead(9))
-    node.run()
+    loop, _, sent = loop_of(volume, lambda m: effects if m == TakeLead(9) else [], ticks=3)
+    loop.receive(PEER, TakeLead(9))
+    loop.run()
     assert volume.contents() == {("lane", LaneId("s", 2)): ord("y")}
     assert [(to, parcel.message) for to, parcel in sent.parcels] == [("a", TakeLead(1))]
-    assert [event.event for event in node.events] == ["LeadChanged"]
+    assert [event.event for event in loop.events] == ["LeadChanged"]
 
 
 def test_nothing_after_an_exit_happens(volume: Volume) -> None:
@@ -214,18 +214,18 @@ def test_nothing_after_an_exit_happens(volume: Volume) -> None:
         Exit("displaced", wipe=True),
         Write(("lane", LaneId("s", 1)), ord("x")),
     ]
-    node, _, __ = node_of(volume, lambda m: effects if m == TakeLead(9) else [])
-    node.receive(PEER, TakeLead(9))
-    assert node.run() == WIPED
+    loop, _, __ = loop_of(volume, lambda m: effects if m == TakeLead(9) else [])
+    loop.receive(PEER, TakeLead(9))
+    assert loop.run() == WIPED
     assert volume.contents() == {}
 
 
 def test_shipped_bytes_are_read_when_their_turn_comes(volume: Volume) -> None:
     volume.write(("outbox", 1), b"old")
     ship = Ship("a", TakeLead(1), (("outbox", 1),))
-    node, _, sent = node_of(volume, lambda m: [ship] if m == TakeLead(9) else [])
-    node.receive(PEER, TakeLead(9))
-    node.run()
+    loop, _, sent = loop_of(volume, lambda m: [ship] if m == TakeLead(9) else [])
+    loop.receive(PEER, TakeLead(9))
+    loop.run()
     ((_, parcel),) = sent.parcels
     assert parcel.parts is not None
     volume.write(("outbox", 1), b"new")
@@ -239,32 +239,32 @@ def test_a_copied_chunk_comes_with_its_note_and_untouched_bytes(volume: Volume) 
     note = Note(5, ())
     rows = pa.record_batch({"k": ["a"], "_hash": pa.array([1], pa.uint64())})
     form = chunk_bytes(Chunk(note, (Segment("s/0", 0, 0, 1, ("s", rows)),)))
-    node, machine, _ = node_of(volume)
-    node.receive(PEER, CopyChunk(LANE, (1, 1), (1, 1), 0, 1, (form,)))
-    node.run()
+    loop, machine, _ = loop_of(volume)
+    loop.receive(PEER, CopyChunk(LANE, (1, 1), (1, 1), 0, 1, (form,)))
+    loop.run()
     (copied,) = [message for message in machine.handled if isinstance(message, CopyChunk)]
     assert copied.payload == (Chunk(note, form),)
 
 
 def test_a_full_inbox_refuses_peers_but_not_the_own_threads(volume: Volume) -> None:
-    node, machine, _ = node_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
+    loop, machine, _ = loop_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
     for number in range(INBOX_MESSAGES + 10):
-        node.receive(PEER, TakeLead(number))
-    node.tell(TakeLead(-1))
-    node.run()
+        loop.receive(PEER, TakeLead(number))
+    loop.tell(TakeLead(-1))
+    loop.run()
     numbers = [message.term for message in machine.handled if isinstance(message, TakeLead)]
     assert numbers == [*range(INBOX_MESSAGES), -1]
 
 
 def test_an_inbox_is_bounded_in_bytes_and_admits_one_when_empty(volume: Volume) -> None:
-    node, machine, _ = node_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
+    loop, machine, _ = loop_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
     huge = pa.py_buffer(bytes(INBOX_BYTES + 1))
     answer = CopyChunk(LANE, (1, 1), (1, 1), 0, 0).replace(payload=None)
     for _ in range(3):
-        node.receive(PEER, _WithBytes((huge,)))
-    node.receive(PEER, answer)
-    node.tell(TakeLead(-1))
-    node.run()
+        loop.receive(PEER, _WithBytes((huge,)))
+    loop.receive(PEER, answer)
+    loop.tell(TakeLead(-1))
+    loop.run()
     assert [type(m) for m in machine.handled[-3:]] == [_WithBytes, CopyChunk, TakeLead]
 
 
@@ -274,8 +274,8 @@ class _WithBytes:
 
 
 def test_a_final_failure_leaves_word_and_ends_the_process(volume: Volume) -> None:
-    node, _, __ = node_of(volume, ticks=10**6)
-    node.fail(Failure("SourceFailed", "row 7", "mend it"))
-    assert node.run() == REFUSED
+    loop, _, __ = loop_of(volume, ticks=10**6)
+    loop.fail(Failure("SourceFailed", "row 7", "mend it"))
+    assert loop.run() == REFUSED
     left = json.loads((volume.directory / "refusal.json").read_text())
     assert (left["reason"], left["hint"]) == ("SourceFailed", "mend it")

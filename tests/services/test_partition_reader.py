@@ -23,7 +23,7 @@ PARTITION = "payments/0"
 
 
 class Asker:
-    """Asks a reader of a directory's files, and takes its answers as a node does."""
+    """Asks a reader of a directory's files, and takes its answers as a loop does."""
 
     def __init__(self, directory: Path, letters: DeadLetters) -> None:
         stream = files_stream(directory, schema="user STRING", bounded=False)

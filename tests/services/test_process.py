@@ -35,16 +35,16 @@ class Told(Around):
 
 
 class Home:
-    """A habitat that the test changes."""
+    """A host that the test changes."""
 
-    name, doors = "merge-0", ListenAddress("127.0.0.1")
+    name, listen = "merge-0", ListenAddress("127.0.0.1")
 
     def __init__(self, directory: Path) -> None:
         self.volume = Volume(directory / "merge-0.a")
         self.around = Told()
         self.resting: Callable[[], None] = lambda: None
 
-    def surroundings(self) -> Told:
+    def environment(self) -> Told:
         return self.around
 
     def rest(self) -> int:
@@ -77,11 +77,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
         signal.signal(number, handler)
 
 
-def node_of(
+def loop_of(
     process: Process[Told], answer: Callable[[object], list[Effect]], ticks: int
 ) -> EventLoop:
     machine = Scripted(answer, ticks)
-    return EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
+    return EventLoop(machine, process.volume, process.environment, process.post, process.settings)
 
 
 def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
@@ -129,17 +129,17 @@ def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
             heard.append(message)
         return [Exit("heard")] if message == done else []
 
-    node = node_of(process, answer, 10**6)
+    loop = loop_of(process, answer, 10**6)
     posts = [Post(Peer(name, 1), "t", To(home.around.card.port)) for name in ("stranger", "friend")]
-    tick = node.machine.tick
+    tick = loop.machine.tick
 
     def talking(now: int) -> list[Effect]:
         posts[0].send("merge-0.a", Parcel(TakeLead(1)))
         posts[1].send("merge-0.a", Parcel(TakeLead(2) if len(heard) < 3 else done))
         return tick(now)
 
-    node.machine.tick = talking  # type: ignore[method-assign]
-    assert process.run(node) == 0
+    loop.machine.tick = talking  # type: ignore[method-assign]
+    assert process.run(loop) == 0
     assert set(heard) == {TakeLead(2), done}
     for post in posts:
         post.drain(5)
@@ -149,15 +149,15 @@ def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
 def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
     process = Process("split", home)
     process.serve(MergeState, process.is_running)
-    node = node_of(process, lambda _: [Exit("completed")], 10**6)
+    loop = loop_of(process, lambda _: [Exit("completed")], 10**6)
     seen: list[int] = []
 
     def look() -> None:
-        node.turned_at -= 2 * LOOP_STUCK_MS
+        loop.turned_at -= 2 * LOOP_STUCK_MS
         seen.extend(get(home.around.card.http_port, page)[0] for page in ("/healthz", "/readyz"))
 
     home.resting = look
-    assert process.run(node) == 17
+    assert process.run(loop) == 17
     assert seen == [200, 200]
     assert home.around.closed
     assert (home.volume.directory / "clean").exists()
@@ -170,12 +170,12 @@ def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
     seen: list[int] = []
 
     def stuck(_: object) -> list[Effect]:
-        node.turned_at -= 2 * LOOP_STUCK_MS
+        loop.turned_at -= 2 * LOOP_STUCK_MS
         seen.extend(get(home.around.card.http_port, page)[0] for page in ("/healthz", "/readyz"))
         return [Exit("seen")]
 
-    node = node_of(process, stuck, 10**6)
-    assert process.run(node) == 0
+    loop = loop_of(process, stuck, 10**6)
+    assert process.run(loop) == 0
     assert seen == [503, 503]
     process._server.shutdown()
 

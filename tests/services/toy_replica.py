@@ -57,7 +57,7 @@ class ToyDriver:
         self._volume = volume
         self._states = volume.directory / "states"
         self._states.mkdir(exist_ok=True)
-        self._node: EventLoop | None = None
+        self._loop: EventLoop | None = None
         self._computed: tuple[int, Counts] = (0, {})
         """The epoch that was run last and is not committed, with the state after it."""
 
@@ -69,10 +69,10 @@ class ToyDriver:
     def _epochs(self) -> list[int]:
         return [int(path.name) for path in self._states.iterdir() if path.name.isdecimal()]
 
-    def serve(self, node: EventLoop) -> None:
+    def serve(self, loop: EventLoop) -> None:
         """Carry the node's effects out from now on."""
-        self._node = node
-        node.lend(
+        self._loop = loop
+        loop.lend(
             {
                 Run: self._run,
                 Finish: self._finish,
@@ -81,7 +81,7 @@ class ToyDriver:
                 ForgetState: self._forget_state,
             }
         )
-        node.tell(SparkUp())
+        loop.tell(SparkUp())
 
     def _run(self, effect: Run) -> None:
         epoch = effect.header.epoch
@@ -112,14 +112,14 @@ class ToyDriver:
         self._tell(Installed(effect.epoch))
 
     def _ship_state(self, effect: ShipState) -> None:
-        assert self._node is not None
+        assert self._loop is not None
         message = effect.message
         epochs = (message.epoch, *message.older)
         states = {epoch: json.loads(self._path(epoch).read_bytes()) for epoch in epochs}
         results = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
         values = [json.dumps(states).encode(), *results]
         parts = [FramePart(number, None, value) for number, value in enumerate(values)]
-        self._node.post.send(effect.to, Parcel(message, lambda: iter(parts)))
+        self._loop.post.send(effect.to, Parcel(message, lambda: iter(parts)))
 
     def _forget_state(self, effect: ForgetState) -> None:
         for epoch in self._epochs():
@@ -136,13 +136,13 @@ class ToyDriver:
         return self._states / str(epoch)
 
     def _tell(self, message: object) -> None:
-        assert self._node is not None
-        self._node.tell(message)
+        assert self._loop is not None
+        self._loop.tell(message)
 
 
-def _share(pair: str, surroundings: Environment) -> Share:
+def _share(pair: str, environment: Environment) -> Share:
     """What the pair owns, once the intent says it."""
-    while (intent := surroundings.intent()) is None:
+    while (intent := environment.intent()) is None:
         time.sleep(0.05)
     return intent.generations[-1].share_of(pair)
 
@@ -155,14 +155,14 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         volume.id,
         volume.incarnation,
         arguments.pair,
-        _share(arguments.pair, process.surroundings),
+        _share(arguments.pair, process.environment),
         driver.stored(),
         process.settings,
         milliseconds(),
         booting=True,
     )
-    node = EventLoop(machine, volume, process.surroundings, process.post, process.settings)
-    driver.serve(node)
+    loop = EventLoop(machine, volume, process.environment, process.post, process.settings)
+    driver.serve(loop)
 
     def report() -> ReplicaState:
         return ReplicaState(
@@ -170,7 +170,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         )
 
     process.serve(report, lambda: machine.verified, arguments.pair)
-    return process.run(node)
+    return process.run(loop)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -83,7 +83,7 @@ class MemberSnapshot:
     hosts: frozenset[str] | None = None
     """Nodes that would take a pod made in its place now, its own included; None if nobody knows."""
     note: str = ""
-    """What its surroundings say of it, such as why it cannot be started."""
+    """What its environment reports about it, such as why it cannot be started."""
     outdated: bool = False
     """Whether one made in its place now would be of the manifest as it is, and this one is not."""
 

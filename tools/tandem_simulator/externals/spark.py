@@ -1,4 +1,4 @@
-"""A toy Spark: deterministic, stateful, and sensitive to every mistake of its surroundings.
+"""A toy Spark: deterministic, stateful, and sensitive to every mistake of its environment.
 
 The query counts rows per key (told in every epoch that touches the key) and rows per key and
 event-time window (told once, when the previous header's watermark has passed the window's end).

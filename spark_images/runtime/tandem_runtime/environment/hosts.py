@@ -1,6 +1,6 @@
 """Where a process lives: on one machine under a supervisor, or in a pod.
 
-A habitat gives the process its name, its volume and its surroundings, says where it serves, and
+A host gives the process its name, its volume and its environment, says where it serves, and
 does what has to be done when it ends.
 """
 
@@ -57,11 +57,11 @@ class Host(Protocol[S_co]):
     """What a program gets from where it lives."""
 
     name: str
-    doors: ListenAddress
+    listen: ListenAddress
     volume: Volume
     """Not claimed yet."""
 
-    def surroundings(self) -> S_co:
+    def environment(self) -> S_co:
         """What is around; looked at from now on."""
 
     def rest(self) -> int:
@@ -74,14 +74,14 @@ class Host(Protocol[S_co]):
 class LaptopHost:
     """A place below the pipeline's directory. The supervisor sees to what follows."""
 
-    doors = ListenAddress(LOOPBACK)
+    listen = ListenAddress(LOOPBACK)
 
     def __init__(self, directory: Path, name: str, volume: str) -> None:
         self.name = name
         self.volume = Volume(directory / "volumes" / volume)
         self._directory = directory
 
-    def surroundings(self) -> Laptop:
+    def environment(self) -> Laptop:
         """The directory."""
         return Laptop(self._directory, self.volume.id)
 
@@ -101,12 +101,12 @@ class PodHost(Generic[S_co]):
     def __init__(self, pod: PodIdentity, look: Callable[[PodIdentity, str], S_co]) -> None:
         """`look` gives the environment of the process on a volume."""
         self.name = pod.name
-        self.doors = ListenAddress(all_addresses(pod.host), FLIGHT_PORT, HTTP_PORT)
+        self.listen = ListenAddress(all_addresses(pod.host), FLIGHT_PORT, HTTP_PORT)
         self.volume = Volume(current_volume(pod.home, pod.uid))
         self._pod = pod
         self._look = look
 
-    def surroundings(self) -> S_co:
+    def environment(self) -> S_co:
         """What the API server knows, or the splits."""
         return self._look(self._pod, self.volume.id)
 

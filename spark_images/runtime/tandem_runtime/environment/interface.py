@@ -1,4 +1,4 @@
-"""The port to the surroundings. Behind it is a directory, or an API server."""
+"""The port to the environment. Behind it is a directory, or an API server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Environment(Protocol):
         """Look no more: the machine has ended."""
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """What peers may ask this process about the surroundings, by name."""
+        """What peers may ask this process about the environment, by name."""
 
     def announce(self, card: Card) -> None:
         """Tell where this process can be reached."""

@@ -1,4 +1,4 @@
-"""The surroundings on one machine: files in the pipeline's directory.
+"""The environment on one machine: files in the pipeline's directory.
 
 Nobody waits for a lock: a process that is frozen while it holds one would stop all others. The
 register is a sequence of files, each created exclusively by whoever swaps; the highest number is

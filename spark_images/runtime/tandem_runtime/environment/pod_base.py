@@ -1,4 +1,4 @@
-"""What the surroundings of all pods of a pipeline have in common."""
+"""What all pods of a pipeline have in common."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tandem_runtime.protocol.types import Member
 Address = tuple[str, int]
 
 AROUND = "around"
-"""The action by which splits tell what they know of the surroundings."""
+"""The action by which splits tell what they know of the environment."""
 
 
 class PeersAnswer(Record):

@@ -1,4 +1,4 @@
-"""The surroundings of a replica or a merge on a cluster: whatever any split says.
+"""The environment of a replica or a merge on a cluster: whatever any split says.
 
 These pods have no access to the API server. A thread asks the splits, which the headless Service
 finds, one after the other until one answers. What was known stays known while nobody does.

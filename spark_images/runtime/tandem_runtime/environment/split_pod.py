@@ -1,4 +1,4 @@
-"""The surroundings of a split on a cluster: the API server.
+"""The environment of a split on a cluster: the API server.
 
 What the API server says is followed in threads; here it is only looked up.
 """

@@ -106,7 +106,7 @@ class Driver:
         self._check = check
         self._joins = joins
         self._yields = yields
-        self._node: EventLoop | None = None
+        self._loop: EventLoop | None = None
         self.failure: Failure | None = None
         """Why Spark is of no use, if it failed."""
         self._opened = False
@@ -122,14 +122,14 @@ class Driver:
         shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
-    def serve(self, node: EventLoop) -> None:
+    def serve(self, loop: EventLoop) -> None:
         """Carry the node's effects out from now on."""
-        self._node = node
+        self._loop = loop
         if self.failure is not None:
-            node.fail(self.failure)
+            loop.fail(self.failure)
         if self.booted.is_set():
-            node.tell(SparkUp())
-        node.lend(
+            loop.tell(SparkUp())
+        loop.lend(
             {
                 Run: self._run,
                 Finish: lambda effect: self._engine.finish(effect.epoch),
@@ -193,16 +193,16 @@ class Driver:
         _log.error("%s: %s", error.kind, error.message)
         self.failure = Failure(error.kind, error.message, error.hint, error.is_users)
         self.settled.set()
-        if self._node is not None:
-            self._node.fail(self.failure)
+        if self._loop is not None:
+            self._loop.fail(self.failure)
 
     def stop(self) -> None:
         """End Spark."""
         self._engine.stop()
 
     def _tell(self, message: object) -> None:
-        if self._node is not None:
-            self._node.tell(message)
+        if self._loop is not None:
+            self._loop.tell(message)
 
     # --- state --------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ INBOX_BYTES = 64 * 2**20
 """Bounds of what peers may leave here before it is read; beyond them it is dropped [12]."""
 
 LOOK_AROUND_MS = 500
-"""How often the surroundings are asked for what is new."""
+"""How often the environment is asked for news."""
 
 EVENTS_KEPT = 50
 """The last events, which each report repeats."""
@@ -132,7 +132,7 @@ class EventLoop:
         self,
         machine: Machine,
         volume: Volume,
-        surroundings: Environment,
+        environment: Environment,
         post: Post,
         settings: ProtocolSettings,
         listens_to: frozenset[type] = frozenset({SplitsDiscovered}),
@@ -140,7 +140,7 @@ class EventLoop:
     ) -> None:
         self.machine = machine
         self.volume = volume
-        self.surroundings = surroundings
+        self.environment = environment
         self.post = post
         self.events: deque[MemberEvent] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
@@ -154,7 +154,7 @@ class EventLoop:
         self._listens_to = listens_to
         self._concerns = concerns
         self._told: dict[type, object] = {}
-        """What the machine was last told of the surroundings, by kind."""
+        """What the machine was last told of the environment, by kind."""
         self._told_gone: BoundedMap[bool] = BoundedMap()
         self._shares = Shares(volume.buffer)
         self._hands: dict[type, Callable[[Any], None]] = {
@@ -167,7 +167,7 @@ class EventLoop:
         }
 
     def lend(self, hands: Mapping[type, Callable[[Any], None]]) -> None:
-        """Carry out further kinds of effects; what a node does itself cannot be replaced."""
+        """Carry out further kinds of effects; what a loop does itself cannot be replaced."""
         taken = hands.keys() & self._hands.keys()
         if taken:
             raise ValueError(f"{sorted(kind.__name__ for kind in taken)} are carried out already")
@@ -262,21 +262,21 @@ class EventLoop:
             self._hands[type(effect)](effect)
 
     def _look_around(self, now: int) -> None:
-        """Ask the surroundings for what is new; gone volumes first of all."""
+        """Ask the environment for what is new; gone volumes first of all."""
         if self._looked_at and now - self._looked_at < LOOK_AROUND_MS:
             return
         self._looked_at = now
-        if self._leaving and self.surroundings.abandoned():
+        if self._leaving and self.environment.abandoned():
             raise Ended("the pipeline was deleted", 0)
         self._look_for_gone(now)
-        intent = self.surroundings.intent()
+        intent = self.environment.intent()
         if intent is not None:
-            self._tell_machine(now, NewIntent(intent, self.surroundings.functions()))
-        self._tell_machine(now, SplitsDiscovered(self.surroundings.splits()))
+            self._tell_machine(now, NewIntent(intent, self.environment.functions()))
+        self._tell_machine(now, SplitsDiscovered(self.environment.splits()))
 
     def _look_for_gone(self, now: int) -> None:
         asked = self._concerns().difference(self._told_gone)
-        gone = self.surroundings.gone(asked | {self.volume.id})
+        gone = self.environment.gone(asked | {self.volume.id})
         if self.volume.id in gone:
             raise VolumeRevoked(f"volume {self.volume.id} is recorded as gone")
         for volume in sorted(gone):
@@ -284,7 +284,7 @@ class EventLoop:
             self.carry_out(self.machine.handle(now, None, VolumeGone(volume)))
 
     def _tell_machine(self, now: int, message: Any) -> None:
-        """Pass on what is new in the surroundings, if this kind of machine listens to it."""
+        """Pass on what is new in the environment, if this kind of machine listens to it."""
         kind = type(message)
         if kind in self._listens_to and self._told.get(kind) != message:
             self._told[kind] = message

@@ -44,7 +44,7 @@ class Outlet:
     """One sink, worked at in a thread of its own, one question or delivery at a time."""
 
     def __init__(
-        self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], node: EventLoop
+        self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], loop: EventLoop
     ) -> None:
         """`opened` opens the sink for a slot that begins with the given epoch.
 
@@ -54,11 +54,11 @@ class Outlet:
         self.rows_out = 0
         self.delivery: SinkClass | None = None
         """What the sink promises, as soon as it is open."""
-        self.spot = HealthCheck(node.tell_event)
+        self.spot = HealthCheck(loop.tell_event)
         self._name = name
         self._opened = opened
         self._furthest = furthest
-        self._node = node
+        self._loop = loop
         self._sink: Sink | None = None
         self._first = 1
         self._work: queue.SimpleQueue[Question] = queue.SimpleQueue()
@@ -74,7 +74,7 @@ class Outlet:
             try:
                 answer = self._answer(effect)
             except (ForeignSink, SinkUnsupported) as problem:
-                self._node.fail(Failure(type(problem).__name__, str(problem), ""))
+                self._loop.fail(Failure(type(problem).__name__, str(problem), ""))
                 return
             except SinkFailed as failure:
                 # No answer: the machine asks for the position again, then delivers again.
@@ -84,11 +84,11 @@ class Outlet:
                 )
             except Exception as problem:
                 _log.exception("sink %s failed", self._name)
-                self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
+                self._loop.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
             else:
                 self.spot.worked()
-                self._node.tell(answer)
+                self._loop.tell(answer)
 
     def _answer(self, effect: Question) -> SinkPosition | SinkSurveyed:
         if isinstance(effect, SurveySink):
@@ -128,18 +128,18 @@ def _table(payload: object) -> Any:
 class Delivery:
     """The sinks of a merge: what `ReadPosition`, `Deliver` and `SealSlot` do."""
 
-    def __init__(self, surroundings: Environment, machine: MergeMachine, node: EventLoop) -> None:
-        self._node = node
+    def __init__(self, environment: Environment, machine: MergeMachine, loop: EventLoop) -> None:
+        self._loop = loop
         self._machine = machine
-        self._places = {sink.name: _place(sink) for sink in surroundings.pipeline.spec.sinks}
+        self._places = {sink.name: _place(sink) for sink in environment.pipeline.spec.sinks}
         self.outlets = {
             sink.name: Outlet(
                 sink.name,
-                partial(_opened, sink, surroundings, machine),
-                partial(_furthest, sink, surroundings, machine),
-                node,
+                partial(_opened, sink, environment, machine),
+                partial(_furthest, sink, environment, machine),
+                loop,
             )
-            for sink in surroundings.pipeline.spec.sinks
+            for sink in environment.pipeline.spec.sinks
         }
 
     def ask(self, effect: Question) -> None:
@@ -169,20 +169,20 @@ def _place(sink: SinkSpec) -> str:
     return sink.target.path if isinstance(sink.target, FilesSink) else "it"
 
 
-def _opened(sink: SinkSpec, surroundings: Environment, machine: MergeMachine, first: int) -> Sink:
+def _opened(sink: SinkSpec, environment: Environment, machine: MergeMachine, first: int) -> Sink:
     """A sink that can be delivered to by the merge's slot; see `open_sink`."""
-    shown = surroundings.shown()
+    shown = environment.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
         return PrintedSink(sys.stdout.buffer, lambda: machine.recorded, lambda: machine.everywhere)
-    return open_sink(sink, surroundings.uid, shown or Path(), machine.slot, first)
+    return open_sink(sink, environment.uid, shown or Path(), machine.slot, first)
 
 
-def _furthest(sink: SinkSpec, surroundings: Environment, machine: MergeMachine) -> int:
+def _furthest(sink: SinkSpec, environment: Environment, machine: MergeMachine) -> int:
     """The last epoch that a sink has; an output has what was heard of."""
-    shown = surroundings.shown()
+    shown = environment.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
         return machine.recorded
-    return furthest_epoch(sink, surroundings.uid, shown or Path())
+    return furthest_epoch(sink, environment.uid, shown or Path())
 
 
 class MergeMonitor:
@@ -213,14 +213,14 @@ class MergeMonitor:
 
 def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a merge until it is done."""
-    volume, settings, surroundings = process.volume, process.settings, process.surroundings
-    sinks = tuple(sink.name for sink in surroundings.pipeline.spec.sinks)
+    volume, settings, environment = process.volume, process.settings, process.environment
+    sinks = tuple(sink.name for sink in environment.pipeline.spec.sinks)
     machine = MergeMachine(
         volume.id, volume.incarnation, arguments.slot, sinks, settings, milliseconds()
     )
-    node = EventLoop(machine, volume, surroundings, process.post, settings)
-    delivery = Delivery(surroundings, machine, node)
-    node.lend(
+    loop = EventLoop(machine, volume, environment, process.post, settings)
+    delivery = Delivery(environment, machine, loop)
+    loop.lend(
         {
             ReadPosition: delivery.ask,
             Deliver: delivery.ask,
@@ -229,7 +229,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         }
     )
     process.serve(MergeMonitor(machine, delivery).report, process.is_running)
-    return process.run(node)
+    return process.run(loop)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -45,14 +45,14 @@ class Reader:
         partition: str,
         opened: Callable[[], SourcePartition],
         dead_letters: DeadLetters,
-        node: EventLoop,
+        loop: EventLoop,
     ) -> None:
-        self.spot = HealthCheck(node.tell_event)
+        self.spot = HealthCheck(loop.tell_event)
         self._stream = stream
         self._partition = partition
         self._opened = opened
         self._dead_letters = dead_letters
-        self._node = node
+        self._loop = loop
         self._asked = threading.Condition()
         self._wanted: list[Position] = []
         """The position asked for last, until it is answered."""
@@ -82,19 +82,19 @@ class Reader:
                 if batch.rows.num_rows and not batch.ended:
                     ahead = source.read(batch.end)
             except SourceFailed as failure:
-                self._node.fail(Failure("SourceFailed", str(failure), _MEND))
+                self._loop.fail(Failure("SourceFailed", str(failure), _MEND))
                 return
             except SourceUnsupported as failure:
-                self._node.fail(Failure("SourceUnsupported", str(failure), ""))
+                self._loop.fail(Failure("SourceUnsupported", str(failure), ""))
                 return
             except (SourceUnavailable, OSError, pa.ArrowException) as problem:
                 SOURCE_FAILURES.labels(self._partition).inc()
                 self.spot.failed(self._trouble(problem))
-                self._node.tell(unreadable(self._partition, position))
+                self._loop.tell(unreadable(self._partition, position))
                 time.sleep(RETRY_SECONDS)
             except Exception as problem:
                 _log.exception("%s cannot be read", self._partition)
-                self._node.fail(Failure(type(problem).__name__, str(problem), "", final=False))
+                self._loop.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
 
     def _trouble(self, problem: Exception) -> Trouble:
@@ -110,7 +110,7 @@ class Reader:
             self._dead_letters.add(self._partition, batch.rejected)
             REJECTED.labels(self._stream.name).inc(len(batch.rejected))
         ROWS_READ.labels(self._stream.name).inc(batch.rows.num_rows)
-        self._node.tell(
+        self._loop.tell(
             SourceRows(
                 partition=self._partition,
                 position=batch.position,

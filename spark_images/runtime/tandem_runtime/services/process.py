@@ -49,18 +49,18 @@ _log = logging.getLogger(__name__)
 class Process(Generic[S]):
     """What a program has before its machine is built."""
 
-    def __init__(self, kind: str, habitat: Host[S]) -> None:
+    def __init__(self, kind: str, host: Host[S]) -> None:
         self.kind = kind
-        self.name = habitat.name
+        self.name = host.name
         self.started = time.monotonic()
-        self.volume = habitat.volume
+        self.volume = host.volume
         self.volume.claim()
-        self.surroundings = habitat.surroundings()
+        self.environment = host.environment()
         self.peer = Peer(self.volume.id, self.volume.incarnation)
-        self.post = Post(self.peer, self.surroundings.token, self.surroundings)
-        self.settings = settings_of(self.surroundings.pipeline, self.surroundings.silence)
-        self._habitat = habitat
-        self._node: EventLoop | None = None
+        self.post = Post(self.peer, self.environment.token, self.environment)
+        self.settings = settings_of(self.environment.pipeline, self.environment.silence)
+        self._host = host
+        self._loop: EventLoop | None = None
         self._resting = False
         self._ready: Callable[[], bool] = lambda: False
         self._ports: tuple[int, int] | None = None
@@ -76,15 +76,15 @@ class Process(Generic[S]):
         """Answer peers and watchers, and tell where; called again when anything of it changes."""
         self._part, self._ready = part, ready
         if self._ports is None:
-            self._ports = self._listen({**self.surroundings.actions(), **(actions or {})})
-        self.surroundings.announce(
+            self._ports = self._listen({**self.environment.actions(), **(actions or {})})
+        self.environment.announce(
             Card(
                 name=self.name,
                 kind=self.kind,
                 pair=pair,
                 volume=self.volume.id,
                 incarnation=self.volume.incarnation,
-                host=self._habitat.doors.host,
+                host=self._host.listen.host,
                 port=self._ports[0],
                 http_port=self._ports[1],
                 pid=os.getpid(),
@@ -96,10 +96,10 @@ class Process(Generic[S]):
         # A former process may have ended in the middle of something.
         shutil.rmtree(incoming, ignore_errors=True)
         incoming.mkdir()
-        doors, token = self._habitat.doors, self.surroundings.token
+        listen, token = self._host.listen, self.environment.token
         # It answers from its own threads. `serve` would also take the signals for itself.
         server = self._server = FlightServer(
-            (doors.host, doors.flight),
+            (listen.host, listen.flight),
             token,
             self.volume.id,
             incoming,
@@ -108,45 +108,45 @@ class Process(Generic[S]):
             self._unreadable_entry,
         )
         pages = health.Pages(self.is_healthy, self._is_ready, self._report)
-        return server.port, health.serve((doors.host, doors.http), token, pages)
+        return server.port, health.serve((listen.host, listen.http), token, pages)
 
     def _receive(self, sender: Peer, message: object) -> None:
         """A peer's message; before there is a machine it is lost, as any message may be."""
-        if self._node is not None and self.surroundings.admits(sender.volume):
-            self._node.receive(sender, message)
+        if self._loop is not None and self.environment.admits(sender.volume):
+            self._loop.receive(sender, message)
 
     def _unreadable_entry(self, problem: str) -> None:
         """A later version's log entry came: going on without it would be another history."""
-        if self._node is not None:
-            self._node.fail(later_version(UnknownRecord.__name__, problem))
+        if self._loop is not None:
+            self._loop.fail(later_version(UnknownRecord.__name__, problem))
 
     def is_healthy(self) -> bool:
         """Whether the loop turns, if it has to."""
-        if self._node is None or self._resting:
+        if self._loop is None or self._resting:
             return True
-        return milliseconds() - self._node.turned_at < LOOP_STUCK_MS
+        return milliseconds() - self._loop.turned_at < LOOP_STUCK_MS
 
     def is_running(self) -> bool:
         """Whether there is a machine and its loop turns."""
-        return self._node is not None and self.is_healthy()
+        return self._loop is not None and self.is_healthy()
 
     def _is_ready(self) -> bool:
         return self.is_healthy() and self._ready()
 
-    def run(self, node: EventLoop) -> int:
+    def run(self, loop: EventLoop) -> int:
         """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, to come back."""
-        self.surroundings.await_known()
-        signal.signal(signal.SIGTERM, lambda *_: node.leave())
-        signal.signal(signal.SIGINT, lambda *_: node.stop())
-        node.turned_at = milliseconds()
-        self._node = node
-        code = node.run()
+        self.environment.await_known()
+        signal.signal(signal.SIGTERM, lambda *_: loop.leave())
+        signal.signal(signal.SIGINT, lambda *_: loop.stop())
+        loop.turned_at = milliseconds()
+        self._loop = loop
+        code = loop.run()
         self._resting = code == COMPLETED
-        self.surroundings.close()
+        self.environment.close()
         self.post.drain(1.0)
         if code in (0, COMPLETED):
             self.volume.leave_clean()
-        return self._habitat.rest() if self._resting else code
+        return self._host.rest() if self._resting else code
 
     def _report(self) -> MemberReport:
         """The answer to `/state`."""
@@ -154,7 +154,7 @@ class Process(Generic[S]):
             volume=self.volume.id,
             incarnation=self.volume.incarnation,
             part=self._part(),
-            events=tuple(self._node.events) if self._node is not None else (),
+            events=tuple(self._loop.events) if self._loop is not None else (),
             name=self.name,
             pid=os.getpid(),
             uptime_seconds=round(time.monotonic() - self.started, 1),
@@ -162,7 +162,7 @@ class Process(Generic[S]):
 
 
 def settings_of(pipeline: Pipeline, silence: int) -> ProtocolSettings:
-    """The protocol's settings for a pipeline, in surroundings where so much silence is much."""
+    """The protocol's settings for a pipeline; `silence` is its heartbeat timeout."""
     epoch = pipeline.spec.epoch
     return ProtocolSettings(
         interval=epoch.interval.milliseconds,
@@ -176,22 +176,22 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     """The program of one kind of process: arguments, log, exit code. Does not return."""
     arguments = _arguments(kind, add)
     _share_freed_memory()
-    habitat = host_of(kind, arguments)
+    host = host_of(kind, arguments)
     logging.basicConfig(
         level=logging.INFO,
-        format=f"%(asctime)s {habitat.name} %(levelname)s %(name)s: %(message)s",
+        format=f"%(asctime)s {host.name} %(levelname)s %(name)s: %(message)s",
     )
     try:
-        code = run(Process(kind, habitat), arguments)
+        code = run(Process(kind, host), arguments)
     except VolumeDistrusted as distrust:
         _log.warning("exiting: %s", distrust)
         code = WIPED
     except (UnreadableFormat, UnknownRecord) as problem:
-        code = stopped_by_later_version(problem, habitat.volume)
+        code = stopped_by_later_version(problem, host.volume)
     except Exception:
-        _log.exception("%s crashed", habitat.name)
+        _log.exception("%s crashed", host.name)
         code = FAILED
-    code = habitat.leave(code)
+    code = host.leave(code)
     logging.shutdown()
     sys.stdout.flush()
     # Threads of sources, Spark and Flight must not keep a process that is done.

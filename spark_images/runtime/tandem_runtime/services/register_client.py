@@ -23,9 +23,9 @@ class RegisterWorker:
     A request may be lost, as the machine expects: it asks again, and after a swap it reads first.
     """
 
-    def __init__(self, register: Register, node: EventLoop) -> None:
+    def __init__(self, register: Register, loop: EventLoop) -> None:
         self._register = register
-        self._node = node
+        self._loop = loop
         self._asked: deque[Swap | ReadRegister] = deque(maxlen=WAITING)
         self._ready = threading.Condition()
         threading.Thread(target=self._run, name="register", daemon=True).start()
@@ -42,15 +42,15 @@ class RegisterWorker:
                 self._ready.wait_for(lambda: self._asked)
                 effect = self._asked.popleft()
             try:
-                self._node.tell(self._answer(effect))
+                self._loop.tell(self._answer(effect))
             except VolumeRevoked as outcast:
-                self._node.cast_out(outcast)
+                self._loop.cast_out(outcast)
             except (RegisterSilent, OSError) as silence:
                 _log.warning("the register does not answer: %s", silence)
             except Exception as problem:
                 _log.exception("the register client failed")
                 failure = Failure(type(problem).__name__, str(problem), "", final=False)
-                self._node.fail(failure)
+                self._loop.fail(failure)
                 return
 
     def _answer(self, effect: Swap | ReadRegister) -> RegisterAnswer:

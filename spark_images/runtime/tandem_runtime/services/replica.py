@@ -61,13 +61,13 @@ class ReplicaMonitor:
         return DriverState.RUNNING if behind <= 1 else DriverState.REPLAYING
 
 
-def share_at_birth(pair: str, volume: Volume, surroundings: Environment) -> Share:
+def share_at_birth(pair: str, volume: Volume, environment: Environment) -> Share:
     """What a replica's pair owns: fixed at its birth, and kept on its volume."""
     birth = volume.directory / "birth"
     if birth.exists():
         return decode(birth.read_bytes(), Share)
     while True:
-        intent = surroundings.intent()
+        intent = environment.intent()
         named = [g for g in intent.generations if pair in g.names()] if intent else []
         if named:
             share = max(named, key=lambda generation: generation.number).share_of(pair)
@@ -83,7 +83,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     # `tandem run` has checked the query before it started anything, and sees to priorities.
     joins = _is_carried(process, arguments.pair)
     driver = Driver(
-        process.surroundings.pipeline,
+        process.environment.pipeline,
         process.volume,
         process.post,
         check=arguments.in_cluster and not joins,
@@ -106,17 +106,17 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         process.volume.id,
         process.volume.incarnation,
         pair,
-        share_at_birth(pair, process.volume, process.surroundings),
+        share_at_birth(pair, process.volume, process.environment),
         StoredReplica(found, checkpoints(process.volume) if is_begun(found) else ()),
         process.settings,
         milliseconds(),
         booting=True,
     )
-    node = EventLoop(machine, process.volume, process.surroundings, process.post, process.settings)
-    driver.serve(node)
+    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
+    driver.serve(loop)
     process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
     try:
-        return process.run(node)
+        return process.run(loop)
     finally:
         driver.stop()
 
@@ -127,7 +127,7 @@ def _is_carried(process: Process[Environment], pair: str | None) -> bool:
     Where pods begin together there is nobody to ask yet, and Spark's start is not to wait for long.
     """
     deadline = time.monotonic() + _INTENT_SECONDS
-    while (intent := process.surroundings.intent()) is None:
+    while (intent := process.environment.intent()) is None:
         if time.monotonic() >= deadline:
             return False
         time.sleep(_INTENT_SECONDS / 20)

@@ -35,17 +35,17 @@ from tandem_runtime.sources.factory import open_partition
 class Intake:
     """The sources of a split: what `Pull` and `Acknowledge` do."""
 
-    def __init__(self, surroundings: SplitEnvironment, node: EventLoop) -> None:
-        self._node = node
+    def __init__(self, environment: SplitEnvironment, loop: EventLoop) -> None:
+        self._loop = loop
         self._streams = {
             partition: stream
-            for stream in surroundings.pipeline.spec.streams
+            for stream in environment.pipeline.spec.streams
             for partition in partitions_of(stream)
         }
         self._readers: dict[str, Reader] = {}
         self._dead_letters = {
-            stream.name: DeadLetters(surroundings.dead_letters(stream.name), stream.name)
-            for stream in surroundings.pipeline.spec.streams
+            stream.name: DeadLetters(environment.dead_letters(stream.name), stream.name)
+            for stream in environment.pipeline.spec.streams
         }
 
     def pull(self, effect: Pull) -> None:
@@ -67,7 +67,7 @@ class Intake:
     def _reader(self, partition: str, stream: Stream) -> Reader:
         letters = self._dead_letters[stream.name]
         opened = partial(open_partition, stream, partition)
-        return Reader(stream, partition, opened, letters, self._node)
+        return Reader(stream, partition, opened, letters, self._loop)
 
 
 class SplitMonitor:
@@ -147,28 +147,28 @@ def _pair(pair: PairSummary) -> PairReport:
 
 def run(process: Process[SplitEnvironment], _: argparse.Namespace) -> int:
     """Run a split until it is done."""
-    volume, settings, surroundings = process.volume, process.settings, process.surroundings
-    me = Member(process.name, volume.id, surroundings.node)
+    volume, settings, environment = process.volume, process.settings, process.environment
+    me = Member(process.name, volume.id, environment.node)
     machine = SplitMachine(me, volume.incarnation, volume.contents(), settings, milliseconds())
     listens_to = frozenset({SplitsDiscovered, NewIntent})
-    node = EventLoop(
-        machine, volume, surroundings, process.post, settings, listens_to, machine.concerns
+    loop = EventLoop(
+        machine, volume, environment, process.post, settings, listens_to, machine.concerns
     )
-    intake = Intake(surroundings, node)
-    registrar = RegisterWorker(surroundings, node)
-    node.lend(
+    intake = Intake(environment, loop)
+    register_worker = RegisterWorker(environment, loop)
+    loop.lend(
         {
             Pull: intake.pull,
             Acknowledge: intake.acknowledge,
-            Swap: registrar.ask,
-            ReadRegister: registrar.ask,
+            Swap: register_worker.ask,
+            ReadRegister: register_worker.ask,
         }
     )
     # Roll-outs and drains go on to the next split when this one is ready.
     process.serve(
         SplitMonitor(machine, intake).report, lambda: process.is_running() and not machine.at_risk
     )
-    return process.run(node)
+    return process.run(loop)
 
 
 if __name__ == "__main__":
