@@ -137,7 +137,7 @@ def test_what_is_not_there_is_told(
 
 @pytest.mark.parametrize(
     ("problem", "told"),
-    [(Refused("cannot list"), "denies it"), (Unreachable("refused"), "does not answer")],
+    [(Refused("cannot list"), "denied the request"), (Unreachable("refused"), "does not answer")],
 )
 def test_a_cluster_that_does_not_answer_or_allow_it(
     stage: Stage,

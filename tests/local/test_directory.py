@@ -56,8 +56,8 @@ def test_another_manifest_is_refused_with_the_fields_that_changed(
     with pytest.raises(DirectoryRefused) as refusal:
         prepare(directory, changed, tmp_path)
     said = str(refusal.value)
-    assert "spec.query.sql: 'SELECT user FROM payments' then, 'SELECT 1 FROM payments' now" in said
-    assert "spec.pairs.count: 2 then, 3 now" in said
+    assert "spec.query.sql: was 'SELECT user FROM payments', is 'SELECT 1 FROM payments'" in said
+    assert "spec.pairs.count: was 2, is 3" in said
     assert "--dir" in said
 
 

@@ -50,6 +50,12 @@ def test_jobs_give_the_same_tally() -> None:
     assert (one.messages, one.faults, one.coverage) == (two.messages, two.faults, two.coverage)
 
 
+def test_schedules_rebuild_the_log_twice_with_late_members() -> None:
+    reached = run_campaign(1, range(120)).coverage
+    assert reached["header log rebuilt again"] > 0
+    assert reached["late member of an older history"] > 0
+
+
 def test_the_table_has_every_row_even_when_not_reached() -> None:
     rows = coverage.table(run_schedule(1, 0).coverage)
     assert {"take-overs", "fault: pod kill", "message lost"} <= set(rows)

@@ -95,7 +95,7 @@ def complaints(access: "UserAccess | None" = None) -> Iterator[None]:
     except Unreachable as silence:
         raise Nowhere(f"{cluster} does not answer: {silence.cause}") from None
     except Refused as refusal:
-        raise Nowhere(f"{cluster} denies it: {refusal}") from None
+        raise Nowhere(f"{cluster} denied the request: {refusal}") from None
     except KubeError as problem:
         raise Nowhere(f"the pipeline changed meanwhile; try again: {problem}") from None
 

@@ -51,11 +51,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "run",
         help="run a pipeline on this machine",
         description="Runs a pipeline with processes instead of pods, until it completes or is "
-        "stopped. Started again with the same directory, it resumes. Exit code 0: completed, time "
-        "over or stopped; 1: invalid manifest or directory, or the query could not be checked; "
-        "2: the file or the command line cannot be read; 3: the query or a sink was rejected, or "
-        "the pipeline halted until its user acts; 130: members had to be killed, or interrupted "
-        "before any started.",
+        "stopped. Started again with the same directory, it resumes. Exit code 0: completed, "
+        "stopped or --for elapsed; 1: invalid manifest or directory, or the query could not be "
+        "checked; 2: the file or the command line cannot be read; 3: the query or a sink was "
+        "rejected, or the pipeline halted until its user acts; 130: members had to be killed, or "
+        "interrupted before any started.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML with one StreamPipeline")
     parser.add_argument("--dir", metavar="DIR", help="state directory (default: .tandem/NAME)")
@@ -122,7 +122,7 @@ def load(file: Path) -> Pipeline | int:
         return INVALID
     pipelines = _pipelines(text)
     if len(pipelines) != 1:
-        return _fail(f"{file} holds {count} pipelines; `tandem run` takes one")
+        return _fail(f"{file} has {count} pipelines; `tandem run` expects one")
     return pipelines[0]
 
 

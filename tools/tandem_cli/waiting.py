@@ -78,7 +78,7 @@ def wait_until_ready(
         fresh = len(versions) > 2  # noqa: PLR2004
         if found is not None and fresh and progress_of(found.status) is not Progress.WAITING:
             return progress_of(found.status)
-        lacks = describe(found.status) if found is not None and fresh else "looking for it"
+        lacks = describe(found.status) if found is not None and fresh else "no current status yet"
         if lacks != said:
             said = lacks
             say(lacks)

@@ -1,1 +1,4 @@
-"""What operator and pods exchange: intent, reports, names, exit codes, and their encoding."""
+"""Defines what operator and pods exchange: intent, reports, names, exit codes, their encoding.
+
+It reads no clock, opens no file or socket, and imports nothing else of Tandem but the model.
+"""

@@ -1,1 +1,5 @@
-"""Asking members over HTTP and Flight, and serving HTTP endpoints."""
+"""Asks members over HTTP and Flight, and serves HTTP endpoints.
+
+It does not act on what members report, and imports nothing else of Tandem but the contract. The
+pure layers may not import it.
+"""

@@ -1,5 +1,5 @@
-"""What the operator does about one pipeline in a cluster: observe, decide, record, act.
+"""The operator's control loop for one pipeline in a cluster: observe, decide, record, act.
 
 Decisions are those of `tandem.policy`, the same as on one machine. Time is an argument everywhere
-here; whoever calls the loop reads the clocks.
+here; the caller of the loop reads the clocks.
 """

@@ -1,7 +1,7 @@
-"""Carrying decisions out. Whatever gives something up is confirmed live right before.
+"""Carries out decisions about pods; each destructive one is confirmed live right before.
 
-A pod is read again and deleted only if it is still the same one; the twin that is to carry the
-pair is asked again and must say so itself.
+A pod is read again and deleted only if it is still the same one. The twin that is to serve the
+pair is asked again and must itself report that it holds the state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,24 +31,24 @@ from tandem_core.model.kubernetes_names import (
 from tandem_core.model.states import MemberKind, Role
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"
-"""Of the pods that it has too many of, a ReplicaSet deletes those with the lowest cost."""
+"""A ReplicaSet with surplus pods deletes those with the lowest cost first."""
 _ASSIGNED_COST = "100"
-NOT_CONFIRMED = "the live check of the pods did not confirm it"
+NOT_CONFIRMED = "the check of the live pods did not confirm it"
 
 AboutPod = Kill | Replace | EvictPod | AssignSpare | Adopt
-"""What is decided about one pod."""
+"""A decision about one pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionFailure:
-    """Something that the server did not do; it is tried again."""
+    """An action that the API server did not carry out; it is retried."""
 
     why: Complaint
 
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """What is needed to act on a pipeline's pods as they were seen."""
+    """Acts on a pipeline's pods as they were observed."""
 
     kube: Kube
     members: Members
@@ -56,18 +56,18 @@ class Actuator:
     sight: ClusterView
     limits: Timeouts
     generation: int
-    """The one whose pairs are there."""
+    """The generation whose pairs have pods."""
     note: Note = ignore
-    """Told of what was done, and of what is left to the next look."""
+    """Receives each step that was done or is left to the next reconcile."""
 
     def act(self, decisions: Iterable[Decision]) -> Iterator[PipelineEvent | ActionFailure]:
-        """Carry out what is decided about pods, one after the other; what was done is told.
+        """Carry out the decisions about pods, one after the other; yield an event for each action.
 
-        What turns out to be otherwise than it was seen is left to the next look. What the server
-        does not do is told as what hinders.
+        A decision about a pod that has changed since it was observed is left to the next
+        reconcile. An action that the API server does not carry out yields an `ActionFailure`.
         """
         for decision in (each for each in decisions if isinstance(each, AboutPod)):
-            what = f"{type(decision).__name__} {decision.name}"
+            what = step_of(decision).text
             try:
                 yield from self._tell(decision)
             except (Conflict, NotFound) as problem:
@@ -79,7 +79,7 @@ class Actuator:
                 )
 
     def _tell(self, decision: AboutPod) -> Iterator[PipelineEvent]:
-        """Act, and note whether that was confirmed. A spare that was told is no event."""
+        """Act, and note whether the live check confirmed it. Assigning a spare is no event."""
         told = tuple(self._act(decision))
         done = told or isinstance(decision, AssignSpare)
         self.note(step_of(decision) if done else held(decision, NOT_CONFIRMED))
@@ -99,7 +99,7 @@ class Actuator:
                 pod = self._confirmed(name)
                 spared = self._twin_holds(name) if pod.place.pair else self._nothing_at_risk()
                 if spared:
-                    # Somebody else may be about to disrupt the twin.
+                    # An eviction, since another client may be about to disrupt the twin.
                     self.kube.evict(pod.document)
                     yield PipelineEvent(
                         OperatorEventReason.POD_EVICTED, f"{pod.name} evicted: {reason}"
@@ -109,14 +109,14 @@ class Actuator:
                 yield from self._assign(self._confirmed(spare), pair)
             case Adopt(name, pair, reason):
                 pod = self._confirmed(name)
-                # It was ready as a spare; until it is not, the budget would count it as a holder.
+                # While still ready as a spare, the budget would count it as a holder of state.
                 if not pod.ready:
                     yield from self._adopt(pod, pair, reason)
 
     # --- confirming ---------------------------------------------------------------------------
 
     def _confirmed(self, name: str) -> Pod:
-        """The pod as it is now, if it is the one that was seen and nobody has deleted it yet.
+        """Read the pod again; it must be the one that was observed, and not be deleted yet.
 
         Raises:
             Conflict, NotFound: it is not.
@@ -128,7 +128,7 @@ class Actuator:
         return now
 
     def _twin_holds(self, name: str) -> bool:
-        """Whether the twin is there and says now that it holds the state that counts."""
+        """Whether the twin answers now, on the volume of its seat, and holds a verified state."""
         place = self.sight.snapshot.named(name).place
         twin = look_at(self.sight.snapshot, place.pair or "", self.limits).twin_of(name)
         if twin is None or twin.seat is None or twin.member.name not in self.sight.pods:
@@ -142,12 +142,12 @@ class Actuator:
         )
 
     def _holds(self, pod: Pod) -> bool:
-        """Whether a replica says now that it holds state."""
+        """Whether a replica answers now and holds a verified state."""
         report = self.members.ask(pod, self.token)
         return report is not None and report.replica is not None and report.replica.verified
 
     def _nothing_at_risk(self) -> bool:
-        """Whether the lead says now that everything exists twice."""
+        """Whether the lead answers now and reports that everything exists twice."""
         volume = pod_volume(self.sight.snapshot.lead_volume or "")
         uid = volume.pod if volume is not None else None
         pod = next((each for each in self.sight.pods.values() if each.uid == uid), None)
@@ -176,7 +176,10 @@ class Actuator:
         yield PipelineEvent(OperatorEventReason.SPARE_USED, f"{pod.name} joins {pair}: {reason}")
 
     def _assign(self, pod: Pod, pair: str) -> Iterator[PipelineEvent]:
-        """Tell a spare which pair to join; told again, it is no other spare's turn."""
+        """Tell a spare which pair to join; delete one that cannot be assigned.
+
+        The call is repeated to the same spare, not made to another one.
+        """
         try:
             self.members.assign(pod, self.token, pair)
         except OSError as problem:
@@ -185,7 +188,7 @@ class Actuator:
             self.note(Step(Action.DELETE, f"Pod {pod.name}", why, (pod.name,)))
 
     def label(self, pod: Pod, role: Role) -> ActionFailure | None:
-        """Let a replica's label say what it is; one that is gone needs none."""
+        """Write a replica's role into its label; a pod that is gone needs none."""
         step = Step(Action.LABEL, f"{pod.name} as {role}", "its label is outdated", (pod.name,))
         try:
             self.kube.mark(pod.document, {ROLE_LABEL: str(role)}, {})
@@ -193,7 +196,7 @@ class Actuator:
             return None
         except KubeError as problem:
             self.note(replace(step, action=Action.WAIT, subject=step.text, reason=str(problem)))
-            return ActionFailure(Complaint("PodActionFailed", f"{pod.name} as {role}: {problem}"))
+            return ActionFailure(Complaint("PodActionFailed", f"{step.text}: {problem}"))
         self.note(step)
         return None
 
@@ -201,7 +204,7 @@ class Actuator:
 def outdated_labels(
     pods: Iterable[Pod], snapshot: Snapshot, memory: ControllerState
 ) -> Iterator[tuple[Pod, Role]]:
-    """Replicas whose labels do not say what they are, also those that are on their way out."""
+    """Replicas whose role label is wrong, with the right role; terminating pods included."""
     volumes = {member.name: member.volume for member in snapshot.members}
     for pod in pods:
         primary = memory.pair(pod.place.pair or "").primary

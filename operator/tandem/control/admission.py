@@ -1,4 +1,4 @@
-"""Whether a resource can be run."""
+"""Decides whether a resource can be run."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from tandem_core.model.fields.problems import Problem, path_text, value_text
 from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
 
 MOST_PROBLEMS = 10
-"""More are not told at once."""
+"""Problems listed in one message; the others are only counted."""
 
 
 def judge(resource: Object) -> Pipeline | Complaint:
-    """The pipeline that a resource describes, or what is wrong with it, field by field."""
+    """Return the pipeline that a resource describes, or its problems, field by field."""
     parsed = parse_pipeline(resource)
     if isinstance(parsed, Refusal):
         return Complaint("InvalidSpec", _listed(parsed.problems))

@@ -1,4 +1,4 @@
-"""The objects of a pipeline: those that should be there against those that are."""
+"""Compares the objects of a pipeline with those that should exist, and applies the difference."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from tandem.policy.status.steps import Action, Note, Step, ignore
 from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_LABEL
 
 _WORKLOADS = frozenset({DEPLOYMENT, REPLICA_SET, DISRUPTION_BUDGET})
-"""What a completed pipeline needs no more."""
+"""Kinds that a completed pipeline no longer needs."""
 _APPLIED = (
     SERVICE_ACCOUNT,
     ROLE,
@@ -44,10 +44,10 @@ _APPLIED = (
     *sorted(_WORKLOADS, key=lambda kind: kind.name),
 )
 MOST_UNANSWERED = 10
-"""After so many calls that were not answered the rest waits for the next time: each may take as
-long as the client waits, and a turn has to end before it counts as stuck."""
+"""Unanswered calls after which the rest is left to the next comparison: each may last until the
+client's timeout, and a reconcile has to end before it counts as stuck."""
 MOST_OF_A_KIND = 3
-"""The same for objects of one kind, as when a hook for their admission does not answer."""
+"""The same for objects of one kind, as when their admission webhook does not answer."""
 
 
 class Cause(StrEnum):
@@ -61,33 +61,33 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be done so that the right objects are there."""
+    """The objects to apply and to delete so that the right ones exist."""
 
     apply: tuple[Object, ...] = ()
     delete: tuple[Object, ...] = ()
     in_the_way: tuple[Object, ...] = ()
-    """Objects with the right names that are not this pipeline's."""
+    """Objects with the right names that have another owner, or are still being deleted."""
     causes: Mapping[str, Cause] = field(default_factory=dict)
-    """Why each of them is applied, by kind and name."""
+    """Why each object is applied, by kind and name."""
 
 
 def wanted(order: DesiredState, over: bool) -> tuple[Object, ...]:
-    """The objects that should be there; when all is over those that make pods should not."""
+    """The objects that should exist; without workloads and their budgets if `over`."""
     return tuple(
         document for document in objects_of(order) if not (over and kind_of(document) in _WORKLOADS)
     )
 
 
 def list_objects(kube: Kube, key: Key) -> list[Object]:
-    """All objects of the kinds that are applied with the pipeline's label, whoever made them."""
+    """List all objects of the applied kinds that have the pipeline's label, whoever made them."""
     labels = {PIPELINE_LABEL: key.name}
     return [found for kind in _APPLIED for found in kube.list(kind, key.namespace, labels)]
 
 
 def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Changes:
-    """Compare by the digests that objects carry, then by what somebody may have changed since.
+    """Compare objects by the digests that they carry, then for edits made since.
 
-    What was applied and is not wanted goes.
+    Workloads and budgets that were applied and are no longer desired are deleted.
     """
     known = {_identity(document): document for document in there}
     new, blocked, causes = [], [], {}
@@ -116,7 +116,7 @@ def changes(desired: Sequence[Object], there: Iterable[Object], uid: str) -> Cha
 
 
 def _cause(document: Object, found: Object | None) -> Cause | None:
-    """Why an object is to be applied; None if what was found is as it should be."""
+    """Why an object is to be applied; None if the one found is as it should be."""
     if found is None:
         return Cause.MISSING
     if _digest(found) != _digest(document):
@@ -125,11 +125,11 @@ def _cause(document: Object, found: Object | None) -> Cause | None:
 
 
 def carry_out(kube: Kube, todo: Changes, uid: str, note: Note = ignore) -> Complaint | None:
-    """Make the changes, as many as the server makes; why it did not make the first other one.
+    """Make all changes that the server accepts; return why the first failed one did.
 
-    Nothing is applied over what is there and does not belong to the pipeline `uid`: what lacks its
-    label has not been listed. What the server cannot do now is tried again when objects are next
-    compared, and keeps nothing else from being done. `note` is told of what was done.
+    No object is applied over one that the pipeline `uid` does not own. Each is read before, because
+    objects without the pipeline's label were not listed. A failed change does not hold up the
+    others, and is retried when objects are next compared. `note` receives each change made.
     """
     complaints = [Complaint(TAKEN, _why_in_the_way(document)) for document in todo.in_the_way]
     unanswered = Counter[ObjectKind]()
@@ -188,10 +188,10 @@ _MAKE_PODS = frozenset({DEPLOYMENT, REPLICA_SET})
 
 
 def has_drifted(wanted: Object, there: Object) -> bool:
-    """Whether somebody has changed what is wanted of an object.
+    """Whether an object was edited in the fields that its manifest sets.
 
-    Of what makes pods only the count is compared. Its template may be an older operator's, in other
-    words for the same order, and pods are not to be rolled for that.
+    Of Deployments and ReplicaSets only the count is compared. Their template may be an older
+    operator's, which writes the same order differently, and pods must not be rolled for that.
     """
     if kind_of(wanted) in _MAKE_PODS:
         return bool(wanted["spec"]["replicas"] != there["spec"].get("replicas"))
@@ -200,7 +200,7 @@ def has_drifted(wanted: Object, there: Object) -> bool:
 
 
 def _is_in(wanted: Any, there: Any) -> bool:
-    """Whether all that is wanted is there, whatever the server has added to mappings."""
+    """Whether all wanted values are present, whatever the server has added to mappings."""
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         return all(_is_in(value, there.get(name)) for name, value in wanted.items())
     if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):

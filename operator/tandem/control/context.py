@@ -1,4 +1,4 @@
-"""What one turn of a pipeline goes by, and what is kept from turn to turn."""
+"""Inputs of one reconcile of a pipeline, and the state kept between reconciles."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.states import Phase
 
 LAST_WORDS = 3.0
-"""Seconds that pods of a completed pipeline are still listened to."""
+"""Seconds for which pods of a completed pipeline are still polled, for their last counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileContext:
-    """What one turn goes by."""
+    """The inputs of one reconcile."""
 
     moment: Instant
     listing: PipelineObjects
@@ -28,15 +28,15 @@ class ReconcileContext:
     pipeline: Pipeline | None
     """None if the manifest as it is now cannot be run."""
     refused: Complaint | None
-    """Why it cannot."""
+    """Why the manifest cannot be run."""
 
     def is_another(self, namespace: str) -> bool:
-        """Whether the manifest is another one than that which the pipeline began with."""
+        """Whether the manifest differs from the one that the pipeline was started with."""
         order, began = self.order(namespace), self.recorded.spec
         return order is not None and began is not None and began != spec_digest(order)
 
     def order(self, namespace: str) -> DesiredState | None:
-        """What the pipeline is to consist of; unknown while its manifest is refused."""
+        """The desired state of the pipeline; None while its manifest is refused."""
         if self.pipeline is None:
             return None
         return self.recorded.order(self.pipeline, self.listing.uid, namespace)
@@ -44,28 +44,28 @@ class ReconcileContext:
 
 @dataclass(slots=True)
 class PipelineState:
-    """What is kept of a pipeline from turn to turn."""
+    """The state of a pipeline that is kept between reconciles."""
 
     uid: str
     publisher: Publisher
     token: str | None = None
     memory: ControllerState | None = None
-    """None until everybody has been asked once."""
+    """None until every member has been asked once."""
     hindered: Complaint | None = None
-    """What could not be applied when objects were last compared."""
+    """Why an object could not be applied when objects were last compared."""
     undone: Complaint | None = None
-    """What could not be done to pods in the last turn."""
+    """Why an action on a pod failed in the last reconcile."""
     compared: tuple[int, bool, bool] | None = None
-    """The manifest's generation, whether all was delivered, and whether drivers could not begin,
-    when objects were compared."""
+    """When objects were last compared: the manifest's generation, whether all was delivered, and
+    whether drivers could not begin."""
     compare_at: float = -math.inf
     completed_at: float | None = None
-    """When this operator saw that everything is delivered."""
+    """When this operator first saw that everything is delivered."""
 
     def is_over(self, now: float) -> bool:
-        """Whether the status says that everything is delivered, and all else that there is to say.
+        """Whether the written status is complete: all is delivered, and nothing is left to add.
 
-        What was last counted is told a little later.
+        Members report their last counters a little later, so that is waited for.
         """
         if self.publisher.written.phase is not Phase.COMPLETED:
             return False

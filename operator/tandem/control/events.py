@@ -17,12 +17,12 @@ from tandem_core.model.kubernetes_names import FIELD_MANAGER
 from tandem_core.model.states import EventReason, Word
 
 MOST_MESSAGE = 1024
-"""Messages of more bytes the API server refuses."""
+"""Bytes; the API server refuses longer messages."""
 AGAIN = 30.0
-"""Seconds after which events are tried again that the server did not take: it may have let us wait
-for an answer, and pods must not wait for that in each turn."""
+"""Seconds after which events that the server did not take are retried: each try may last until the
+client's timeout, and pods must not wait for that in each reconcile."""
 MOST_UNTOLD = 100
-"""Of more events that cannot be told, the oldest are forgotten."""
+"""Events that may wait to be written; of more, the oldest are dropped."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ _WARNINGS = frozenset[str](
 
 @dataclass(frozen=True, slots=True)
 class PipelineEvent:
-    """Something worth an event."""
+    """An event to be written about a pipeline."""
 
     reason: Word
     message: str
@@ -73,7 +73,7 @@ def event_of_record(record: RecordEvent) -> PipelineEvent:
 
 
 def event_of(resource: Object, told: PipelineEvent, at: datetime) -> Object:
-    """The event's object. What is told again, by whomever, has the same name."""
+    """The event's object. Equal events have the same name, whichever operator writes them."""
     message = told.message.encode()[:MOST_MESSAGE].decode(errors="ignore")
     identity = "\n".join((uid_of(resource), told.reason, message))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -106,7 +106,7 @@ def event_of(resource: Object, told: PipelineEvent, at: datetime) -> Object:
 
 
 def write_event(kube: Kube, event: Object) -> None:
-    """Write an event; one that is there already is counted once more."""
+    """Write an event; if it exists, raise its count."""
     try:
         kube.create(event)
     except Conflict:
@@ -119,15 +119,15 @@ def _count(kube: Kube, event: Object) -> None:
         count = int(there.get("count") or 1) + 1
         kube.replace({**there, "count": count, "lastTimestamp": event["lastTimestamp"]})
     except (Conflict, NotFound):
-        # Somebody else counted it, or it was old enough to be forgotten.
+        # Another writer counted it, or the event has expired.
         return
 
 
 class EventQueue:
-    """The events of one pipeline that are still to be written, in the order in which they came.
+    """The events of one pipeline that are still to be written, oldest first.
 
-    Noting them needs no server, so it holds nothing up. They are written when there is time; a
-    server that cannot take one now gets all that wait later, one that refuses one does not get it.
+    Noting an event needs no server, so it delays nothing. If the server is unreachable, all events
+    wait and are retried later; an event that it rejects is dropped.
     """
 
     def __init__(self, kube: Kube, meter: Meter, key: Key) -> None:
@@ -138,7 +138,7 @@ class EventQueue:
         self._again_at = -math.inf
 
     def note(self, told: Iterable[PipelineEvent], moment: Instant) -> None:
-        """Remember to write events of what has happened at this moment."""
+        """Queue events of this moment."""
         for each in told:
             if len(self._untold) == MOST_UNTOLD:
                 _log.warning(
@@ -151,7 +151,7 @@ class EventQueue:
         return now - self._untold[0][1].now if self._untold else None
 
     def tell(self, resource: Object, now: float) -> None:
-        """Write what waits, as far as the server takes it."""
+        """Write the queued events, until the server is unreachable."""
         while self._untold and now >= self._again_at:
             told, moment = self._untold[0]
             try:

@@ -1,7 +1,7 @@
-"""What is written down about a pipeline before anything is done: token, register, intent.
+"""Stores the records that exist before a pipeline's workloads: token, register, intent.
 
-All three are created once. The intent is changed by swapping: whoever read it before somebody else
-wrote it loses.
+All three are created once. The intent is changed by compare-and-swap: a write fails if the intent
+was written since it was read.
 """
 
 import base64
@@ -33,16 +33,16 @@ from tandem_core.model.pipeline import Pipeline
 
 
 class NameConflict(Exception):
-    """An object of the pipeline's is somebody else's, or of an earlier pipeline of that name."""
+    """A name that the pipeline needs is taken by another owner, or by an earlier pipeline."""
 
 
 class IntentUnreadable(Exception):
-    """What stands there was not written by this version."""
+    """The stored intent cannot be read: another version wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The intent as it stands in the cluster."""
+    """The intent as stored in the cluster."""
 
     document: Object
     intent: Intent
@@ -50,10 +50,10 @@ class Recorded:
     spec: str | None
     """The digest of the manifest that the pipeline began with; None if that is not known."""
     ending: bool
-    """Whether all of it is taken away, to begin anew."""
+    """Whether the pipeline is being reset: everything is deleted, then created again."""
 
     def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> DesiredState:
-        """What the pipeline is to consist of."""
+        """The desired state of the pipeline."""
         target = next(g for g in self.intent.generations if g.number == self.intent.target)
         return DesiredState(
             pipeline, uid, self.images, target.number, target.names(), operator_namespace
@@ -61,18 +61,18 @@ class Recorded:
 
 
 def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
-    """The pipeline's intent; None if there is none yet.
+    """Read the pipeline's intent; None if there is none yet.
 
     Raises:
         NameConflict: it is another pipeline's.
-        Unreadable: it is of another version.
+        IntentUnreadable: it is of another version.
     """
     found = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
     return None if found is None else _recorded(found)
 
 
 def read_token(kube: Kube, key: Key) -> str | None:
-    """The token as the pods find it; None if there is none, or none that can be read."""
+    """Read the token that the pods use; None if it is missing or unreadable."""
     try:
         found = kube.get(SECRET, key.namespace, token_name(key.name))
     except NotFound:
@@ -93,13 +93,13 @@ def create_records(
     where: str,
     note: Note = ignore,
 ) -> Recorded:
-    """Write down everything that a new pipeline begins with, the intent last.
+    """Create the records of a new pipeline, the intent last.
 
-    `where` is the operator's namespace. May be done again: what is there stays as it is, so the
-    token that counts is the one that can be read afterwards. `note` is told of what was created.
+    `where` is the operator's namespace. May be repeated: existing records stay as they are, so the
+    valid token is the one that can be read afterwards. `note` receives each creation.
 
     Raises:
-        NameConflict: something is another pipeline's.
+        NameConflict: a record is another pipeline's.
     """
     intent = first_intent(pipeline).replace(suspended=pipeline.spec.suspend)
     order = DesiredState(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
@@ -116,10 +116,10 @@ def create_records(
 def check_records(
     kube: Kube, order: DesiredState, token: str | None, note: Note = ignore
 ) -> Complaint | None:
-    """See to it that token and register are still there; what is missing for good.
+    """Check that token and register still exist; return what is missing and cannot be restored.
 
-    A token that is known is written down again. An empty register would let the splits begin
-    anew, so a lost one is not replaced.
+    A token that is known is written again. A lost register is not replaced: with an empty one the
+    splits would start from scratch.
     """
     key = Key(order.namespace, order.name)
     if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
@@ -135,15 +135,15 @@ def check_records(
 
 
 def record_ending(kube: Kube, recorded: Recorded) -> None:
-    """Write down that all is taken away: soon nobody is left who could be asked whether it may."""
+    """Record that the pipeline is being reset: soon no member is left to confirm that it may be."""
     kube.mark(recorded.document, {}, {ENDING_ANNOTATION: "true"})
 
 
 def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
-    """Remove register and intent. The intent goes last: while it is there the register counts.
+    """Delete register and intent. The intent goes last: while it exists the register is valid.
 
     Raises:
-        Conflict: the intent is another one by now, and the register goes with that.
+        Conflict: the intent is another one by now, and the register belongs to that one.
     """
     there = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
     if there is None or uid_of(there) != uid_of(recorded.document):
@@ -155,7 +155,7 @@ def forget_records(kube: Kube, key: Key, uid: str, recorded: Recorded) -> None:
 
 
 def _create_once(kube: Kube, document: Object, uid: str, note: Note, reason: str) -> Object:
-    """Create an object, or find it as it was created before."""
+    """Create an object, or return the existing one."""
     kind, namespace, name = kind_of(document), namespace_of(document), name_of(document)
     try:
         created = kube.create(document)
@@ -169,18 +169,18 @@ def _create_once(kube: Kube, document: Object, uid: str, note: Note, reason: str
 
 
 def revise_intent(intent: Intent, primaries: Mapping[str, str], suspended: bool) -> Intent:
-    """The next version with these primaries; the same if nothing changes."""
+    """The next version of an intent; the same one if nothing changes."""
     if dict(intent.primaries) == dict(primaries) and intent.suspended == suspended:
         return intent
     return with_primaries(intent, primaries).replace(suspended=suspended)
 
 
 def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
-    """Put an intent in the place of the one that was read.
+    """Replace the intent that was read.
 
     Raises:
-        Conflict: somebody else did so meanwhile.
-        NotFound: it is not there any more.
+        Conflict: it was changed since it was read.
+        NotFound: it no longer exists.
     """
     data = {INTENT_KEY: intent_text(intent)}
     return _recorded(kube.replace({**recorded.document, "data": data}))

@@ -1,4 +1,4 @@
-"""The processes in a pipeline's pods: asking them, and telling spares where they belong."""
+"""Polls the processes in a pipeline's pods, and assigns spares to pairs."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -16,11 +16,11 @@ class Members(Protocol):
     def look(self, pods: Iterable[Pod], token: str) -> Mapping[Run, Observation]:
         """What is known of the process in each pod that can be asked.
 
-        Those that are new are asked from now on, those that are missing no more.
+        New pods are polled from now on; polling stops for those that are missing.
         """
 
     def ask(self, pod: Pod, token: str) -> MemberReport | None:
-        """What a process says now; None if it does not answer. Takes a second at most."""
+        """Ask a process for its report; None if it does not answer. Takes a second at most."""
 
     def assign(self, pod: Pod, token: str, pair: str) -> None:
         """Tell a spare which pair it belongs to.
@@ -31,7 +31,7 @@ class Members(Protocol):
 
 
 class Asked:
-    """See `Members`: over HTTP and Flight, by the addresses of the pods."""
+    """Implements `Members` over HTTP and Flight, at the addresses of the pods."""
 
     def __init__(self) -> None:
         self._watches: dict[Run, MemberPoller] = {}
@@ -46,12 +46,12 @@ class Asked:
         return {run: watch.look() for run, watch in self._watches.items()}
 
     def ask(self, pod: Pod, token: str) -> MemberReport | None:
-        """What a process says now."""
+        """Ask a process for its report."""
         return ask(_http(pod), token) if pod.can_be_asked else None
 
     def assign(self, pod: Pod, token: str, pair: str) -> None:
         """Tell a spare which pair it belongs to."""
-        # Here and not above: Flight takes room, and few pipelines have spares.
+        # Imported here: Flight takes memory, and few pipelines have spares.
         import pyarrow as pa  # noqa: PLC0415
 
         from tandem_core.network.flight_calls import ASSIGN, call  # noqa: PLC0415

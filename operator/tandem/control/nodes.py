@@ -1,4 +1,4 @@
-"""Nodes, and which of them would take a pod."""
+"""Reads nodes, and selects those that would take a pod."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from tandem.kube.objects import labels_of, name_of
 from tandem.kube.port import Kube, Refused
 
 EVERY = 10.0
-"""Seconds for which what was read of the nodes is good enough."""
+"""Seconds for which a listing of the nodes is reused."""
 
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Node:
     labels: Mapping[str, str]
     taints: tuple[Mapping[str, str], ...]
     open: bool
-    """Whether it is there and takes pods."""
+    """Whether it is ready and schedulable."""
 
 
 def read_node(document: Object) -> Node:
@@ -47,8 +47,7 @@ def read_node(document: Object) -> Node:
 def hosts_of(pod: Object, nodes: Collection[Node]) -> frozenset[str] | None:
     """The nodes that would take a pod by its selector, its tolerations and its node affinity.
 
-    `pod` may be a template. Whether there is room on the nodes is not known; None if they are not
-    known themselves.
+    `pod` may be a template. Free capacity is not considered. None if no nodes are known.
     """
     if not nodes:
         return None
@@ -84,7 +83,7 @@ def _has_affinity(node: Node, spec: Mapping[str, Any]) -> bool:
 
 
 def _is_in_term(node: Node, term: Mapping[str, Any]) -> bool:
-    """Whether a node is one of those that a term selects; an empty one selects none."""
+    """Whether a term selects a node; an empty term selects none."""
     by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
     fields = {"metadata.name": node.name}
     return bool(by_label or by_field) and all(
@@ -95,7 +94,7 @@ def _is_in_term(node: Node, term: Mapping[str, Any]) -> bool:
 
 
 def _matches(known: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
-    """Whether an expression holds; one that is not understood does not."""
+    """Whether an expression holds; one with an unknown operator does not."""
     value, values = known.get(expression["key"]), expression.get("values") or ()
     bound = next(iter(values), None)
     holds = {
@@ -118,7 +117,7 @@ def _is_less(one: str | None, other: str | None) -> bool:
 
 
 class Nodes:
-    """The nodes of the cluster, read seldom for all pipelines together."""
+    """The nodes of the cluster, listed every few seconds for all pipelines together."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -126,9 +125,9 @@ class Nodes:
         self._read: tuple[float, tuple[Node, ...]] | None = None
 
     def at(self, now: float) -> tuple[Node, ...]:
-        """The nodes as they are about now; none if the operator may not see them.
+        """The nodes as last listed; none if the operator may not list them.
 
-        Then nobody is moved to another node.
+        Without nodes no pod is moved to another one.
         """
         with self._lock:
             if self._read is None or now - self._read[0] >= EVERY:

@@ -1,4 +1,4 @@
-"""One look at a pipeline: what the API server has, and what the pods say."""
+"""Observes a pipeline: its objects on the API server, and the reports of its members."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from tandem_core.model.states import MemberKind
 from tandem_core.network.member_client import Observation
 
 TAKEN = "NameTaken"
-"""Why nothing can be done while an object has a name that the pipeline needs."""
+"""Reason of a complaint: another object has a name that the pipeline needs."""
 
 _ORDER = {kind: number for number, kind in enumerate(MemberKind)}
 
 
 class Group(NamedTuple):
-    """Pods that stand in for each other."""
+    """Pods that can replace each other."""
 
     kind: MemberKind
     pair: str | None = None
@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PipelineObjects:
-    """What the API server had when it was last asked."""
+    """The pipeline's objects as last listed from the API server."""
 
     at: float
     resource: Object
@@ -43,9 +43,9 @@ class PipelineObjects:
     pods: tuple[Pod, ...] = ()
     nodes: tuple[Node, ...] = ()
     shortages: Mapping[Group, str] = field(default_factory=dict)
-    """Why pods that should be there could not be made."""
+    """Why missing pods could not be created."""
     templates: Mapping[str, Object] = field(default_factory=dict)
-    """What the replicas of each pair are made from now."""
+    """The current pod template of each pair's replicas."""
 
     @property
     def uid(self) -> str:
@@ -54,11 +54,11 @@ class PipelineObjects:
 
     @property
     def generation(self) -> int:
-        """Which version of the manifest this is."""
+        """The generation of the manifest."""
         return int(self.resource["metadata"].get("generation", 0))
 
     def template_of(self, pod: Pod) -> Object:
-        """What a pod would be made from anew; itself, if that is not known to be otherwise."""
+        """The template that a pod's replacement is made from; if unknown, the pod itself."""
         return self.templates.get(pod.place.pair or "", pod.document)
 
 
@@ -75,7 +75,7 @@ class ClusterView:
 def list_pipeline(
     kube: Kube, key: Key, nodes: tuple[Node, ...], at: float
 ) -> PipelineObjects | None:
-    """Read everything about a pipeline; None if it is gone or going."""
+    """Read all objects of a pipeline; None if it is gone or being deleted."""
     try:
         resource = kube.get(STREAM_PIPELINE, key.namespace, key.name)
     except NotFound:
@@ -110,7 +110,7 @@ def _intent_of(kube: Kube, key: Key, uid: str) -> Recorded | Complaint | None:
 
 
 def shortages(replica_sets: Iterable[Object]) -> dict[Group, str]:
-    """What ReplicaSets say that cannot make their pods."""
+    """The messages of ReplicaSets that cannot create their pods."""
     said: dict[Group, str] = {}
     for document in replica_sets:
         group = _group(labels_of(document))
@@ -139,11 +139,11 @@ def observe_pods(
     mark: str | None,
     fresh: float,
 ) -> ClusterView:
-    """Put together what is known of everybody.
+    """Combine pods, reports and empty places into a snapshot of all members.
 
-    Pods that are on their way out are nobody's any more: others take their places, which stay
-    empty until then. What a lead said counts for `fresh` seconds. `mark` is that of drivers as the
-    manifest wants them now: an older one is outdated once there is a template to make it from.
+    Terminating pods are left out: others take their places, which stay empty until then. A lead's
+    report is valid for `fresh` seconds. `mark` is the mark of drivers for the current manifest: a
+    driver with an older one is outdated once its pair's template has the new mark.
     """
     volumes = _volumes(intent, looks.values())
     pods = {pod.name: pod for pod in listing.pods if not pod.going}
@@ -184,7 +184,7 @@ def _volumes(intent: Intent, looks: Iterable[Observation]) -> frozenset[str]:
 
 
 def _roster(intent: Intent, splits: int) -> Mapping[Group, int]:
-    """How many pods of each group there should be."""
+    """The desired number of pods of each group."""
     target = next(g for g in intent.generations if g.number == intent.target)
     return {
         Group(MemberKind.SPLIT): splits,

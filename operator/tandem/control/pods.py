@@ -1,4 +1,4 @@
-"""What a pod's document says of the member that it is."""
+"""Reads members from the documents of their pods."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 _SIGNALS = 128
-"""An exit code above it says which signal ended the process."""
+"""An exit code above it is this plus the signal that ended the process."""
 _LONGEST_WORD = 1024
-"""Longer reasons the API server refuses."""
+"""The API server refuses longer reasons."""
 
 Run = tuple[str, int]
-"""A process in a pod: the pod's uid, and how often its container was started again."""
+"""A process in a pod: the pod's uid, and the restart count of its container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Pod:
     going: bool
     over: bool
     runs: int
-    """How often its container was started again."""
+    """The restart count of its container."""
     ready: bool
 
     @property
@@ -63,12 +63,12 @@ class Pod:
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether there is somebody who may answer."""
+        """Whether a process in it may answer."""
         return self.address is not None and not self.going and not self.over
 
 
 def read_pod(document: Object) -> Pod | None:
-    """A pod of a pipeline; None if its labels do not say what it is."""
+    """Read a pod of a pipeline; None if its labels name no kind of member."""
     place = _place(name_of(document), labels_of(document))
     if place is None:
         return None
@@ -107,11 +107,10 @@ def member_of(
     hosts: frozenset[str] | None,
     template: str | None,
 ) -> MemberSnapshot:
-    """The member that a pod is.
+    """Read the member in a pod from its document and its last report.
 
-    `volumes` are ids that anybody knows: they tell on which one a pod runs that does not answer.
-    `template` is the mark of the template from which such pods are made now, None if that does not
-    matter.
+    `volumes` are all known ids: by them the volume of a pod that does not answer is found.
+    `template` is the mark of the current template of such pods; None if it does not matter.
     """
     container = _container(pod.document)
     state, last = container.get("state") or {}, container.get("lastState") or {}
@@ -145,13 +144,13 @@ def _life(pod: Pod, container: Mapping[str, Any], heard: float | None, look: Obs
     if "running" not in state:
         was_there = "terminated" in (container.get("lastState") or {})
         return Life.ENDED if was_there else Life.STARTING
-    # Its probe has seen it up. If it does not answer now, it is silent and not just late.
+    # Its startup probe has succeeded: if it does not answer now, it is silent, not starting.
     was_up = container.get("started") is True and look.silent_since is not None
     return Life.UP if heard is not None or was_up else Life.STARTING
 
 
 def _is_of(pod: Pod, report: MemberReport | None) -> bool:
-    """Whether an answer came from this pod: another one may have its address by now."""
+    """Whether a report came from this pod: another one may have its address by now."""
     volume = pod_volume(report.volume) if report is not None else None
     return volume is not None and volume.pod == pod.uid
 
@@ -163,7 +162,7 @@ def _volume(pod: Pod, known: Iterable[str]) -> str:
 
 
 def _container(document: Object) -> Mapping[str, Any]:
-    """What is known of Tandem's own container; the first one, whatever others were added."""
+    """The status of Tandem's own container: the first one, whatever others were added."""
     name = document["spec"]["containers"][0]["name"]
     statuses = (document.get("status") or {}).get("containerStatuses") or ()
     found: Mapping[str, Any] = next((s for s in statuses if s.get("name") == name), {})
@@ -192,12 +191,12 @@ def _word(text: str) -> str:
 
 
 def template_of(document: Object) -> str | None:
-    """The mark of the order for which a driver's pod, or the template of one, was made."""
+    """The mark of the order that a driver's pod, or its template, was made for."""
     return annotations_of(document).get(APPLIED_ANNOTATION)
 
 
 def _note(document: Object, state: Mapping[str, Any], ended: Mapping[str, Any] | None) -> str:
-    """What Kubernetes says about a pod that is not as it should be."""
+    """The reason and message that Kubernetes gives for a pod in trouble; empty if there is none."""
     status = document.get("status") or {}
     waiting = state.get("waiting") or {}
     if status.get("phase") in _OVER:

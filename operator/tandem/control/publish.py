@@ -1,4 +1,4 @@
-"""What people see of a pipeline: its events and its status."""
+"""Publishes the events and the status of a pipeline."""
 
 import math
 from collections.abc import Iterable
@@ -18,30 +18,30 @@ from tandem_core.model.states import ConditionType, Phase
 from tandem_core.model.status import Status
 
 EVERY = 2.0
-"""Seconds between two versions of the status, at least."""
+"""Least seconds between two writes of the status."""
 EVENTS_FIRST = 60.0
 """Seconds that the status waits for events to be written. An operator that finds an older status
-tells what has happened since, so one that is killed in between loses no event; but nobody shall go
-without a status for long because the server takes no events."""
+emits the events since then, so one that is killed in between loses none. The wait is bounded: a
+server that takes no events must not keep the status from users for long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """What is to be said about a pipeline beside what its pods say."""
+    """Complaints about a pipeline beside the reports of its members."""
 
     halted: Complaint | None = None
-    """Why a member cannot go on."""
+    """Why a member cannot continue."""
     refused: Complaint | None = None
     """Why the manifest as it is now cannot be run."""
     hindered: Complaint | None = None
-    """Why something could not be applied."""
+    """Why a step of the reconcile failed or is held back."""
     suspended: bool = False
 
 
 class Publisher:
-    """Writes events and the status of one resource; everything new, and nothing twice.
+    """Writes events and the status of one resource, each change once.
 
-    Trouble with events is no reason to fail. Trouble with the status is.
+    A failure to write events is only logged. A failure to write the status is raised.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Publisher:
         self.status = status_in(resource)
         """The status as it should stand in the resource."""
         self.written = self.status
-        """The status as it stands there."""
+        """The status as last read or written there."""
         self._written_at = -math.inf
         self._told: dict[OperatorEventReason, Complaint] = {}
         self._telling = EventQueue(kube, meter, key)
@@ -62,13 +62,13 @@ class Publisher:
     # --- events -------------------------------------------------------------------------------
 
     def note(self, told: Iterable[PipelineEvent], moment: Instant) -> None:
-        """Events to be written before the status is."""
+        """Queue events; they are written before the status is."""
         self._telling.note(told, moment)
 
     def _note_lasting(
         self, notice: OperatorEventReason, why: Complaint | None, moment: Instant
     ) -> None:
-        """Note something that lasts when it begins or changes."""
+        """Queue an event when a lasting complaint begins or changes."""
         if why is None:
             self._told.pop(notice, None)
         elif self._told.get(notice) != why:
@@ -76,7 +76,7 @@ class Publisher:
             self._told[notice] = why
 
     def report_blocked(self, resource: Object, why: Complaint | None, moment: Instant) -> None:
-        """Tell, once, of something that could not be done and is tried again; None if nothing."""
+        """Write one event about a step that failed and is retried; None if there is none."""
         self._note_lasting(OperatorEventReason.BLOCKED, why, moment)
         self._telling.tell(resource, moment.now)
 
@@ -90,7 +90,7 @@ class Publisher:
         troubles: Troubles,
         moment: Instant,
     ) -> None:
-        """Bring events and status up to date with what was seen."""
+        """Bring events and status up to date with the snapshot."""
         self._note_lasting(OperatorEventReason.HALTED, troubles.halted, moment)
         self._note_lasting(OperatorEventReason.REFUSED, troubles.refused, moment)
         self._note_lasting(OperatorEventReason.BLOCKED, troubles.hindered, moment)
@@ -104,9 +104,9 @@ class Publisher:
         self._write(resource, status, moment)
 
     def complain(self, resource: Object, why: Complaint, refused: bool, moment: Instant) -> None:
-        """Say why nothing can be done, about a pipeline whose members are not looked at.
+        """Publish why a pipeline cannot be reconciled; its members are not observed.
 
-        `refused` if that is so because of its manifest.
+        `refused` if its manifest is the reason.
         """
         self._note_lasting(OperatorEventReason.REFUSED, why, moment)
         background = replace(self._background(moment), halted=why)
@@ -123,7 +123,7 @@ class Publisher:
 
     @property
     def settled(self) -> bool:
-        """Whether all that there is to say has been written."""
+        """Whether the current status has been written."""
         return self.status == self.written
 
     def _background(self, moment: Instant) -> Background:
@@ -135,7 +135,7 @@ class Publisher:
                 OperatorEventReason.COMPLETED, "all results are delivered; the pods are deleted"
             )
             self.note([done], moment)
-        # A manifest that is refused was seen too: `Ready` says what came of it. Members belong to
+        # A refused manifest counts as observed: `Ready` gives the reason. Members are shown by
         # `tandem status` alone.
         generation = int(resource["metadata"].get("generation", 0))
         self.status = replace(status, observed_generation=generation, members=())

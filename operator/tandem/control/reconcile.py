@@ -1,7 +1,7 @@
 """The loop of one pipeline: observe, decide, record, act, publish, apply.
 
-Nothing here needs to outlive the operator. What it remembers is found again in the intent and in
-the status, and every step may be the last one of this operator: the next one goes on from there.
+No state here needs to survive the operator: it is restored from the intent and the status. The
+operator may die after any step; the next one continues from there.
 """
 
 import secrets
@@ -45,45 +45,45 @@ from tandem_core.model.kubernetes_names import intent_name
 from tandem_core.model.pipeline import Pipeline
 
 TURN = 1.0
-"""Seconds between two looks at the pods' own words."""
+"""Seconds between two reconciles of a running pipeline, which read the members' reports."""
 IDLE = 30.0
-"""Seconds between two looks at a pipeline that is completed or was refused."""
+"""Seconds between two reconciles of a pipeline that is completed or was refused."""
 RESYNC = 10.0
-"""Seconds after which the API server is asked again although it told of nothing."""
+"""Seconds after which objects are listed again although no watch event came."""
 OBJECTS_EVERY = 30.0
 """Seconds after which all objects are compared although the manifest is the same."""
 OBJECTS_AGAIN = 3.0
-"""The same after something could not be applied."""
+"""The same after an object could not be applied."""
 FRESH = 5.0
-"""Seconds for which what the lead said counts. No setting: decisions rest on it."""
+"""Seconds for which the lead's report is valid. Not configurable: decisions rest on it."""
 
 CLUSTER_LIMITS = Timeouts(unheard=5.0, hung=30.0)
-"""On a busy node an answer may come late; the kubelet restarts what hangs for a minute."""
+"""On a busy node an answer may be late; the kubelet restarts a container that hangs a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """What the operator was started with."""
+    """The settings that the operator was started with."""
 
     images: Images
     namespace: str
-    """The operator's own."""
+    """The operator's own namespace."""
     limits: Timeouts = field(default=CLUSTER_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerPorts:
-    """What a loop talks to."""
+    """The ports that a reconciler uses."""
 
     kube: Kube
     members: Members
     nodes: Callable[[float], tuple[Node, ...]]
-    """The nodes as they are at this time; none if the operator may not see them."""
+    """The nodes at a given time; none if the operator may not list them."""
     meter: Meter
 
 
 class Reconciler:
-    """One pipeline. Its turns are taken one after the other, by any thread."""
+    """Reconciles one pipeline. Turns run one after the other, in any thread."""
 
     def __init__(self, key: Key, ports: ReconcilerPorts, settings: OperatorSettings) -> None:
         self._key = key
@@ -95,13 +95,13 @@ class Reconciler:
         self._log = DecisionLog(str(key))
 
     def turn(self, moment: Instant, news: bool) -> float | None:
-        """One turn; in how many seconds the next one is due, None if the pipeline is gone.
+        """Reconcile once; return in how many seconds to do so again, None if the pipeline is gone.
 
-        `news` says that something has happened to the resource or its pods.
+        `news` tells whether the resource or its pods have changed.
 
         Raises:
-            Conflict: somebody else wrote the intent; this turn counts for nothing.
-            KubeError: see its kinds; the next turn begins where this one ended.
+            Conflict: the intent was written by another operator; this turn is void.
+            KubeError: see its subclasses; the next turn continues where this one ended.
         """
         self._log.begin()
         try:
@@ -119,7 +119,7 @@ class Reconciler:
         return due
 
     def failed(self) -> DecisionLine:
-        """What a turn that has failed had done until then; whoever called it logs why it did."""
+        """The steps that a failed turn had done until then; the caller logs why it failed."""
         return self._log.failed()
 
     def _turn(self, state: PipelineState, listing: PipelineObjects, moment: Instant) -> float:
@@ -163,7 +163,7 @@ class Reconciler:
         return TURN
 
     def _rest(self, state: PipelineState, scene: ReconcileContext) -> float:
-        """Everything is delivered: what makes pods goes, the rest stays."""
+        """Delete the workloads of a completed pipeline; its other objects stay."""
         self._ports.members.look((), "")
         self._apply(state, scene, over=True)
         state.publisher.report_blocked(scene.listing.resource, state.hindered, scene.moment)
@@ -179,7 +179,7 @@ class Reconciler:
         return TURN
 
     def forget(self) -> None:
-        """The pipeline is gone, or is not this operator's to see to any more."""
+        """Drop all state of a pipeline that is gone, or that this operator no longer manages."""
         if self._state is not None:
             self._log.note(Step(Action.FORGET, "the pipeline", "its resource is deleted"))
             self._log.end()
@@ -215,7 +215,7 @@ class Reconciler:
         return ReconcileContext(moment, listing, recorded, judged, None)
 
     def _establish(self, listing: PipelineObjects, pipeline: Pipeline) -> Recorded | Complaint:
-        """Give a new pipeline what it begins with."""
+        """Create the records of a new pipeline."""
         try:
             recorded = create_records(
                 self._kube,
@@ -256,10 +256,10 @@ class Reconciler:
     def _record(
         self, state: PipelineState, scene: ReconcileContext, outcome: Outcome
     ) -> ReconcileContext:
-        """Write roles down, and note the events.
+        """Write the roles into the intent, and queue the events.
 
-        They are told after everything else was done, and before the status is written. Whoever dies
-        in between leaves them to the next one, which finds the older status.
+        Events are written after all actions, and before the status. If the operator dies in
+        between, the next one finds the older status and emits them.
         """
         pairs = outcome.memory.pairs.items()
         primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
@@ -298,7 +298,7 @@ class Reconciler:
         )
         state.undone = None
         for done in hands.act(outcome.decisions):
-            # What is known of the pods is old now.
+            # The listing of the pods is outdated now.
             self._listing = None
             if isinstance(done, ActionFailure):
                 state.undone = done.why
@@ -315,7 +315,7 @@ class Reconciler:
     def _publish(
         self, state: PipelineState, scene: ReconcileContext, sight: ClusterView, outcome: Outcome
     ) -> KubeError | None:
-        """Bring the status up to date; why the server did not take it. Objects wait for none."""
+        """Write the status; return a failure instead of raising it: objects are applied anyway."""
         troubles = Troubles(
             halted=_halted(outcome.decisions),
             refused=scene.refused,
@@ -341,7 +341,7 @@ class Reconciler:
         over: bool = False,
         refused: bool = False,
     ) -> None:
-        """Make the objects that should be there; remove what is not needed when all is over."""
+        """Apply the objects that should exist; delete the workloads if `over`."""
         order = scene.order(self._settings.namespace)
         now, comparing = scene.moment.now, (scene.listing.generation, over, refused)
         if order is None or (now < state.compare_at and state.compared == comparing):
@@ -357,7 +357,7 @@ class Reconciler:
         state.hindered = carry_out(self._kube, todo, order.uid, self._log.note) or missing
         self._hold(Action.WAIT, "objects", state.hindered)
         if todo.apply:
-            # What pods are made from may be another template now.
+            # The listed pod templates may be outdated now.
             self._listing = None
         state.compared = comparing
         state.compare_at = now + (OBJECTS_EVERY if state.hindered is None else OBJECTS_AGAIN)
@@ -365,7 +365,7 @@ class Reconciler:
     # --- log ----------------------------------------------------------------------------------
 
     def _hold(self, action: Action, what: str, why: Complaint | None) -> None:
-        """Note what cannot be done now, if anything."""
+        """Note a step that cannot be done now, if there is a complaint."""
         if why is not None:
             self._log.note(Step(action, what, why.text))
 

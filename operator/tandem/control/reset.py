@@ -1,7 +1,7 @@
-"""How a pipeline that was refused before anything was computed begins anew with another manifest.
+"""Resets a pipeline that was refused before anything was computed, to run another manifest.
 
-What its splits have taken in is of the old manifest, so everything goes before anything new comes:
-first what makes pods, then the pods, then register and intent.
+Its splits have ingested rows under the old manifest, so everything is deleted before anything new
+is created: first the workloads, then the pods, then register and intent.
 """
 
 from tandem.control.apply import Changes, carry_out, changes, list_objects
@@ -20,13 +20,13 @@ CHANGED_TOO_LATE = Complaint(
 )
 
 RESET_REASON = "the manifest changed before anything was computed"
-"""Why what the old manifest has brought is taken away."""
+"""Why the objects of the old manifest are deleted."""
 
 
 def can_reset(phase: Phase, snapshot: Snapshot) -> bool:
     """Whether the pipeline was refused, and nothing was computed since the status was written.
 
-    A lead or a merge has to say so: a status may be old.
+    A lead or a merge has to report so: a status may be old.
     """
     reports = [member.report for member in snapshot.members if member.report is not None]
     merges = [each.merge.delivered for each in reports if each.merge is not None]
@@ -39,10 +39,10 @@ def can_reset(phase: Phase, snapshot: Snapshot) -> bool:
 def clear(
     kube: Kube, key: Key, listing: PipelineObjects, recorded: Recorded, note: Note = ignore
 ) -> Complaint | None:
-    """Take away what the old manifest has brought; what is still in the way. May be done again.
+    """Delete the objects of the old manifest; return what is still in the way. May be repeated.
 
     Raises:
-        Conflict: somebody else has done it meanwhile.
+        Conflict: another operator has done it meanwhile.
     """
     there = list_objects(kube, key)
     gone = Changes(delete=changes((), there, listing.uid).delete)

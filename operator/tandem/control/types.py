@@ -19,16 +19,16 @@ class Key(NamedTuple):
 
 
 class Meter(Protocol):
-    """Told by the loops, from any thread."""
+    """Metrics that the loops report to, from any thread."""
 
     def event(self, key: Key, reason: Word) -> None:
         """An event was written."""
 
     def status(self, key: Key, status: Status) -> None:
-        """What a pipeline is now."""
+        """The status of a pipeline is now this."""
 
     def gone(self, key: Key) -> None:
-        """A pipeline is not there any more."""
+        """A pipeline no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class Instant:
     """A moment on both clocks."""
 
     now: float
-    """Seconds of a clock that only moves forward."""
+    """Seconds of the monotonic clock."""
     wall: datetime
     """The time in UTC."""
 
     def of(self, stamp: object) -> float | None:
-        """A time that the API server wrote down, on the clock that only moves forward.
+        """Convert a timestamp of the API server to the monotonic clock; None if it is not one.
 
-        Clocks of nodes differ; what seems to lie in the future was just now.
+        Clocks of nodes differ; a time that seems to lie in the future counts as now.
         """
         try:
             at = datetime.fromisoformat(str(stamp))

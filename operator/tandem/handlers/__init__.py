@@ -1,1 +1,5 @@
-"""The operator as a program: events come in, pipelines are seen to, one operator at a time."""
+"""Runs the operator as a program: watches, work queue, workers, leader election, metrics.
+
+Only this package imports kopf. It writes no object but the operator's own Lease; pipelines are
+reconciled by `tandem.control`.
+"""

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until stopped; the exit code is not 0 if another operator took over."""
+    """Run until stopped. The process exits with 1 if the leader election is lost."""
     parser = _parser()
     asked = parser.parse_args(arguments)
     try:
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.kubeconfig is not None:
         os.environ["KUBECONFIG"] = asked.kubeconfig
     kube, metrics = connect(asked.kubeconfig), Metrics()
-    # One late answer must not cost the lease: there is time to ask again.
+    # A short timeout: one late answer must not cost the lease while there is time to ask again.
     hasty = connect(asked.kubeconfig, patience=EVERY)
     leadership = Leadership(hasty, asked.own_namespace, asked.identity)
     workers = Workers(_loops(kube, metrics, asked, limits), leadership.leads, metrics)
@@ -80,7 +80,7 @@ def _loops(
 
 
 async def _watch(workers: Workers, asked: argparse.Namespace) -> None:
-    """Follow resources and pods until a signal comes."""
+    """Watch resources and pods until a signal comes."""
     login: Callable[..., Any] = kopf.login_with_service_account
     if asked.kubeconfig is not None:
         login = kopf.login_with_kubeconfig
@@ -100,7 +100,7 @@ def _wait_for(leadership: Leadership) -> bool:
 
 
 def _wait_until_defined(kube: Kube, namespaces: Sequence[str]) -> bool:
-    """Wait until there can be pipelines; false if a signal came meanwhile."""
+    """Wait until pipelines can be listed; false if a signal came meanwhile."""
     stopped = threading.Event()
     with _on_signal(stopped.set):
         return wait_for_pipelines(kube, namespaces, stopped)
@@ -108,7 +108,7 @@ def _wait_until_defined(kube: Kube, namespaces: Sequence[str]) -> bool:
 
 @contextmanager
 def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
-    """Within this, a signal to end calls `stop` instead."""
+    """Call `stop` on SIGTERM within this context, instead of ending."""
     signal.signal(signal.SIGTERM, lambda *_: stop())
     try:
         yield
@@ -117,7 +117,7 @@ def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _lost() -> None:
-    """Another operator acts: nothing that is under way here may go on."""
+    """Exit at once: another operator may act, so no turn under way here may continue."""
     _log.error("leader election lost")
     logging.shutdown()
     os._exit(1)
@@ -136,11 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         "--namespace",
         action="append",
         default=[],
-        help="namespace to see to; may be repeated; all namespaces if it is not given",
+        help="namespace to watch; may be repeated (default: all namespaces)",
     )
-    parser.add_argument("--kubeconfig", help="file that names the cluster; the own one without it")
+    parser.add_argument("--kubeconfig", help="kubeconfig (default: the pod's service account)")
     parser.add_argument("--port", type=int, default=8080, help="port of /metrics and /healthz")
-    parser.add_argument("--workers", type=int, default=4, help="pipelines that are seen to at once")
+    parser.add_argument("--workers", type=int, default=4, help="pipelines to reconcile in parallel")
     add_timeouts(parser)
     parser.add_argument(
         "--log-level", default="info", choices=["debug", "info", "warning", "error"]
@@ -148,18 +148,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--own-namespace",
         default=environment.get(NAMESPACE_VARIABLE, "default"),
-        help=f"where the operator runs and keeps its lease (${NAMESPACE_VARIABLE})",
+        help=f"namespace of the operator and its Lease (${NAMESPACE_VARIABLE})",
     )
     parser.add_argument(
         "--identity",
         default=f"{name}_{uid}" if uid else name,
-        help=f"what tells operators apart (${POD_NAME_VARIABLE}, ${POD_UID_VARIABLE})",
+        help=f"identity in leader election (${POD_NAME_VARIABLE}, ${POD_UID_VARIABLE})",
     )
     return parser
 
 
 def write_logs(level: str) -> None:
-    """Write logs to the standard error; of kopf only what is wrong."""
+    """Write logs to standard error; those of kopf from warnings on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""Waiting for the resource's definition: kopf looks once which resources there are."""
+"""Waits for the CRD, because kopf discovers resources only once."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -8,9 +8,9 @@ from tandem.kube.kinds import STREAM_PIPELINE
 from tandem.kube.port import Kube, KubeError
 
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two attempts."""
 SETTLING = 5.0
-"""Seconds after which the server also tells of a resource that it has just learnt to serve."""
+"""Seconds after which discovery also lists a resource that has just been defined."""
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 def wait_for_pipelines(kube: Kube, namespaces: Sequence[str], stopped: Event) -> bool:
     """Wait until pipelines can be listed, in one of these namespaces; false if stopped before.
 
-    No namespaces stand for all. Why it waits is logged when that is new.
+    No namespaces stand for all. The reason for waiting is logged when it changes.
     """
     said = ""
     while not stopped.is_set():
@@ -33,7 +33,7 @@ def wait_for_pipelines(kube: Kube, namespaces: Sequence[str], stopped: Event) ->
 
 
 def _hindrance(kube: Kube, namespaces: Iterable[str | None]) -> str | None:
-    """Why pipelines can be listed nowhere; None if they can be somewhere, so are defined."""
+    """Why pipelines can be listed in no namespace; None if they can in one: the CRD exists."""
     why = None
     for namespace in namespaces:
         try:

@@ -1,8 +1,8 @@
-"""Which of several operators acts: who holds the Lease, decided without I/O.
+"""Leader election among operators by a Lease, decided without I/O.
 
-Clocks of machines are never compared. Whoever waits takes the Lease over when it has seen it
-unchanged for as long as it was taken for; whoever holds it stops acting before that time is over,
-counted from the last renewal that it began.
+Clocks of machines are never compared. A waiting operator takes the Lease when it has seen it
+unchanged for its whole duration. The holder stops acting before that time is over, counted from
+the start of its last successful renewal.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from enum import Enum
 DURATION = 15.0
 """Seconds for which the Lease is taken."""
 DEADLINE = 10.0
-"""A holder that could not renew for so long acts no more."""
+"""Seconds without a renewal after which the holder stops acting."""
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two reads of the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What stands in the Lease."""
+    """The content of the Lease."""
 
     holder: str
     renewed: str
@@ -27,22 +27,22 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one operator knows."""
+    """The view that one operator has of the election."""
 
     me: str
     claim: Claim | None = None
     seen: float = 0.0
     """Since when the claim has been seen unchanged."""
     renewed: float | None = None
-    """When the last renewal of its own began that succeeded; None while it only waits."""
+    """When its own last successful renewal began; None while it waits."""
 
     def saw(self, claim: Claim | None, now: float) -> "Candidate":
-        """After a look at the Lease."""
+        """The view after the Lease was read."""
         seen = now if claim != self.claim else self.seen
         return Candidate(self.me, claim, seen, self.renewed)
 
     def took(self, claim: Claim, began: float) -> "Candidate":
-        """After it wrote its own claim, with a call that began then."""
+        """The view after it wrote its own claim, by a call that began at `began`."""
         return Candidate(self.me, claim, began, began)
 
     def leads(self, now: float) -> bool:
@@ -51,17 +51,17 @@ class Candidate:
 
 
 class ElectionStep(Enum):
-    """What is to be done about the Lease."""
+    """An operator's next step about the Lease."""
 
     WAIT = "wait"
     TAKE = "take"
-    """Write the own claim, if nobody else has written since: also to renew it."""
+    """Write its own claim, also to renew it, unless the Lease was written since it was read."""
     LEAVE = "leave"
-    """It is lost: act no more."""
+    """The Lease is lost: stop acting."""
 
 
 def step(standing: Candidate, now: float) -> ElectionStep:
-    """What an operator does after a look."""
+    """Decide the next step after the Lease was read."""
     if standing.renewed is not None and not standing.leads(now):
         return ElectionStep.LEAVE
     claim = standing.claim

@@ -1,4 +1,4 @@
-"""The operator's own Lease: waits for it, renews it, gives it back."""
+"""Acquires, renews and releases the operator's own Lease."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """One operator's part in it."""
+    """One operator's part in the leader election."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Leadership:
         return False
 
     def keep(self, lost: Callable[[], object]) -> None:
-        """Renew from a thread of its own; `lost` is called when that has failed for too long."""
+        """Renew the Lease in a background thread; call `lost` when the Lease is lost."""
 
         def run() -> None:
             try:
                 while not self._stopped.wait(EVERY):
                     if self.look() is ElectionStep.LEAVE:
                         break
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it is, the Lease is lost
                 _log.exception("the lease cannot be renewed")
             if not self._stopped.is_set():
                 lost()
@@ -65,11 +65,11 @@ class Leadership:
         threading.Thread(target=run, name="lease", daemon=True).start()
 
     def stop(self) -> None:
-        """Neither wait nor renew any longer."""
+        """Stop waiting and renewing."""
         self._stopped.set()
 
     def release(self) -> None:
-        """Stop, and let the next operator begin at once."""
+        """Stop, and release the Lease so that the next operator can lead at once."""
         self.stop()
         me, leads = self._standing.me, self.leads()
         self._standing = Candidate(me)
@@ -83,7 +83,7 @@ class Leadership:
             _log.warning("the lease was not released and will expire: %s", problem)
 
     def look(self) -> ElectionStep:
-        """Look at the Lease once and do what is to be done; a failure is a look in vain."""
+        """Read the Lease once and take the next step; a failed call waits, or leaves if expired."""
         try:
             there = self._read()
             self._standing = self._standing.saw(_claim(there), self._clock())

@@ -15,30 +15,30 @@ _PIPELINE = ("namespace", "pipeline")
 
 
 class Metrics:
-    """See `tandem.control.types.Meter`; and what becomes of turns."""
+    """Implements `tandem.control.types.Meter`, and counts and times turns."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._events = Counter(
             "tandem_operator_events",
-            "Events that were written about a pipeline.",
+            "Events written for a pipeline.",
             (*_PIPELINE, "reason"),
             registry=registry,
         )
         self._turns = Histogram(
             "tandem_operator_turn_seconds",
-            "How long turns of pipelines took.",
+            "Duration of a reconcile.",
             buckets=(0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30),
             registry=registry,
         )
         self._failures = Counter(
             "tandem_operator_turn_failures",
-            "Turns of pipelines that failed, by what went wrong.",
+            "Failed reconciles, by cause.",
             (*_PIPELINE, "cause"),
             registry=registry,
         )
         self._leads = Gauge(
             "tandem_operator_leads",
-            "Whether this operator is the one that acts.",
+            "1 if this operator won leader election.",
             registry=registry,
         )
         self._conditions = Gauge(
@@ -61,7 +61,7 @@ class Metrics:
         )
         self._take_overs = Gauge(
             "tandem_pipeline_take_overs",
-            "Times a twin became primary since the pipeline began.",
+            "Failovers since the pipeline started.",
             _PIPELINE,
             registry=registry,
         )
@@ -71,7 +71,7 @@ class Metrics:
         self._events.labels(*key, str(reason)).inc()
 
     def status(self, key: Key, status: Status) -> None:
-        """What a pipeline is now."""
+        """The status of a pipeline is now this."""
         for condition in status.conditions:
             holds = condition.status is ConditionStatus.TRUE
             self._conditions.labels(*key, str(condition.type)).set(holds)
@@ -80,7 +80,7 @@ class Metrics:
         self._take_overs.labels(*key).set(status.counters.take_overs)
 
     def gone(self, key: Key) -> None:
-        """A pipeline is not there any more."""
+        """A pipeline no longer exists."""
         for metric in (
             self._events,
             self._failures,
@@ -105,13 +105,13 @@ class Metrics:
 
 
 def serve(port: int, healthy: Callable[[], bool]) -> ThreadingHTTPServer:
-    """Answer from threads of its own, on all addresses; port 0 lets the system choose one."""
+    """Serve in background threads, on all addresses; port 0 lets the system choose one."""
 
     def page(path: str, _: str) -> Page:
         if path == "/metrics":
             return metrics()
         if path == "/healthz":
-            return verdict(healthy(), "a turn is stuck")
+            return verdict(healthy(), "a reconcile is stuck")
         return Page(404, TEXT, b"/metrics, /healthz\n")
 
     return http_server.serve(("", port), page)

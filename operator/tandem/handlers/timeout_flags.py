@@ -21,13 +21,23 @@ _GROWTH = CLUSTER_LIMITS.most_between_moves / CLUSTER_LIMITS.between_moves
 def add_timeouts(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     flags = (
-        ("failover", _FAILOVER, CLUSTER_LIMITS.unheard, "silence after which a twin is promoted"),
-        ("replacement", _REPLACEMENT, CLUSTER_LIMITS.hung, "silence after which a pod is deleted"),
+        (
+            "failover",
+            _FAILOVER,
+            CLUSTER_LIMITS.unheard,
+            "time without an answer until the twin is promoted",
+        ),
+        (
+            "replacement",
+            _REPLACEMENT,
+            CLUSTER_LIMITS.hung,
+            "time without an answer until the pod is deleted",
+        ),
         (
             "relocation",
             _RELOCATION,
             CLUSTER_LIMITS.between_moves,
-            f"pause after a pod was moved to another node; doubles up to {_GROWTH:g} times that",
+            f"back-off after a pod is evicted to move it; doubles up to {_GROWTH:g} times that",
         ),
     )
     for name, kind, default, meaning in flags:
@@ -44,7 +54,7 @@ def timeouts_of(asked: argparse.Namespace) -> Timeouts:
     """The timeouts that the flags ask for.
 
     Raises:
-        ValueError: they do not go together; the message says what would be right.
+        ValueError: they contradict each other; the message names the remedy.
     """
     if asked.failover_timeout >= asked.replacement_timeout:
         raise ValueError("expected a --replacement-timeout that is longer than --failover-timeout")

@@ -1,7 +1,7 @@
-"""kopf as the source of events, and of nothing else.
+"""Uses kopf as the source of watch events, and for nothing else.
 
-It follows the resources and their pods and says which pipeline something has happened to. It
-writes nothing: no finalizers, no annotations, no events.
+kopf watches the resources and their pods; each event is reduced to the pipeline that it concerns.
+It writes nothing: no finalizers, no annotations, no events.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from tandem.control.types import Key
 from tandem_core.model.kubernetes_names import GROUP, PIPELINE_LABEL, PLURAL, VERSION
 
 Ask = Callable[[Key], None]
-"""Takes note that something has happened to a pipeline."""
+"""Queues a pipeline whose resource or pods have changed."""
 
 _CONNECT_SECONDS, _REQUEST_SECONDS, _WATCH_SECONDS = 10, 30, 300
 
@@ -33,7 +33,7 @@ def settings_of() -> kopf.OperatorSettings:
 
 
 def registry_of(ask: Ask, login: Callable[..., Any]) -> kopf.OperatorRegistry:
-    """What kopf is to tell."""
+    """The kopf handlers, which queue the pipeline of each relevant event."""
     registry = kopf.OperatorRegistry()
     news = WatchEvents()
     kopf.on.login(registry=registry)(login)

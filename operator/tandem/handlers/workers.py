@@ -1,4 +1,4 @@
-"""Threads that take pipelines from the agenda, each pipeline in one thread at a time."""
+"""Threads that take pipelines from the work queue, each pipeline in one thread at a time."""
 
 import logging
 import threading
@@ -19,26 +19,26 @@ from tandem.policy.status.steps import Action, Step
 AGAIN = 0.5
 """Seconds after which a turn that was dropped is taken again."""
 STUCK = 120.0
-"""A turn that takes so many seconds will never end."""
+"""Seconds after which a turn counts as stuck."""
 LAST_TURNS = 30.0
-"""Seconds that are waited for turns under way when the operator stops. The chart gives it more."""
+"""Seconds to wait for turns under way when the operator stops. The chart's grace is longer."""
 _SPREAD = 0.1
-"""By how much of itself a time to wait is varied."""
+"""The fraction by which waiting times are varied."""
 _LONGEST_WAIT = 3600.0
 
 
 class Looping(Protocol):
-    """The loop of a pipeline: see `tandem.control.reconcile.Loop`."""
+    """The loop of a pipeline: see `tandem.control.reconcile.Reconciler`."""
 
     def turn(self, moment: Instant, news: bool) -> float | None:
-        """One turn; when the next one is due, None if the pipeline is gone."""
+        """Reconcile once; return the seconds until the next time, None if the pipeline is gone."""
 
     def failed(self) -> DecisionLine:
-        """What a turn that has failed had done until then."""
+        """The steps that a failed turn had done until then."""
 
 
 class Workers:
-    """Works for as long as `may_act` says so; what is asked meanwhile waits."""
+    """Reconciles queued pipelines while `may_act` is true; otherwise they wait."""
 
     def __init__(
         self, make: Callable[[Key], Looping], may_act: Callable[[], bool], metrics: Metrics
@@ -54,18 +54,18 @@ class Workers:
         self._stopped = False
 
     def start(self, count: int) -> None:
-        """Begin to work, in so many threads."""
+        """Start this many worker threads."""
         for number in range(count):
             threading.Thread(target=self._run, name=f"worker {number}", daemon=True).start()
 
     def ask(self, key: Key) -> None:
-        """Something has happened to a pipeline."""
+        """Queue a pipeline that has changed."""
         with self._changed:
             self._agenda.ask(key, time.monotonic())
             self._changed.notify()
 
     def stop(self) -> None:
-        """Begin no more turns, and wait a little for those that are under way."""
+        """Begin no more turns, and wait up to `LAST_TURNS` seconds for those under way."""
         deadline = time.monotonic() + LAST_TURNS
         with self._changed:
             self._stopped = True
@@ -108,16 +108,16 @@ class Workers:
         try:
             if self._may_act():
                 after = self._turn(turn)
-        except Exception as caught:
+        except Exception as caught:  # noqa: BLE001 - one pipeline must not stop the others
             problem = caught
             self._metrics.failed(key, _cause(problem))
         self._metrics.turned(time.monotonic() - began)
         if problem is None:
             self._settle(key, after, failed=False)
             return
-        # The loop is asked first: after settling it may be another worker's.
+        # Ask the loop before settling: afterwards another worker may run it.
         line = self._failed(key)
-        # When the world is not as it was seen, the next turn looks anew.
+        # On a conflict the cluster has changed since it was observed: the next turn lists it again.
         dropped = isinstance(problem, Conflict | NotFound)
         wait = self._settle(key, AGAIN, failed=not dropped)
         _log_failure(line, problem, wait)
@@ -125,8 +125,8 @@ class Workers:
     def _failed(self, key: Key) -> DecisionLine:
         try:
             return self._loops[key].failed()
-        except Exception:
-            # Of a pipeline whose loop could not be made, or cannot tell, only the problem is told.
+        except Exception:  # noqa: BLE001 - only adds detail to an error
+            # The loop could not be made, or its log failed: only the problem is logged.
             return DecisionLine(str(key), NOTHING)
 
     def _turn(self, turn: Turn) -> float | None:
@@ -137,7 +137,7 @@ class Workers:
         return loop.turn(moment, turn.news)
 
     def _settle(self, key: Key, after: float | None, failed: bool) -> float:
-        """A turn is over; how many seconds are waited after one that has failed."""
+        """Put a pipeline back after its turn; return the seconds to wait after a failed one."""
         with self._changed:
             now = time.monotonic()
             wait = after or 0.0
@@ -153,7 +153,7 @@ class Workers:
 
 
 def _cause(problem: Exception) -> str:
-    """What a turn failed of, as it is counted."""
+    """The cause of a failed turn, as the metric counts it."""
     match problem:
         case Conflict() | NotFound():
             return "dropped"
@@ -165,7 +165,7 @@ def _cause(problem: Exception) -> str:
 
 
 def _log_failure(line: DecisionLine, problem: Exception, wait: float) -> None:
-    """Log what a turn did before it failed, why it did, and when it is tried again."""
+    """Log what a turn did before it failed, why it failed, and when it is retried."""
     step = Step(Action.RETRY, f"in {wait:.1f} s", f"{_cause(problem)}: {problem}")
     levels = {"dropped": logging.INFO, "unexpected": logging.ERROR}
     level = levels.get(_cause(problem), logging.WARNING)

@@ -1,7 +1,7 @@
-"""Which pipelines are due: one queue, in which each pipeline stands at most once.
+"""The queue of pipelines to reconcile, in which each pipeline is at most once.
 
-Whatever is told of a pipeline while it waits or is worked on comes to one more turn. Times are
-arguments, in seconds of a clock that only moves forward.
+All changes to a pipeline while it waits or is worked on lead to one more turn. Times are arguments,
+in seconds of the monotonic clock.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from tandem.control.types import Key
 
 GAP = 0.5
-"""Between two turns of one pipeline, at least."""
+"""Least seconds between two turns of one pipeline."""
 FIRST_DELAY = 1.0
-"""After a turn that failed. Doubles with each failure in a row."""
+"""Seconds after a failed turn. Doubles with each failure in a row."""
 MOST_DELAY = 15.0
 
 
@@ -23,7 +23,7 @@ class Turn(NamedTuple):
 
     key: Key
     news: bool
-    """Whether something was told of it since its last turn."""
+    """Whether it has changed since its last turn, or that one failed."""
 
 
 @dataclass(slots=True)
@@ -39,18 +39,18 @@ class WorkQueue:
     """Not safe for threads by itself."""
 
     def __init__(self, spread: Callable[[float], float] = lambda seconds: seconds) -> None:
-        """`spread` varies a time to wait a little, so that not all come at once."""
+        """`spread` adds jitter to waiting times, so that not all pipelines are due at once."""
         self._entries: dict[Key, _Entry] = {}
         self._spread = spread
 
     def ask(self, key: Key, now: float) -> None:
-        """Something has happened to a pipeline: it is due as soon as it may be."""
+        """Queue a pipeline that has changed: it is due as soon as the gap allows."""
         entry = self._entries.setdefault(key, _Entry(now))
         entry.news = True
         entry.due = max(entry.not_before, min(entry.due, now))
 
     def take(self, now: float) -> Turn | None:
-        """The pipeline that has been due for longest; it is busy until it is done or has failed."""
+        """Take the pipeline that has been due for longest; it is busy until `done` or `failed`."""
         due = [(e.due, key) for key, e in self._entries.items() if not e.busy and e.due <= now]
         if not due:
             return None
@@ -61,9 +61,9 @@ class WorkQueue:
         return turn
 
     def done(self, key: Key, now: float, after: float | None) -> None:
-        """A turn is over; the next one is due after so many seconds, None if the pipeline is gone.
+        """End a turn; the next one is due `after` seconds, None if the pipeline is gone.
 
-        One of which something was told meanwhile is due at once in both cases.
+        A pipeline that has changed meanwhile is due after the gap in both cases.
         """
         entry = self._entries[key]
         if after is None and not entry.news:
@@ -73,16 +73,16 @@ class WorkQueue:
         self._entries[key] = _Entry(now + wait, now + GAP, entry.news)
 
     def failed(self, key: Key, now: float) -> float:
-        """A turn has failed; after how many seconds the next one, with everything new, is due."""
+        """End a failed turn; return the seconds until the next, which lists objects again."""
         entry = self._entries[key]
         failures = entry.failures + 1
-        # The exponent is bounded so that a long row of failures is no large number.
+        # The exponent is bounded so that a long row of failures does not overflow.
         delay = min(MOST_DELAY, self._spread(FIRST_DELAY * 2.0 ** min(failures - 1, 10)))
         self._entries[key] = _Entry(now + delay, now + delay, failures=failures)
         return delay
 
     def wait(self, now: float) -> float:
-        """How many seconds until somebody is due; infinite if nobody is."""
+        """Seconds until a pipeline is due; infinite if none waits."""
         due = (entry.due for entry in self._entries.values() if not entry.busy)
         return max(0.0, min(due, default=math.inf) - now)
 

@@ -20,11 +20,11 @@ from tandem.kube.port import Conflict, KubeError, NotFound, Refused, Unreachable
 from tandem_core.model.kubernetes_names import FIELD_MANAGER
 
 PATIENCE = 10.0
-"""Seconds that a call may take, unless somebody else is in a hurry."""
+"""Seconds that a call may take, unless the caller sets fewer."""
 PAGE = 500
-"""Objects that are read at once."""
+"""Objects that are listed by one call."""
 CONNECTIONS = 16
-"""Connections that are kept."""
+"""Connections that the pool keeps."""
 
 _JSON = "application/json"
 _MERGE = "application/merge-patch+json"
@@ -41,7 +41,7 @@ _BAD_REQUEST, _SERVER_ERROR = 400, 500
 
 
 def connect(kubeconfig: str | None = None, patience: float = PATIENCE) -> "Client":
-    """The API server that a kubeconfig names; without one, that of the cluster we run in.
+    """Connect to the API server of a kubeconfig; without one, of the cluster that we run in.
 
     A call takes `patience` seconds at most.
 
@@ -61,7 +61,7 @@ class Client:
 
     def __init__(self, configuration: Configuration, patience: float = PATIENCE) -> None:
         self._patience = patience
-        # A repeated write would not be what was asked for: who asks decides about repeating.
+        # The caller decides about retries: a repeated write would not be what it asked for.
         configuration.retries = 0
         configuration.connection_pool_maxsize = CONNECTIONS
         self._api = ApiClient(configuration)
@@ -85,7 +85,7 @@ class Client:
         while True:
             page = self._call("GET", kind.path(namespace), query)
             for item in page.get("items") or ():
-                # Items of a list do not say what they are.
+                # Items of a list lack their version and kind.
                 yield {"apiVersion": kind.api_version, "kind": kind.name, **item}
             rest = page["metadata"].get("continue")
             if not rest:
@@ -103,7 +103,7 @@ class Client:
         return self._call("PATCH", _path(document), query, document, _APPLY)
 
     def replace(self, document: Object) -> Object:
-        """Put an object in the place of the one it was made from."""
+        """Replace an object, if it has not changed since it was read."""
         return self._call("PUT", _path(document), {"fieldManager": FIELD_MANAGER}, document)
 
     def mark(
@@ -130,14 +130,14 @@ class Client:
         try:
             return self._call("PATCH", _path(document) + part, query, patch, content)
         except Refused as refusal:
-            # To the server another object of that name makes this an invalid patch.
+            # If another object has the name by now, the server calls the patch invalid.
             there = self.get(kind_of(document), namespace_of(document), name_of(document))
             if uid_of(there) != uid_of(document):
                 raise Conflict(str(refusal)) from refusal
             raise
 
     def evict(self, document: Object) -> None:
-        """Delete just this pod, if the budgets for its disruption allow it now."""
+        """Evict just this pod, if its disruption budgets allow it now."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -187,7 +187,7 @@ class Client:
         try:
             found: Object = json.loads(said)
         except ValueError as problem:
-            raise Unreachable(f"{method} {path}: no JSON came: {problem}") from problem
+            raise Unreachable(f"{method} {path}: the response is not JSON: {problem}") from problem
         return found
 
 
@@ -201,7 +201,7 @@ def _error(status: int, message: str) -> KubeError:
 
 
 def _message(said: bytes) -> str:
-    """What the server says in words."""
+    """The message in the server's answer."""
     try:
         return str(json.loads(said)["message"])
     except (ValueError, KeyError, TypeError):
@@ -213,7 +213,7 @@ def cause_of(problem: BaseException) -> str:
     inmost = problem
     while inmost.__cause__ is not None:
         inmost = inmost.__cause__
-    # Some say what they come from only beside their own words.
+    # Some exceptions carry their cause only among their arguments.
     inmost = next((each for each in inmost.args if isinstance(each, Exception)), inmost)
     if isinstance(inmost, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {inmost.verify_message}"

@@ -1,7 +1,7 @@
-"""Commands in pods, over the WebSocket that the API server offers for them.
+"""Runs commands in pods, over the exec WebSocket of the API server.
 
-The first byte of every message names its channel. The `kubernetes` package has a client for that
-too, which waits for ever when the server does not answer.
+The first byte of every message names its channel. The client of the `kubernetes` package is not
+used, because it waits for ever when the server does not answer.
 """
 
 import json
@@ -96,13 +96,13 @@ def _proxy(configuration: Configuration) -> dict[str, Any]:
 
 
 def _messages(connection: websocket.WebSocket) -> Iterator[tuple[int, bytes]]:
-    """Channels and what comes from them, until the server ends it or time is over."""
+    """Yield messages with their channels, until the server closes or the time is over."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             kind, data = connection.recv_data()
         except (websocket.WebSocketException, OSError):
-            # A container that ends takes its commands along, sometimes without a word.
+            # A container that ends also ends its commands, sometimes without a close message.
             return
         if kind == websocket.ABNF.OPCODE_CLOSE:
             return
@@ -119,7 +119,7 @@ def _ran(messages: Iterator[tuple[int, bytes]]) -> Ran:
 
 
 def _problem(end: bytes, errors: str) -> str:
-    """Why a command failed: its own words, or else the server's; empty if it did not."""
+    """Why a command failed: its standard error, or else the server's message; empty if not."""
     try:
         status = json.loads(end or b"{}")
     except ValueError:

@@ -20,7 +20,7 @@ class ObjectKind:
     namespaced: bool = True
 
     def path(self, namespace: str | None, name: str | None = None) -> str:
-        """Where the objects of a namespace are, or of all if none is given, or one of them."""
+        """The URL path of one object, or of all in a namespace, or in all if none is given."""
         group = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
         within = f"/namespaces/{namespace}" if self.namespaced and namespace is not None else ""
         return f"{group}{within}/{self.plural}" + (f"/{name}" if name is not None else "")
@@ -67,6 +67,6 @@ def kind_of(document: Mapping[str, Any]) -> ObjectKind:
     """The kind of an object.
 
     Raises:
-        KeyError: it is of a kind that the operator has nothing to do with.
+        KeyError: it is of a kind that the operator does not use.
     """
     return _BY_NAME[document["apiVersion"], document["kind"]]

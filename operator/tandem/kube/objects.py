@@ -1,4 +1,4 @@
-"""Reading what every object has."""
+"""Reads the metadata that every object has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def namespace_of(document: Object) -> str | None:
 
 
 def uid_of(document: Object) -> str:
-    """Its identity: one of the same name that is made later has another."""
+    """Its identity: a later object of the same name has another one."""
     return str(document["metadata"]["uid"])
 
 
@@ -46,5 +46,5 @@ def is_owned_by(document: Object, uid: str) -> bool:
 
 
 def is_going(document: Object) -> bool:
-    """Whether it has been deleted and is there only until everybody has let it go."""
+    """Whether it has been deleted and exists only until its grace period or finalizers end."""
     return document["metadata"].get("deletionTimestamp") is not None

@@ -1,7 +1,7 @@
-"""What the operator asks of the API server.
+"""The calls that the operator makes to the API server.
 
-Nothing here is repeated, and every call ends in bounded time. Of a call that ends in `Unreachable`
-nobody knows whether it was carried out.
+No call is retried here, and every call ends in bounded time. A call that ends in `Unreachable` may
+or may not have been carried out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class NotFound(KubeError):
 
 
 class Conflict(KubeError):
-    """The object is not as it was believed to be: changed since, replaced, or there already."""
+    """The object is not in the expected state: changed since, replaced, or there already."""
 
 
 class Refused(KubeError):
@@ -32,7 +32,7 @@ class Unreachable(KubeError):
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
         self.cause = cause or message
-        """Why, without what was asked for."""
+        """The cause, without the call."""
 
 
 class Kube(Protocol):
@@ -48,26 +48,26 @@ class Kube(Protocol):
     def list(
         self, kind: ObjectKind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Object]:
-        """Read all objects of a namespace, or of all, that have these labels, by name."""
+        """List the objects with these labels in a namespace, or in all, sorted by name."""
 
     def create(self, document: Object) -> Object:
-        """Make an object; what it is then.
+        """Create an object, and return it as created.
 
         Raises:
-            Conflict: one of this name is there.
+            Conflict: one of this name exists.
         """
 
     def apply(self, document: Object) -> Object:
-        """Make an object as described, server-side: fields that nobody describes any more go.
+        """Apply an object server-side: fields that no manager sets any more are removed.
 
-        Fields that somebody else described otherwise are taken over.
+        Fields that another manager has set otherwise are taken over.
         """
 
     def replace(self, document: Object) -> Object:
-        """Put an object in the place of the one it was made from, known by its resource version.
+        """Replace the object that this one was made from, identified by its resource version.
 
         Raises:
-            Conflict: that has changed since.
+            Conflict: it has changed since.
             NotFound: it is not there any more.
         """
 
@@ -82,7 +82,7 @@ class Kube(Protocol):
         """
 
     def write_status(self, document: Object, status: Mapping[str, object]) -> Object:
-        """Put a status in the place of the one of an object that was read before.
+        """Replace the status of an object that was read before.
 
         Raises:
             Conflict: it is another one by now, with the same name.
@@ -90,7 +90,7 @@ class Kube(Protocol):
         """
 
     def evict(self, document: Object) -> None:
-        """Delete just this pod, if the budgets for its disruption allow it now.
+        """Evict just this pod, if its disruption budgets allow it now.
 
         Raises:
             Conflict: they do not, or it is another one by now, with the same name.
@@ -110,9 +110,9 @@ class Ran(NamedTuple):
     """A command that was started."""
 
     printed: str
-    """Its standard output, as far as it came."""
+    """Its standard output, as far as it was received."""
     problem: str = ""
-    """Why it did not end well, in words; empty if it did, or if nobody could tell."""
+    """Why it failed; empty if it succeeded, or if its result is unknown."""
 
 
 class Shell(Protocol):
@@ -124,5 +124,5 @@ class Shell(Protocol):
         Raises:
             NotFound: the pod is not there any more.
             Refused: that is not allowed, or the container does not run.
-            Unreachable: no answer; nobody knows whether it was carried out.
+            Unreachable: no answer; it may or may not have been carried out.
         """

@@ -1,4 +1,4 @@
-"""The cluster of whoever runs a command, as their kubeconfig names it."""
+"""Connects to the cluster that the user's kubeconfig names."""
 
 import os
 from pathlib import Path
@@ -15,36 +15,36 @@ from tandem.kube.port import Kube, Shell
 DEFAULT_NAMESPACE = "default"
 
 _MISSHAPEN = (OSError, ValueError, TypeError, LookupError, AttributeError)
-"""What comes of files that are missing, and of fields that are not what they should be."""
+"""Errors caused by missing files, and by fields of the wrong type."""
 
 
 class NoCluster(Exception):
-    """There is no kubeconfig that says where a cluster is; the message says what is missing."""
+    """No kubeconfig names a usable cluster; the message says what is missing."""
 
 
 class UserAccess(NamedTuple):
-    """A cluster, and the namespace that is meant in it."""
+    """A cluster, and the namespace to use in it."""
 
     kube: Kube
     shell: Shell
     namespace: str
     context: str
-    """What the kubeconfig calls it."""
+    """The name of its context in the kubeconfig."""
     address: str = ""
-    """Where its API server is."""
+    """The address of its API server."""
 
 
 def kubeconfig() -> str:
-    """The files of the kubeconfig, as kubectl looks for them; they need not be there."""
+    """The files of the kubeconfig, as kubectl looks for them; they need not exist."""
     return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
 def connect_user(
     context: str | None = None, namespace: str | None = None, files: str | None = None
 ) -> UserAccess:
-    """The cluster and the namespace of a context, of the current one if none is named.
+    """Connect to the cluster of a context, by default the current one.
 
-    `files` are those of the kubeconfig if it is not the user's. Nothing is asked of the cluster.
+    `files` are those of the kubeconfig if it is not the user's. No call is made to the cluster.
 
     Raises:
         NoCluster: there is no kubeconfig, no such context in it, or it cannot be used.
@@ -63,11 +63,11 @@ def connect_user(
 
 
 def _context(files: str, name: str | None) -> dict[str, Any]:
-    """The context that is meant, as it stands in the kubeconfig."""
+    """The entry of the named or current context in the kubeconfig."""
     documents = _documents(files)
     if not documents:
         raise NoCluster(f"there is no kubeconfig ({files})")
-    # Of several files the first one that says something counts.
+    # Of several files, the first one that sets a value wins.
     known: dict[str, dict[str, Any]] = {
         each["name"]: each for document in reversed(documents) for each in document.contexts
     }
@@ -81,7 +81,7 @@ def _context(files: str, name: str | None) -> dict[str, Any]:
 
 
 class _Document(NamedTuple):
-    """What a file of the kubeconfig says of contexts."""
+    """The contexts in one file of the kubeconfig."""
 
     contexts: list[dict[str, Any]]
     current: str | None
@@ -97,17 +97,17 @@ def _document(path: Path) -> _Document:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as problem:
         line = f"line {problem.problem_mark.line + 1}: " if problem.problem_mark else ""
-        raise NoCluster(f"{path} is no YAML: {line}{problem.problem}") from None
+        raise NoCluster(f"{path} is not valid YAML: {line}{problem.problem}") from None
     except (OSError, ValueError, yaml.YAMLError) as problem:
         raise NoCluster(f"{path} cannot be read: {cause_of(problem)}") from None
-    # An empty file says nothing, as to kubectl.
+    # An empty file is valid, as for kubectl.
     document = {} if found is None else found
     if not isinstance(document, dict):
-        raise NoCluster(f"{path} is no kubeconfig")
+        raise NoCluster(f"{path} is not a kubeconfig")
     contexts, current = document.get("contexts") or [], document.get("current-context")
     named = isinstance(contexts, list) and all(map(_is_context, contexts))
     if not named or not isinstance(current, str | None):
-        raise NoCluster(f"{path} is no kubeconfig")
+        raise NoCluster(f"{path} is not a kubeconfig")
     return _Document(contexts, current)
 
 

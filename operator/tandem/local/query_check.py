@@ -1,4 +1,4 @@
-"""Asks Spark, before anything starts, whether twins can run the query."""
+"""Checks with Spark, before any member starts, whether twins can run the query."""
 
 import hashlib
 import json
@@ -25,30 +25,30 @@ _SHOWN_LINES = 15
 
 
 class CheckFailed(Exception):
-    """The query could not be checked at all; the message has what was printed."""
+    """The query could not be checked at all; the message has the program's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found out about a query."""
+    """The result of the check of a query."""
 
     refused: tuple[Complaint, ...] = ()
     warnings: tuple[Complaint, ...] = ()
 
 
 def check_command(directory: Path) -> list[str]:
-    """The program that checks."""
+    """The command line of the check."""
     return [sys.executable, "-m", "tandem_runtime.spark.checks.check", str(directory)]
 
 
 def check_query(directory: Directory, pipeline: Pipeline, command: CheckCommand) -> Findings:
-    """Check the query if that has not been done, or if its file has changed since.
+    """Check the query unless its file was checked before and has not changed since.
 
-    A query that was found good is remembered. One whose plan differs from the remembered one is
+    The plan of an accepted query is recorded. A query whose plan differs from the recorded one is
     refused: the state in the directory belongs to the other plan.
 
     Raises:
-        CheckFailed: there is no answer.
+        CheckFailed: the check gave no answer.
     """
     known = _remembered(directory)
     digest = _file_digest(pipeline)
@@ -74,7 +74,7 @@ def _remembered(directory: Directory) -> dict[str, Any] | None:
 
 
 def _file_digest(pipeline: Pipeline) -> str | None:
-    """The digest of the query's file; None for a query that stands in the manifest."""
+    """The digest of the query's file; None for a query inside the manifest."""
     program = pipeline.spec.query.program
     if not isinstance(program, PythonQuery):
         return None
@@ -113,7 +113,7 @@ def _complaints(answer: dict[str, Any], name: str) -> tuple[Complaint, ...]:
 def _changed(directory: Directory) -> Complaint:
     return Complaint(
         "QueryChanged",
-        f"the query's file computes something else than when {directory.path} was made",
-        "restore the file, or run the new query in a directory of its own (--dir) with new paths "
-        "for its sinks",
+        f"the query differs from the one that {directory.path} was created for",
+        "restore the file, or run the new query in another directory (--dir) with new paths for "
+        "its sinks",
     )

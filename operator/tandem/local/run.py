@@ -1,4 +1,4 @@
-"""One run of a pipeline on this machine, from its directory to its end."""
+"""Runs a pipeline on this machine: prepares its directory, checks the query, supervises it."""
 
 import logging
 import signal
@@ -35,12 +35,12 @@ from tandem_core.model.spec import ConsoleSink, FilesSink
 from tandem_core.model.status import Status
 
 CountRows = Callable[[Pipeline, Directory], int]
-"""How many rows the sinks of a pipeline hold; asked when all members have ended."""
+"""Counts the rows in the sinks of a pipeline; called when all members have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The data plane as a run needs it: what it starts, tells and asks."""
+    """The data plane's programs: commands of members, assignment of spares, check, row count."""
 
     command: Command
     assign: Assign
@@ -50,7 +50,7 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class RunRefused:
-    """The query cannot be run by twins, or a sink is another's; nothing was started."""
+    """Twins cannot run the query, or a sink belongs to another pipeline; nothing was started."""
 
     findings: Findings
 
@@ -65,15 +65,15 @@ def run_pipeline(
     warn: Callable[[Findings], None] = lambda _: None,
     limits: Timeouts | None = None,
 ) -> End | RunRefused:
-    """Run a pipeline whose paths are absolute until it is over, or for so many seconds.
+    """Run a pipeline, whose paths are absolute, until it ends or for this many seconds.
 
-    A directory that was completed before stays as it is. One that was made for nothing, because
-    something is refused or cannot be checked, is removed. `warn` is given what was found.
+    The directory of a completed pipeline is left unchanged. A new directory is removed if something
+    is refused or cannot be checked. `warn` receives the findings of an accepted query.
 
     Raises:
         DirectoryRefused: the directory cannot be used.
         CheckFailed: the query could not be checked.
-        OSError: the directory has no room, or a process of an earlier run does not end.
+        OSError: the disk is full, or a process of an earlier run does not end.
     """
     with locked(directory):
         is_new = prepare(directory, pipeline, base)
@@ -94,7 +94,7 @@ def run_pipeline(
 
 
 def _check(pipeline: Pipeline, directory: Directory, command: CheckCommand) -> Findings:
-    """What speaks against starting; sinks first, since that takes no time."""
+    """Check sinks, then the query; sinks first, since that takes no time."""
     foreign = foreign_sinks(pipeline, directory.uid())
     return Findings(tuple(foreign)) if foreign else check_query(directory, pipeline, command)
 
@@ -129,7 +129,7 @@ def _supervise(
 
 @contextmanager
 def _listening() -> Iterator[Stop]:
-    """Signals ask to stop instead of ending this process."""
+    """Turn SIGINT, SIGTERM and SIGHUP into requests to stop, instead of ending this process."""
     stop = Stop()
     before = {
         number: signal.signal(number, lambda *_: stop.ask())
@@ -143,7 +143,7 @@ def _listening() -> Iterator[Stop]:
 
 
 class _Log(RotatingFileHandler):
-    """Says nothing of its own troubles: a full disk must not fill the terminal with tracebacks."""
+    """Ignores its own errors: a full disk must not fill the terminal with tracebacks."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
         return
@@ -151,7 +151,7 @@ class _Log(RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """What is decided goes to a file, which is bounded, a line for each turn that decides."""
+    """Log decisions to a file of bounded size, one line for each turn that decides something."""
     handler = _Log(path, maxBytes=MOST_BYTES, backupCount=1, delay=True)
     handler.setFormatter(JsonLines())
     log = logging.getLogger("tandem")
@@ -165,7 +165,7 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 
 def foreign_sinks(pipeline: Pipeline, uid: str) -> list[Complaint]:
-    """Sinks that belong to another pipeline. Nothing is made: the directory may not be kept."""
+    """Sinks that belong to another pipeline. Creates nothing: the directory may not be kept."""
     targets = [sink.target for sink in pipeline.spec.sinks]
     paths = [Path(target.path) for target in targets if isinstance(target, FilesSink)]
     return [

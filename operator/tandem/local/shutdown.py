@@ -1,4 +1,4 @@
-"""How a run is asked to end, and how it ended."""
+"""The request to stop a run, and the result of a run."""
 
 import threading
 from dataclasses import dataclass
@@ -19,32 +19,32 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a run ended."""
+    """The result of a run."""
 
     why: EndReason
     status: Status
     complaint: Complaint | None = None
     forced: bool = False
-    """Some member had to be killed."""
+    """Whether a member had to be killed."""
 
 
 class Stop:
-    """What signals say: stop, and when said again, at once."""
+    """The request of signals to stop: gracefully at first, at once when repeated."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
         self.at_once = False
 
     def ask(self) -> None:
-        """Stop in good order; asked again, at once."""
+        """Request a graceful stop; a second request means at once."""
         self.at_once = self._asked.is_set()
         self._asked.set()
 
     @property
     def asked(self) -> bool:
-        """Whether to stop."""
+        """Whether a stop was requested."""
         return self._asked.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not longer than until it is asked for the first time."""
+        """Wait, at most until the first request."""
         self._asked.wait(seconds)

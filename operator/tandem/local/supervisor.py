@@ -1,7 +1,7 @@
-"""The supervisor of a pipeline on one machine: observe, decide, record, act, again and again.
+"""The supervisor of a pipeline on one machine: a loop of observe, decide, record, act.
 
-Rows do not wait for it. It starts processes, replaces those that die, writes roles into the intent
-and the status for people.
+Rows do not wait for it. It starts processes, replaces those that fail, writes roles into the intent
+and publishes the status.
 """
 
 import json
@@ -48,52 +48,52 @@ from tandem_core.model.pipeline import Pipeline, status_document
 from tandem_core.model.status import Status
 
 TURN = 0.2
-"""Seconds between two looks."""
+"""Seconds between two turns of the loop."""
 STATUS_EVERY = 0.4
 """Seconds between two versions of the status on disk."""
 FRESH = 2.0
-"""A lead's word that is older, in seconds, does not count."""
+"""Seconds after which a lead's report no longer counts."""
 STOPPED = 3.0
-"""A turn that comes so late means that this process was stopped: what it knows is old."""
+"""Seconds between turns from which this process must have been paused: its reports are stale."""
 GRACE = 20.0
-"""Seconds that members have to stop in good order."""
+"""Seconds that members have to stop gracefully."""
 LAST_WORDS = 3.0
-"""Seconds that members of a completed pipeline have to end by themselves. Some may never hear of
-it: whoever could tell them has ended."""
+"""Seconds that members of a completed pipeline have to exit by themselves. Some may never learn of
+the completion: the members that could report it have exited."""
 WARN_EVERY = 60.0
-"""Seconds before the same warning is given again."""
+"""Seconds before the same warning is repeated."""
 EVENTS_SHOWN = 8
 
 _log = logging.getLogger(__name__)
 
 
 class Display(Protocol):
-    """Where a run is shown."""
+    """The display of a run."""
 
     def show(self, picture: DisplaySnapshot) -> None:
-        """Show what is now."""
+        """Show the current snapshot."""
 
     def tell(self, event: Event) -> None:
-        """Tell of an event once."""
+        """Show an event once."""
 
     def warn(self, text: str) -> None:
-        """Tell of something that the user should know."""
+        """Show a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorPorts:
-    """What the supervisor does not decide: the programs, the display, the limits."""
+    """Dependencies of the supervisor: the programs, the display, the limits."""
 
     command: Command
     assign: Assign
     display: Display
     rows_delivered: Callable[[], int]
-    """Rows that have reached the sinks; asked when everybody has ended."""
+    """Counts rows that have reached the sinks; called when all members have ended."""
     limits: Timeouts = field(default_factory=Timeouts)
 
 
 class Supervisor:
-    """Runs one pipeline until it is over. To be used once, from the main thread."""
+    """Runs one pipeline until it ends. To be used once, from the main thread."""
 
     def __init__(
         self, directory: Directory, pipeline: Pipeline, ports: SupervisorPorts, stop: Stop
@@ -108,7 +108,7 @@ class Supervisor:
         self._intent = read_intent(directory.intent) or first_intent(pipeline)
         self._functions = first_functions(pipeline)
         self._status = read_status(directory) or Status()
-        # All processes start anew, so how far a recovery was does not matter.
+        # All processes are restarted, so the stage of an earlier recovery does not matter.
         shown = replace(self._status, pairs=())
         self._memory = remembered(dict(self._intent.primaries), shown)
         self._events: deque[Event] = deque(maxlen=EVENTS_SHOWN)
@@ -122,12 +122,14 @@ class Supervisor:
         self._decided = DecisionLog(self._name)
 
     def run(self, seconds: float | None) -> End:
-        """Start everything and see to it until it is over, or for so many seconds."""
+        """Start all members and supervise them until the pipeline ends or for this many seconds."""
         leftovers = self._crew.muster()
         if leftovers:
             self._warn(f"killed {leftovers} processes left by an earlier run")
         if not self._gives_way:
-            _log.warning("members that catch up run at full priority: it could not be raised again")
+            _log.warning(
+                "catch-up runs at full CPU priority: a lowered one could not be raised again"
+            )
         write_functions(self._directory.intent.parent, self._functions)
         write_intent(self._directory.intent, self._intent)
         self._began = self._turned = time.monotonic()
@@ -167,7 +169,7 @@ class Supervisor:
         self._decided.observed(lambda steps: observed_by(snapshot, before, steps))
         outcome = decide(snapshot, before, self._ports.limits)
         try:
-            # Roles and events may wait for room on the disk; members that died may not.
+            # Roles and events may wait for disk space; members that failed may not.
             with self._going_on_without_room():
                 self._record(outcome)
             ending = self._act(outcome.decisions)
@@ -180,19 +182,21 @@ class Supervisor:
 
     @contextmanager
     def _going_on_without_room(self) -> Iterator[None]:
-        """What cannot be written or started now is tried again in the next turn."""
+        """Warn of a failed write or start and continue; the next turn retries it."""
         try:
             yield
         except OSError as error:
             where = error.filename or self._directory.path
-            self._warn(f"cannot write or start in {where}: {error.strerror}; retrying")
+            self._warn(
+                f"cannot write files or start processes in {where}: {error.strerror}; retrying"
+            )
 
     def _warn(self, text: str) -> None:
         now = time.monotonic()
         if now - self._warned.get(text, -math.inf) > WARN_EVERY:
             self._warned[text] = now
             _log.warning("%s", text)
-            # What cannot be written may be the terminal itself.
+            # The write that failed may be to the terminal itself.
             with suppress(OSError):
                 self._ports.display.warn(text)
 
@@ -209,7 +213,7 @@ class Supervisor:
             if isinstance(decision, Promote):
                 self._decided.note(step_of(decision))
         self._crew.note_lead(self._memory.lead)
-        # Not only when somebody is promoted: writing may have failed then.
+        # Not only after a promotion: the write may have failed then.
         pairs = self._memory.pairs.items()
         primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
         if primaries != dict(self._intent.primaries):
@@ -262,7 +266,7 @@ class Supervisor:
         return None
 
     def _end_members(self, why: EndReason) -> bool:
-        """End everybody in good order; false if somebody has to be killed."""
+        """Stop all members gracefully; false if a member has to be killed."""
         if why is EndReason.COMPLETED and self._all_end_within(LAST_WORDS):
             return True
         self._crew.ask_to_stop()
@@ -303,7 +307,7 @@ class Supervisor:
         )
 
     def _rest(self) -> None:
-        """Write down that all processes have ended."""
+        """Record that all processes have ended."""
         with self._going_on_without_room():
             self._crew.disband()
         snapshot = Snapshot(time.monotonic(), self._crew.members())

@@ -18,9 +18,9 @@ _log = logging.getLogger("tandem.decisions")
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line; which pipeline it is about stands beside the message.
+    """Formats a record as one line, with the pipeline as a field beside the message.
 
-    Of a reconcile, what was observed, decided and why are fields of their own.
+    The line of a reconcile has separate fields for observation, decision and reason.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -61,20 +61,20 @@ class DecisionLog:
         self._lasting: frozenset[Step] = frozenset()
 
     def begin(self) -> None:
-        """A reconcile begins."""
+        """Begin a reconcile."""
         self._steps = []
         self._observed = lambda _: NOTHING
 
     def observed(self, text: Callable[[tuple[Step, ...]], str]) -> None:
-        """Say how to tell what was observed, which is asked only if there is a line to write."""
+        """Set the function that describes the observation; called only if a line is written."""
         self._observed = text
 
     def note(self, step: Step) -> None:
-        """Something was done, or is held back."""
+        """Add a step that was done or deferred."""
         self._steps.append(step)
 
     def end(self) -> None:
-        """The reconcile is over: log what is new in it."""
+        """End the reconcile and log its new steps."""
         new = news(self._steps, self._lasting)
         self._lasting = _lasting(self._steps)
         if new:
@@ -82,9 +82,9 @@ class DecisionLog:
             write_line(self._line(new), logging.WARNING if grave else logging.INFO)
 
     def failed(self) -> DecisionLine:
-        """The reconcile has failed: what it had done until then, for whoever logs why."""
+        """End a failed reconcile; returns its steps so far, to be logged with the error."""
         line = self._line(news(self._steps, self._lasting))
-        # What it did not come to may last as before.
+        # Lasting steps that it did not reach may still last.
         self._lasting |= _lasting(self._steps)
         self._steps = []
         return line

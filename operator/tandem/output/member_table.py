@@ -36,8 +36,8 @@ def draw_members(
 ) -> Table:
     """Splits, pairs with their replicas, merges and spares.
 
-    `titles` says what members without a role are, `epochs` how far they are, both by name. With
-    `targets`, what else members can be called, the members are pods, each on its node.
+    `titles` has titles of members without a role, `epochs` their last epoch, both by name. With
+    `targets`, other names by which members can be addressed, members are pods, each on its node.
     """
     where = "pid" if targets is None else "node"
     called = [] if targets is None else ["target"]
@@ -65,7 +65,7 @@ def draw_members(
 
 
 def titles_by_state(status: Status, lead: str | None) -> dict[str, str]:
-    """Who leads, and which merges are active, by name; where their states tell it."""
+    """The titles of the lead and of active merges, by name; merges by their state."""
     active = {
         member.name: "active"
         for member in status.members

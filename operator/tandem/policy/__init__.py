@@ -1,6 +1,6 @@
-"""What should be done about a running pipeline, decided without I/O.
+"""Decides what to do about a running pipeline, without I/O.
 
-A snapshot of what was observed and the memory of earlier decisions go in; decisions with their
-reasons and the new memory come out (`decide`). What the pipeline looks like is a function of the
-same two (`status_of`). Whoever observes and acts, on one machine or in a cluster, uses these.
+`decide` takes a snapshot of what was observed and the memory of earlier decisions; it returns
+decisions with their reasons and the new memory. `status_of` derives the status from the same two.
+The supervisor on one machine and the operator in a cluster both observe and act around these.
 """

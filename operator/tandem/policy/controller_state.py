@@ -1,7 +1,7 @@
-"""What the policy remembers from one decision to the next.
+"""The state that the policy keeps from one decision to the next.
 
-All of it may be lost: then an event may be missing or come twice, a crashing member is started
-again sooner, and a primary is chosen anew. No decision that gives something up rests on it.
+All of it may be lost: then an event may be missing or written twice, a crashing member is restarted
+sooner, and a primary is chosen again. No decision to discard something depends on it.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from tandem_core.model.status import PairStatus, Status
 
 
 class RecoveryStage(StrEnum):
-    """How far a pair is in recovering; events are written at the steps, so they are in order."""
+    """The stage of a pair's recovery; each stage writes its event, so events are in order."""
 
     WHOLE = "whole"
     BROKEN = "broken"
@@ -31,28 +31,28 @@ Standing = tuple[str, int]
 
 
 Failing = tuple[EventReason, str]
-"""How it fails, and which stream or sink."""
+"""The kind of failure, and the stream or sink that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairMemory:
-    """What is remembered of a pair."""
+    """The memory of one pair."""
 
     primary: str | None = None
     """The volume of its primary."""
     stood: frozenset[Standing] = frozenset()
-    """Processes that held the state and answered when they were last looked at."""
+    """Processes that held the state and answered in the last snapshot."""
     formed: bool = False
     """Whether a replica has ever held the state."""
     paired: bool = False
     untold: str | None = None
-    """The name of the primary before this one, if perhaps nobody was told of the take-over."""
+    """The name of the former primary, if the event of the failover may not have been written."""
     stage: RecoveryStage = RecoveryStage.WHOLE
 
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """How often a place has crashed in a row, and which process was counted last."""
+    """Consecutive crashes of a place, and the process that was counted last."""
 
     run: int
     count: int
@@ -60,7 +60,7 @@ class Crashes:
 
 @dataclass(frozen=True, slots=True)
 class PodEvictions:
-    """When a member was last given up to be placed elsewhere, and how often in a row."""
+    """When a pod was last evicted, and how many evictions there were in a row."""
 
     last: float
     count: int
@@ -68,18 +68,18 @@ class PodEvictions:
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """Never changed, only replaced."""
+    """The memory of a pipeline. Immutable."""
 
     pairs: Mapping[str, PairMemory] = field(default_factory=dict)
     crashes: Mapping[str, Crashes] = field(default_factory=dict)
     lead: str | None = None
     """The place of the split that led last."""
     waiting_since: float | None = None
-    """When the epoch was cut that waited for delivery the longest when a lead last spoke."""
+    """When the oldest undelivered epoch was cut, by the last report of a lead."""
     lost: frozenset[str] = frozenset()
-    """What a lead has ever said is lost."""
+    """Everything that a lead has ever reported as lost."""
     failing: frozenset[Failing] = frozenset()
-    """Sources and sinks that did not work when they were last looked at."""
+    """Sources and sinks that failed in the last snapshot."""
     happened: Mapping[str, tuple[MemberEvent, ...]] = field(default_factory=dict)
     """The events that each volume reported when it last answered."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -89,19 +89,19 @@ class ControllerState:
     moves: PodEvictions | None = None
 
     def pair(self, name: str) -> PairMemory:
-        """What is remembered of a pair; nothing, of a new one."""
+        """The memory of a pair; an empty one for a new pair."""
         return self.pairs.get(name, PairMemory())
 
 
 def remembered(
     primaries: Mapping[str, str], status: Status, members: Collection[MemberSnapshot] = ()
 ) -> ControllerState:
-    """What outlives whoever decides: roles, as volumes by pair, and the last status.
+    """Restores the memory after a restart, from primaries (volumes by pair) and the last status.
 
-    A recovery that was under way goes on; its next event may come a second time. Replicas among
-    `members` that the status does not know yet took the place of others meanwhile, and a primary
-    that it does not show took over: that is to be told and counted. What their counters show now is
-    in the status's already, and what it says is lost stays lost whether a lead speaks or not.
+    A recovery in progress continues; its next event may be written twice. Replicas among `members`
+    that the status does not list have replaced others since, and a primary that it does not show
+    means a failover: its event is still to be written and counted. The status's counters already
+    include the current counts of members; its lost data stays lost even if no lead reports.
     """
     shown = {pair.name: pair for pair in status.pairs}
     there = {member.volume: member for member in members if member.place.pair is not None}

@@ -28,7 +28,7 @@ from tandem_core.model.states import EventReason, MemberKind
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What to do, in this order, and what to remember."""
+    """Decisions, in the order in which to carry them out, and the memory after them."""
 
     decisions: tuple[Decision, ...]
     memory: ControllerState
@@ -47,8 +47,8 @@ def decide(
 ) -> Outcome:
     """Decides what to do about a running pipeline.
 
-    Recovery comes first, since rows may wait for it. Once all results are delivered members end one
-    after the other; then nothing is recovered and no role changes.
+    Recovery comes first, since rows may wait for it. Once all results are delivered, members exit
+    one after the other; from then on nothing is recovered and no role changes.
     """
     records, after = _take_reports(snapshot, memory)
     if after.completed:
@@ -64,7 +64,7 @@ def decide(
 
 
 def is_completed(snapshot: Snapshot) -> bool:
-    """Whether the lead says so, or a member has ended because of it: the record is final."""
+    """Whether the lead reports completion or a member has exited because of it; this is final."""
     if snapshot.lead is not None and snapshot.lead.completed:
         return True
     return any(
@@ -77,8 +77,9 @@ def low_priority_members(
 ) -> frozenset[str]:
     """Members that should run at low CPU priority.
 
-    A replica that catches up with its twin after a failure, and a spare until it is warm. When a
-    pair starts neither replica does, nor does one without a serving twin: its pair waits for it.
+    These are replicas that catch up with their twin after a failure, and spares until they are
+    warm. Not the replicas of a starting pair, nor one whose twin does not hold the state: its pair
+    waits for it.
     """
     names = set()
     for name in snapshot.pairs():
@@ -105,7 +106,7 @@ def _take_reports(
     names = remember_names(memory.names, snapshot)
     told, happened = new_member_events(snapshot, memory.happened, names)
     completed = memory.completed or is_completed(snapshot)
-    # When everything is delivered the lead ends too, and others lead for a moment.
+    # Once everything is delivered the lead exits too, and other splits lead for a moment.
     changes = () if completed else lead_changes(snapshot, memory.lead, lead)
     failed = failures(snapshot, memory.failing)
     records = [*changes, *losses(snapshot, memory.lost), *failed, *told]

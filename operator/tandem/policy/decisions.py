@@ -1,8 +1,8 @@
-"""What comes out of a decision. Each says why.
+"""The decisions of the policy, each with its reason.
 
-`Promote` and `RecordEvent` come once. All others follow from what is to be seen, and are repeated
-until it has changed. Pods are started by Kubernetes: `Start` and `Restart` are for one machine
-alone, `Adopt`, `EvictPod` and `Withhold` for clusters.
+`Promote` and `RecordEvent` are decided once. All others follow from the snapshot and are repeated
+until it changes. Kubernetes starts pods, so `Start` and `Restart` are for one machine only;
+`Adopt`, `EvictPod` and `Withhold` are for clusters.
 """
 
 from dataclasses import dataclass
@@ -53,13 +53,13 @@ class AssignSpare:
     spare: str
     name: str
     volume: str
-    """The volume that is given up."""
+    """The volume to discard."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Count a spare that was given a replica's place among the pair's pods."""
+    """Make a spare that has joined a pair one of the pair's pods."""
 
     name: str
     pair: str
@@ -114,7 +114,7 @@ class Halt:
 
     @property
     def reason(self) -> str:
-        """What the member complains of."""
+        """The member's complaint."""
         return self.complaint.text
 
 
@@ -126,13 +126,13 @@ class Withhold:
 
     @property
     def reason(self) -> str:
-        """What harm it would do."""
+        """The harm that the change would do."""
         return self.complaint.text
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Leave a member as it is for now. The reason stays the same for as long as it is waited."""
+    """Leave a member as it is for now. The reason does not change during the wait."""
 
     name: str
     reason: str
@@ -140,7 +140,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Everything is delivered; members end by themselves."""
+    """Complete the pipeline: everything is delivered, and members exit by themselves."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""The intent of a pipeline: made from the manifest, changed by promotions and by suspending."""
+"""The intent of a pipeline: built from the manifest, changed by promotions and suspension."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ def pair_names(spec: Spec) -> tuple[str, ...]:
 
 
 def first_intent(pipeline: Pipeline) -> Intent:
-    """One generation, in which a plain consistent hash gives each pair its keys.
+    """An intent with one generation, in which a plain consistent hash assigns keys to pairs.
 
     Raises:
         SourceUnsupported: a stream's kind of source cannot be read yet.

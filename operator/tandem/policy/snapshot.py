@@ -1,4 +1,4 @@
-"""What goes into a decision: one frozen look at a pipeline.
+"""The input of a decision: an immutable snapshot of a pipeline.
 
 Times are seconds of any clock that only moves forward. Everything here was observed; nothing is
 inferred.
@@ -22,10 +22,10 @@ from tandem_core.model.states import MemberKind
 
 
 class Life(StrEnum):
-    """How far the process or pod of a member is."""
+    """The life-cycle state of a member's process or pod."""
 
     ABSENT = "absent"
-    """Never started, or its volume was given up since."""
+    """Never started, or its volume has been discarded since."""
     STARTING = "starting"
     """Started, has not answered yet."""
     UP = "up"
@@ -35,7 +35,7 @@ class Life(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Why a member cannot go on for a reason that only the user can mend."""
+    """Why a member cannot continue, where only the user can fix the cause."""
 
     reason: str
     message: str
@@ -49,7 +49,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class MemberPlace:
-    """A place in the roster: what a member is for, whoever fills it."""
+    """A place in the roster: the purpose of a member, whichever process or pod fills it."""
 
     name: str
     kind: MemberKind
@@ -68,24 +68,24 @@ class MemberSnapshot:
     volume_there: bool = True
     """Whether the volume still exists. Only a volume that was there can vanish."""
     run: int = 0
-    """Counts the processes of this place; tells one from the next."""
+    """The number of the process at this place; distinguishes one from the next."""
     started: float = 0.0
     ended: float | None = None
     exit_code: int | None = None
     silent_since: float | None = None
-    """When the first question was asked that has not been answered; None while it answers."""
+    """When the first unanswered request was sent; None while the member answers."""
     complaint: Complaint | None = None
     report: MemberReport | None = None
-    """What it last said of itself; of this process, not of an earlier one."""
+    """The last report of this process, not of an earlier one."""
     pid: int | None = None
     node: str | None = None
     """The node of a pod; None on one machine, and of a pod that has no node yet."""
     hosts: frozenset[str] | None = None
-    """Nodes that would take a pod made in its place now, its own included; None if nobody knows."""
+    """Nodes that would accept a pod created in its place, its own included; None if unknown."""
     note: str = ""
     """What its environment reports about it, such as why it cannot be started."""
     outdated: bool = False
-    """Whether one made in its place now would be of the manifest as it is, and this one is not."""
+    """Whether the pod template has changed since this pod was created."""
 
     @property
     def name(self) -> str:
@@ -104,12 +104,12 @@ class MemberSnapshot:
 
     @property
     def replica(self) -> ReplicaState | None:
-        """What it said of itself as a replica or spare."""
+        """Its reported state as a replica or spare."""
         return self.report.replica if self.report is not None else None
 
     @property
     def merge(self) -> MergeState | None:
-        """What it said of itself as a merge."""
+        """Its reported state as a merge."""
         return self.report.merge if self.report is not None else None
 
     @property
@@ -118,12 +118,12 @@ class MemberSnapshot:
         return self.replica is not None and self.replica.warm
 
     def hosts_beside(self, node: str | None) -> frozenset[str]:
-        """Nodes other than this one that are known to take a pod made in its place."""
+        """Nodes other than this one that are known to accept a pod created in its place."""
         return (self.hosts or frozenset()) - {node}
 
     @property
     def fits_nowhere(self) -> bool:
-        """Whether no node would take a pod made in its place."""
+        """Whether no node would accept a pod created in its place."""
         return self.hosts is not None and not self.hosts
 
     def silent_for(self, now: float) -> float:
@@ -133,23 +133,23 @@ class MemberSnapshot:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One look at everything.
+    """All members and the lead's report at one moment.
 
-    Has no slots, so that what is looked up for each of many pairs is sorted once.
+    Has no `__slots__`, so that indexes by pair and by volume are built once and cached.
     """
 
     now: float
     members: tuple[MemberSnapshot, ...]
     """One for each place of the roster, in its order."""
     lead: LeadReport | None = None
-    """What the lead says, if one speaks at the moment. An old word is none."""
+    """The lead's report; None if no lead has reported recently."""
     lead_volume: str | None = None
 
     @classmethod
     def taken(cls, now: float, members: tuple[MemberSnapshot, ...], fresh: Collection[str]) -> Self:
-        """One look, in which the lead is whoever leads in the highest term.
+        """Builds a snapshot in which the lead is the member that leads in the highest term.
 
-        Only the word of members that have answered just now counts: `fresh`, by name.
+        Only reports of members that have answered recently count: `fresh`, by name.
         """
         leads = [
             (member.report.lead, member.volume)
@@ -173,7 +173,7 @@ class Snapshot:
         return found
 
     def seat(self, volume: str | None) -> SeatReport | None:
-        """The seat on which a volume sits, if a lead speaks and knows of one."""
+        """The seat of a volume, if a lead reports one."""
         return self._seats.get(volume) if volume is not None else None
 
     @cached_property
@@ -191,7 +191,7 @@ class Snapshot:
         return not open_slots or slot in open_slots
 
     def troubles(self) -> tuple[Trouble, ...]:
-        """What is wrong with sources and sinks; the same of several members or partitions once."""
+        """Failing sources and sinks; the same failure at several members or partitions once."""
         reports = [m.report for m in self.members if m.life is Life.UP and m.report is not None]
         told = [trouble for report in reports for trouble in report.troubles]
         first = {(trouble.reason, trouble.subject): trouble for trouble in reversed(told)}

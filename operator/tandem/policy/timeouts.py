@@ -1,42 +1,42 @@
-"""How long the policy waits for what."""
+"""Timeouts and back-off delays of the policy."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Times in seconds."""
+    """All times are in seconds."""
 
     unheard: float = 2.0
-    """A replica that has been silent for so long no longer counts as live: its twin is primary."""
+    """A replica that has been silent for this long does not count as live: its twin is promoted."""
     hung: float = 10.0
-    """A member that has been silent for so long is ended and started again."""
+    """A member that has been silent for this long is killed and restarted."""
     boot: float = 60.0
-    """So long may a new process take until its first answer."""
+    """A new process that has not answered after this long is killed."""
     leaving: float = 3.0
-    """A member that ended in good order, unasked, is started again after this long: somebody may
-    be stopping everything, one after the other."""
+    """A member that stopped cleanly, unasked, is restarted after this long: all members may be in
+    the course of being stopped one by one."""
     first_delay: float = 1.0
-    """After a second crash in a row starts are so far apart; after the first one there is no
-    waiting. What has run for longer is started again at once."""
+    """The least time between two starts after the second crash in a row; the first crash has no
+    delay. A process that ran for longer is restarted at once."""
     most_delay: float = 30.0
-    """It doubles with each crash up to this. Starts never end: nothing is given up silently."""
+    """The delay doubles with each crash up to this. Restarts never stop: no member is abandoned."""
     healthy: float = 60.0
-    """After running for so long earlier crashes are forgotten."""
+    """A run of this length resets the crash counter."""
     between_moves: float = 60.0
-    """So long after a pod was moved to another node the next one may be, for the first time."""
+    """The pause between the first eviction and the next one."""
     most_between_moves: float = 960.0
-    """The pause doubles up to this while moving pods does not part them."""
+    """The pause doubles up to this while evictions do not spread pods over nodes."""
 
     def delay_after(self, crashes: int) -> float:
-        """How far apart starts are after so many crashes in a row."""
+        """The least time between two starts after this many crashes in a row."""
         return _doubled(self.first_delay, crashes - 2, self.most_delay) if crashes > 1 else 0.0
 
     def pause_after(self, moves: int) -> float:
-        """How long to wait with the next move after so many in a row."""
+        """The pause before the next eviction after this many in a row."""
         return _doubled(self.between_moves, moves - 1, self.most_between_moves)
 
 
 def _doubled(first: float, times: int, most: float) -> float:
-    # The exponent is bounded so that a long row of failures is no large number.
+    # The exponent is bounded so that many failures in a row do not overflow.
     return min(most, first * 2.0 ** min(times, 30))

@@ -4,6 +4,5 @@ It is pure: it reads no clock, draws no random number, does no I/O, keeps no glo
 arguments give equal results on every machine. The function itself, and hashing, are in
 `tandem_core.routing`.
 
-Read in this order: `load`, then `planning` (new functions). The idea is told in
-docs/routing.md.
+Read in this order: `load`, then `planning` (new functions). docs/routing.md explains the idea.
 """

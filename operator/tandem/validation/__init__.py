@@ -1,1 +1,4 @@
-"""Manifests and query files as they come from users, and what is not supported yet."""
+"""Checks manifests and query files as users write them, and names what is not supported yet.
+
+It never runs the user's code, needs no Spark, and talks to no cluster.
+"""

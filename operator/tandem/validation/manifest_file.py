@@ -1,7 +1,7 @@
-"""Manifests as YAML text: plain data for the model, and the line on which everything stands.
+"""Manifests as YAML text: plain data for the model, and the line of every field.
 
-The text is only composed here, never executed: no tags beyond plain data are understood. Where
-the model reports a path, `Manifest.position` answers with line and column.
+The text is only composed here, never executed: only tags of plain data are accepted.
+`Manifest.position` returns line and column of a path that the model reports.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Manifest:
     _root: yaml.Node
 
     def position(self, path: Path) -> TextPosition:
-        """Where a path stands; of something missing, where the nearest thing around it stands."""
+        """The position of a path; of a missing field, that of the nearest enclosing one."""
         node, mark = self._root, self._root.start_mark
         for step in path:
             found = _step(node, step)
@@ -46,7 +46,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """A text that is not YAML, with where it stops being so."""
+    """A text that is not YAML, with the position of the error."""
 
     position: TextPosition
     problem: Problem
@@ -90,7 +90,7 @@ def _manifest(loader: _Loader, root: yaml.Node) -> Manifest:
 
 
 class _Builder:
-    """Makes plain data of nodes; what an alias repeats is made once and shared."""
+    """Builds plain data from nodes; the target of an alias is built once and shared."""
 
     def __init__(self, loader: _Loader) -> None:
         self.problems: list[Problem] = []
@@ -147,7 +147,7 @@ class _Builder:
         return built
 
     def _merge(self, node: yaml.Node, built: dict[object, object], at: Path) -> None:
-        """Take over what `<<` names, wherever the mapping does not say otherwise."""
+        """Add the fields of mappings after `<<` that the mapping itself does not have."""
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in sources:
             merged = self.build(source, at)
@@ -169,7 +169,7 @@ def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | Non
     if not isinstance(node, yaml.MappingNode):
         return None
     for key, value in reversed(node.value):
-        # The last of repeated fields is the one that counts, and the one to mend.
+        # The last of repeated fields counts, so it is the one to fix.
         if isinstance(key, yaml.ScalarNode) and key.value == step:
             return key, value
     for key, value in node.value:

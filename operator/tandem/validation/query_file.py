@@ -1,4 +1,4 @@
-"""Looks at the Python file that a pipeline names for its query, without running it."""
+"""Checks the Python file of a pipeline's query without running it."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,7 @@ from tandem_core.model.spec import PythonQuery
 
 
 def check_query_file(pipeline: Pipeline, directory: Path) -> list[Problem]:
-    """Find out whether the file is there, is Python, and defines the function at its top level.
+    """Check that the file exists, is Python, and defines the function at its top level.
 
     `directory` is the manifest's, to which the file's path is relative.
     """

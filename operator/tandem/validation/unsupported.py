@@ -1,4 +1,4 @@
-"""What a manifest may ask for that is not supported yet: anywhere, or on one machine."""
+"""Manifest fields that are not supported yet: anywhere, or on one machine."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink:
 
 
 def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
-    """Each such thing, and what to use instead."""
+    """Sources and sinks that are not supported yet, and what to use instead."""
     spec = pipeline.spec
     for number, stream in enumerate(spec.streams):
         if type(stream.source) in _KINDS:
@@ -28,7 +28,7 @@ def _problem(parent: Path, asked: object, instead: str) -> Problem:
 
 
 def unsupported_here(pipeline: Pipeline) -> Iterator[Problem]:
-    """Each such thing that a cluster could do, and what to do instead."""
+    """Fields that work only on a cluster, and what to do instead."""
     if pipeline.spec.suspend:
         instead = "false on one machine: stop `tandem run` instead, it resumes when started again"
         yield Problem(("spec", "suspend"), True, Fault.UNSUPPORTED, instead)

@@ -115,7 +115,7 @@ class World:
             self.violation = Violation(
                 0, "illegal-move", str(error), subject=str(error.subject), time=self.now
             )
-        except Exception as error:  # whatever a machine raises is a finding
+        except Exception as error:  # noqa: BLE001 - any error of a machine is a finding
             last = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{last.filename.rpartition('/')[2]}:{last.lineno} in {last.name}"
             self.violation = Violation(

@@ -1,1 +1,4 @@
-"""What goes wrong: scripts, triggers, victims, and the budget of faults a design survives."""
+"""Injects what goes wrong: scripts, triggers, victims, and the budget of faults a design survives.
+
+It must stay within that budget, and draws nothing but from the schedule's seeds.
+"""

@@ -1,1 +1,4 @@
-"""Schemas of streams in Spark's DDL: data types, and their parser."""
+"""Parses and writes schemas of streams in Spark's DDL.
+
+Pure: no clock, no randomness, no I/O. It needs no Spark.
+"""

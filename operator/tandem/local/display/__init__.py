@@ -1,1 +1,4 @@
-"""What `tandem run` shows: the live table, the console sink, rates."""
+"""Shows a running pipeline for `tandem run`: the live table, the console sink, rates.
+
+It asks no member, signals no process, and must not block the supervisor.
+"""

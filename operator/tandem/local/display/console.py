@@ -1,4 +1,4 @@
-"""Console sinks: a merge leaves an epoch's rows in a file, whoever shows the run prints it."""
+"""Console sinks: a merge writes an epoch's rows to a file, the display of the run prints it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,17 +9,17 @@ _DIGITS = 12
 class ConsoleTail:
     """Prints each epoch of one console sink once, in order, and removes its file.
 
-    Where several merge slots share an epoch, each leaves a file of it, and its own in order. After
-    a crash between printing and removing, an epoch is printed again.
+    Where several merge slots share an epoch, each writes a file of its own, in order within its
+    slot. After a crash between printing and removing, an epoch is printed again.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._printed: dict[str, int] = {}
-        """The last epoch of each slot; "" stands for the one that has an epoch to itself."""
+        """The last epoch printed of each slot; "" stands for a slot that does not share epochs."""
 
     def new_rows(self) -> Iterator[str]:
-        """The rows that are there and have not been printed, as lines of JSON."""
+        """Rows that have not been printed yet, as lines of JSON."""
         for epoch, slot, path in sorted(self._files()):
             if epoch > self._printed.get(slot, 0):
                 # Not `splitlines`: a row may hold other characters that end lines.

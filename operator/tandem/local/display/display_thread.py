@@ -1,7 +1,7 @@
-"""A display that nobody waits for.
+"""A display that does not block the supervisor.
 
-Drawing is done by a thread of its own: a terminal that was stopped, or a pipe that nobody reads,
-must not keep the supervisor from replacing members that died.
+A thread of its own draws: a stopped terminal, or a pipe without a reader, must not keep the
+supervisor from replacing members that failed.
 """
 
 import threading
@@ -13,37 +13,37 @@ from typing import Protocol
 from tandem.local.display.snapshot import DisplaySnapshot, Event
 
 ROWS_EVERY = 0.2
-"""Seconds between two looks for rows of console sinks."""
+"""Seconds between two polls for rows of console sinks."""
 
 MOST_WORDS = 1000
-"""Events and warnings that wait for a display that is behind; beyond them the oldest are dropped.
-They stand in the directory of the pipeline, too."""
+"""Events and warnings that are queued for a slow display; beyond that the oldest are dropped.
+The files in the pipeline's directory have them too."""
 
 
 class Screen(Protocol):
-    """What draws, and may take as long as it likes."""
+    """Draws, and may take any time."""
 
     def show(self, picture: DisplaySnapshot) -> None:
-        """Show what is now."""
+        """Show the current snapshot."""
 
     def tell(self, event: Event) -> None:
-        """Tell of an event once."""
+        """Show an event once."""
 
     def warn(self, text: str) -> None:
-        """Tell of something that the user should know."""
+        """Show a warning."""
 
     def print_rows(self) -> None:
-        """Print the rows of console sinks that came since."""
+        """Print new rows of console sinks."""
 
     def close(self) -> None:
         """Print what is left."""
 
 
 class DisplayThread:
-    """Has a screen drawn on from another thread, which alone uses it from here on.
+    """Draws on a screen from another thread, which alone uses the screen from then on.
 
-    Of pictures only the newest is drawn. A problem of the thread is raised by the next `show`, or
-    by `close`, and does not keep it from trying again.
+    Only the newest picture is drawn. The next `show`, or `close`, raises an error of the thread;
+    the thread keeps drawing.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -57,10 +57,10 @@ class DisplayThread:
         self._thread.start()
 
     def show(self, picture: DisplaySnapshot) -> None:
-        """Have a picture drawn next.
+        """Queue a picture to be drawn next.
 
         Raises:
-            Exception: what was asked for before could not be drawn.
+            Exception: an earlier request could not be drawn.
         """
         with self._changed:
             self._picture = picture
@@ -68,15 +68,15 @@ class DisplayThread:
         self._raise_problem()
 
     def tell(self, event: Event) -> None:
-        """Have an event told."""
+        """Queue an event."""
         self._say(partial(self._screen.tell, event))
 
     def warn(self, text: str) -> None:
-        """Have a warning told."""
+        """Queue a warning."""
         self._say(partial(self._screen.warn, text))
 
     def close(self) -> None:
-        """Wait until everything is drawn: when it is over there is nothing else left to do.
+        """Wait until everything is drawn: at the end of a run nothing else is left to do.
 
         Raises:
             Exception: something could not be drawn.
@@ -109,7 +109,7 @@ class DisplayThread:
                 self._picture = None
             try:
                 self._draw(words, picture, closing=closing)
-            except Exception as problem:  # raised in the thread that asked for it
+            except Exception as problem:  # noqa: BLE001 - raised again in the caller
                 self._problem = problem
 
     def _draw(

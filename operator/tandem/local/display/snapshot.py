@@ -1,4 +1,4 @@
-"""What is shown of a running pipeline, in one value, and rates of its totals."""
+"""The content of the display of a running pipeline, and rates of its totals."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class DisplaySnapshot:
-    """One look at the pipeline, its status, and what has happened lately."""
+    """A snapshot of the pipeline, its status, and its recent events."""
 
     name: str
     status: Status
@@ -40,10 +40,10 @@ class DisplaySnapshot:
     rows_in_per_second: float
     rows_out_per_second: float
     events: tuple[Event, ...]
-    """The last ones, the newest last."""
+    """Recent events, the newest last."""
     running_for: float
     dead_letters: str
-    """Where rows are that did not fit their schema."""
+    """The path of rows that did not fit their schema."""
 
 
 _SPAN = 5.0
@@ -56,7 +56,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def at(self, now: float, total: int) -> float:
-        """Take one more reading; how much a second it grew lately."""
+        """Add a reading; returns the recent growth per second."""
         self._seen.append((now, total))
         while now - self._seen[0][0] > _SPAN:
             self._seen.popleft()

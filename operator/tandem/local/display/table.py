@@ -19,7 +19,7 @@ LINE_EVERY = 5.0
 
 
 class LiveTable:
-    """A table that is drawn again and again, with rows of console sinks above it."""
+    """A table that is redrawn in place, with rows of console sinks above it."""
 
     def __init__(self, console: Console, tails: Iterable[ConsoleTail]) -> None:
         self._console = console
@@ -32,7 +32,7 @@ class LiveTable:
         self._live.update(draw(picture), refresh=True)
 
     def tell(self, event: Event) -> None:
-        """Events stand below the table."""
+        """Do nothing: the table lists events below it."""
 
     def warn(self, text: str) -> None:
         """Print it above the table."""
@@ -49,7 +49,7 @@ class LiveTable:
 
 
 class LineDisplay:
-    """A line now and then, and one for each event."""
+    """A line every `LINE_EVERY` seconds, and one for each event."""
 
     def __init__(self, console: Console, tails: Iterable[ConsoleTail]) -> None:
         self._console = console
@@ -86,7 +86,7 @@ class LineDisplay:
 
 
 def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | LineDisplay:
-    """A table if there is somebody to look at it."""
+    """A live table on a terminal, else lines."""
     return LiveTable(console, tails) if console.is_terminal else LineDisplay(console, tails)
 
 
@@ -102,7 +102,7 @@ def draw(picture: DisplaySnapshot) -> RenderableType:
 
 
 def _epochs(snapshot: Snapshot) -> dict[str, int]:
-    """What each merge has delivered and each replica committed, by name."""
+    """The last epoch that each merge delivered and each replica committed, by name."""
     members = snapshot.members
     delivered = {each.name: each.merge.delivered for each in members if each.merge is not None}
     committed = {each.name: each.replica.committed for each in members if each.replica is not None}
@@ -121,7 +121,7 @@ def _headline(picture: DisplaySnapshot) -> Text:
 
 
 def summary_line(picture: DisplaySnapshot) -> str:
-    """Everything that counts in one line."""
+    """The summary of a pipeline in one line."""
     whole = sum(_is_whole(pair, picture.snapshot) for pair in picture.status.pairs)
     pairs = f"pairs {whole}/{len(picture.status.pairs)}"
     return f"{picture.status.phase}  {'  '.join(_facts(picture))}  {pairs}"
@@ -151,6 +151,6 @@ def _print_rows(console: Console, tails: Iterable[ConsoleTail]) -> None:
 
 
 def _is_whole(pair: PairStatus, snapshot: Snapshot) -> bool:
-    """Whether everybody of a pair is there; one that is meant to have no twin needs none."""
+    """Whether a pair has all its replicas; a pair of one replica needs no twin."""
     alone = len(snapshot.replicas_of(pair.name)) == 1 and pair.state is PairState.ALONE
     return alone or pair.state is PairState.PAIRED

@@ -1,4 +1,4 @@
-"""Processes of members: started, ended, swept away with everything they started."""
+"""Processes of members: starts them, and ends them with everything they started."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ _LAUNCHER = Path(__file__).with_name("launch.py")
 _PROC = Path("/proc")
 _MARK = "TANDEM_MEMBER_OF"
 _YIELD = 10
-"""Added to the niceness of a process that leaves the processor to others."""
+"""Added to the niceness of a process at low CPU priority."""
 
 
 def dying_with_us(command: Sequence[str]) -> list[str]:
@@ -49,8 +49,8 @@ class Child:
     def poll(self) -> int | None:
         """The exit code if it has ended (minus the signal, if by one), else None.
 
-        What is left of its group is killed first, while the dead leader still keeps the group's
-        number from being used again.
+        The rest of its group is killed first, while the dead leader still keeps the group's id from
+        being reused.
         """
         if self._process.returncode is None and self._has_ended():
             self.signal_group(signal.SIGKILL)
@@ -64,13 +64,13 @@ class Child:
             os.kill(self.pid, number)
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to everybody in the group, if its leader has not been waited for."""
+        """Send a signal to the whole group, if its leader has not been waited for."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
     def give_way(self, wanted: bool) -> None:
-        """Leave the processor to others, or no longer."""
+        """Lower the CPU priority of the group, or restore it."""
         if wanted != self._yields and self.poll() is None:
             own = os.getpriority(os.PRIO_PROCESS, 0)
             niceness = min(19, own + _YIELD) if wanted else own
@@ -84,7 +84,7 @@ class Child:
 
 
 def may_give_way() -> bool:
-    """Whether a process that gave way can get its priority back; else it must not give way."""
+    """Whether a lowered CPU priority can be restored; else it must not be lowered."""
     own = os.getpriority(os.PRIO_PROCESS, 0)
     allowed, _ = resource.getrlimit(resource.RLIMIT_NICE)
     # The limit counts from 20 down: 20 - limit is the lowest niceness that may be asked for.
@@ -92,12 +92,12 @@ def may_give_way() -> bool:
 
 
 def mark_of(uid: str, directory: Path) -> dict[str, str]:
-    """What the environment of all processes of a pipeline says, and of no other process."""
+    """The environment variable that marks all processes of a pipeline, and no other process."""
     return {_MARK: f"{uid} {directory.resolve()}"}
 
 
 def is_marked(pid: int, mark: Mapping[str, str]) -> bool:
-    """Whether a process belongs to a pipeline. One that may not be looked at does not."""
+    """Whether a process belongs to a pipeline. One whose environment is unreadable does not."""
     try:
         environment = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -113,7 +113,7 @@ def marked_processes(mark: Mapping[str, str]) -> Iterator[int]:
 
 
 def end_leftovers(mark: Mapping[str, str], patience: float = 10.0) -> int:
-    """Kill what an earlier supervisor left behind, and wait until it is gone; how many there were.
+    """Kill processes of an earlier supervisor and wait for their end; returns how many.
 
     Raises:
         TimeoutError: a process does not go away.

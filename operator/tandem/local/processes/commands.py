@@ -1,4 +1,4 @@
-"""What members run, and how a spare is told where it belongs."""
+"""The command lines of members, and the assignment of a spare to a pair."""
 
 import sys
 from pathlib import Path

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Seat:
-    """What fills a place at the moment."""
+    """The current process of a place."""
 
     child: Child | None = None
     watch: MemberPoller | None = None
@@ -42,7 +42,7 @@ class _Seat:
 
 
 class ProcessManager:
-    """Starts and ends processes. What it will do stands in the roll before it is done."""
+    """Starts and ends processes. The roll records each change of volumes before it is made."""
 
     def __init__(
         self, directory: Directory, roster: Iterable[MemberPlace], command: Command, assign: Assign
@@ -79,11 +79,11 @@ class ProcessManager:
     # --- looking ------------------------------------------------------------------------------
 
     def members(self) -> tuple[MemberSnapshot, ...]:
-        """Everybody as they are now."""
+        """The current snapshots of all members."""
         return tuple(self._member(place) for place in self._places.values())
 
     def note_lead(self, name: str | None) -> None:
-        """Put down who leads, for those who look for the lead."""
+        """Record which split leads, for commands that look for the lead."""
         if name != self._roll.lead:
             self._save(self._roll.led_by(name))
 
@@ -146,15 +146,15 @@ class ProcessManager:
         self._fill(name, child, volume)
 
     def replace(self, name: str, volume: str) -> None:
-        """Give the volume of a member up whose process has ended, and start it on a new one."""
+        """Discard the volume of a member whose process has ended, and start it on a new one."""
         self._save(self._roll.giving_up(volume).on_volume(name, None))
         self._give_up(volume)
         self.start(name, None)
 
     def use_spare(self, spare: str, name: str, volume: str) -> None:
-        """Put a spare in the place of a replica that has ended, and give the replica's volume up.
+        """Replace a replica that has ended by a spare, and discard the replica's volume.
 
-        A spare that cannot be told so is ended; it will be started again in its new place.
+        A spare that cannot be assigned is killed; it is restarted later in its new place.
         """
         used, pair = self._seats[spare], self._places[name].pair
         fresh = self._roll.entry(spare).volume
@@ -173,13 +173,13 @@ class ProcessManager:
             self.kill(name)
 
     def kill(self, name: str) -> None:
-        """End a process, and everything it has started, at once."""
+        """Kill a process and everything it has started."""
         child = self._seats[name].child
         if child is not None:
             child.signal_group(signal.SIGKILL)
 
     def give_way(self, names: Collection[str]) -> None:
-        """Let these leave the processor to all others."""
+        """Run these at low CPU priority, all others at normal priority."""
         for name, seat in self._seats.items():
             if seat.child is not None:
                 seat.child.give_way(name in names)
@@ -200,9 +200,9 @@ class ProcessManager:
         ]
 
     def ask_to_stop(self) -> None:
-        """Ask everybody to stop where they stand; frozen ones are thawed so that they hear it.
+        """Ask all members to stop as they are; paused ones are resumed to receive the signal.
 
-        By SIGINT: SIGTERM would mean to leave, and to hand over what nobody is left to take.
+        Sends SIGINT: on SIGTERM members leave and hand over their work, but none would take it.
         """
         for name in self.running():
             child = self._seats[name].child
@@ -211,14 +211,14 @@ class ProcessManager:
                 child.signal_group(signal.SIGCONT)
 
     def kill_all(self) -> None:
-        """End everybody at once, and wait for it."""
+        """Kill all processes and wait for their end."""
         for name in self.running():
             self.kill(name)
         while self.running():
             time.sleep(_POLL_SECONDS)
 
     def disband(self) -> None:
-        """Stop looking; every process has ended."""
+        """Stop polling; every process has ended."""
         for seat in self._seats.values():
             if seat.watch is not None:
                 seat.watch.stop()
@@ -244,7 +244,7 @@ class ProcessManager:
 
 _TWINS = ("a", "b")
 _MERGES_PER_SLOT = 2
-"""One delivers, one stands by."""
+"""One delivers, one is on standby."""
 
 
 def topology_of(spec: Spec) -> tuple[MemberPlace, ...]:

@@ -1,7 +1,7 @@
-"""Who runs on which volume: the supervisor's record, written before it acts.
+"""The supervisor's record of members and their volumes, written before it acts.
 
-A supervisor may be killed between any two steps. The next one reads the roll, finishes giving up
-what was given up, and starts everybody on the volumes they had.
+A supervisor may be killed between any two steps. The next one reads the roll, finishes discarding
+volumes that were given up, and starts all members on the volumes they had.
 """
 
 import json
@@ -20,13 +20,13 @@ class ProcessEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """All places. Never changed, only replaced."""
+    """All places. Immutable."""
 
     entries: Mapping[str, ProcessEntry] = field(default_factory=dict)
     given_up: tuple[str, ...] = ()
     """Volumes that are gone for good and may not have been removed yet."""
     lead: str | None = None
-    """The place of the split that led when it was last looked at."""
+    """The place of the last known lead."""
 
     def entry(self, name: str) -> ProcessEntry:
         """The entry of a place; an empty one, of a place that never ran."""
@@ -53,7 +53,7 @@ class ProcessRecord:
         return replace(self, lead=name)
 
     def at_rest(self) -> "ProcessRecord":
-        """Nobody has a process."""
+        """The record with no processes."""
         return replace(self, entries={n: ProcessEntry(e.volume) for n, e in self.entries.items()})
 
     def _with(self, name: str, entry: ProcessEntry) -> "ProcessRecord":
@@ -61,7 +61,7 @@ class ProcessRecord:
 
 
 def to_json(roll: ProcessRecord) -> str:
-    """The roll as it stands in a file."""
+    """The content of the file of a roll."""
     members = {
         name: {"volume": entry.volume, "pid": entry.pid} for name, entry in roll.entries.items()
     }

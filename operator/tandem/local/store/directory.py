@@ -1,4 +1,4 @@
-"""The directory of a pipeline on one machine: what is where, and for which manifest it was made."""
+"""The directory of a pipeline on one machine: its files, and the manifest it was made for."""
 
 import fcntl
 import json
@@ -34,7 +34,7 @@ class DirectoryInUse(DirectoryRefused):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Paths in the directory; making one does nothing."""
+    """Paths in the directory; the constructor creates no file."""
 
     path: Path
 
@@ -50,12 +50,12 @@ class Directory:
 
     @property
     def token_file(self) -> Path:
-        """What every call between members carries."""
+        """The secret that every call between members carries."""
         return self.path / "token"
 
     @property
     def check(self) -> Path:
-        """What was found out about the query before the first start."""
+        """The result of the query check before the first start."""
         return self.path / "check.json"
 
     @property
@@ -65,7 +65,7 @@ class Directory:
 
     @property
     def members(self) -> Path:
-        """Who runs on which volume, as the supervisor has decided it."""
+        """The supervisor's record of members and their volumes."""
         return self.path / "members.json"
 
     @property
@@ -85,15 +85,15 @@ class Directory:
 
     @property
     def supervisor_log(self) -> Path:
-        """What was decided about members, and why."""
+        """The supervisor's decisions, with their reasons."""
         return self.log_of("supervisor")
 
     def card_of(self, volume: str) -> Path:
-        """Where the process on a volume says how it can be reached."""
+        """The file in which the process on a volume publishes its address."""
         return self.path / "peers" / f"{volume}.json"
 
     def gone_mark(self, volume: str) -> Path:
-        """There if a volume is gone for good."""
+        """A file that exists if a volume is gone for good."""
         return self.path / "gone" / volume
 
     def volume(self, volume: str) -> Path:
@@ -143,7 +143,7 @@ def locked(directory: Directory) -> Iterator[None]:
 
 
 def _lock_soon(lock: int) -> bool:
-    """Lock at once, or after whoever just looks whether it is locked."""
+    """Lock at once, or after a process that only tests the lock (`is_supervised`)."""
     deadline = time.monotonic() + _LOOK_SECONDS
     while True:
         try:
@@ -201,7 +201,7 @@ def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
 
 
 _OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", ".token.new"}
-"""What a preparation that was cut short leaves behind."""
+"""Files that an interrupted preparation leaves behind."""
 
 
 def _compare(directory: Directory, document: dict[str, object]) -> None:
@@ -214,15 +214,14 @@ def _compare(directory: Directory, document: dict[str, object]) -> None:
     changes = changed_fields(known, document)
     if changes:
         listed = "\n".join(
-            f"  {path_text(change.path)}: {value_text(change.before)} then, "
-            f"{value_text(change.after)} now"
+            f"  {path_text(change.path)}: was {value_text(change.before)}, "
+            f"is {value_text(change.after)}"
             for change in changes
         )
         raise DirectoryRefused(
-            f"{directory.path} was made for another manifest:\n{listed}\n"
-            "Its state belongs to that one. Keep the old manifest, or run the new one in a "
-            f"directory of its own (--dir) with new paths for its sinks; remove {directory.path} "
-            "and the sinks' files to start over."
+            f"{directory.path} belongs to another manifest:\n{listed}\n"
+            "Restore the old manifest, or run the new one in another directory (--dir) with new "
+            f"paths for its sinks; remove {directory.path} and the sinks' files to start over."
         )
 
 
@@ -242,7 +241,7 @@ def is_completed(directory: Directory) -> bool:
 
 
 def give_up_volume(directory: Directory, volume: str) -> None:
-    """Mark a volume as gone for good, then remove it. May be done again."""
+    """Mark a volume as gone for good, then remove it. Idempotent."""
     directory.gone_mark(volume).touch()
     directory.card_of(volume).unlink(missing_ok=True)
     shutil.rmtree(directory.volume(volume), ignore_errors=True)

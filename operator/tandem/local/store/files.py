@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 MOST_BYTES = 4 * 2**20
-"""How long a file grows before it is put aside; one older file is kept."""
+"""Size in bytes at which a file is rotated; one older file is kept."""
 
 
 def write(path: Path, content: bytes, mode: int = 0o644) -> None:
@@ -17,7 +17,7 @@ def write(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def append(path: Path, line: str, most: int = MOST_BYTES) -> None:
-    """Add a line; a file that is long enough is put aside first."""
+    """Append a line; rotates a file that has reached `most` bytes first."""
     if path.exists() and path.stat().st_size >= most:
         path.replace(_older(path))
     with path.open("a", encoding="utf-8") as file:
@@ -25,9 +25,9 @@ def append(path: Path, line: str, most: int = MOST_BYTES) -> None:
 
 
 def cut_short(path: Path, most: int = MOST_BYTES) -> None:
-    """Put the content of a file aside that a process goes on appending to.
+    """Rotate a file that a process keeps appending to, by copying and truncating it.
 
-    What is written between copying and emptying is lost: this is for logs.
+    Lines written between the two are lost: this is for logs.
     """
     if not path.exists() or path.stat().st_size < most:
         return

@@ -1,4 +1,4 @@
-"""Where the intent of a pipeline on one machine stands."""
+"""The file of the intent of a pipeline on one machine."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from tandem_core.contract.intent_text import function_key, intent_text, read_int
 
 
 def read_intent(path: Path) -> Intent | None:
-    """The intent that stands there; None if there is none.
+    """Read the intent; None if there is no file.
 
     Raises:
-        DirectoryRefused: the file is something else.
+        DirectoryRefused: the file is not an intent.
     """
     try:
         return read_intent_text(path.read_bytes())
@@ -23,7 +23,7 @@ def read_intent(path: Path) -> Intent | None:
 
 
 def write_intent(path: Path, intent: Intent) -> None:
-    """Put an intent in the place of the older one; what it names must be there before it."""
+    """Replace the intent; the routing functions that it names must be written before."""
     files.write(path, intent_text(intent).encode())
 
 

@@ -12,7 +12,7 @@ from tandem_core.model.states import Role
 from tandem_core.model.status import Status
 
 HOME = Path(".tandem")
-"""Where pipelines live unless told otherwise, by name."""
+"""The default parent of pipeline directories, each named after its pipeline."""
 
 
 def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> Directory:
@@ -49,7 +49,7 @@ def signal_member(directory: Directory, target: str, number: int) -> tuple[str, 
     roll = _roll(directory)
     name = name_of(target, read_status(directory) or Status(), roll)
     pid = roll.entry(name).pid
-    # The record may be old, and its number another process's by now.
+    # The record may be stale and its pid reused by another process.
     if pid is None or not is_marked(pid, mark_of(directory.uid(), directory.path)):
         raise Missing(f"{name} is not running")
     with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Paths in a manifest, made absolute before anybody else reads them."""
+"""Makes the paths of a manifest absolute, before other code reads them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,10 @@ from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery, Query, S
 
 
 def with_absolute_paths(pipeline: Pipeline, here: Path, base: Path) -> Pipeline:
-    """The same pipeline wherever it is looked at from.
+    """The pipeline with absolute paths, independent of the working directory.
 
-    Rows are read and written relative to the directory `here` in which the command was given; the
-    query's file lies relative to `base`, the manifest's directory.
+    Paths of sources and sinks are relative to `here`, the directory in which the command was given;
+    the query's file is relative to `base`, the manifest's directory.
     """
     spec = pipeline.spec
     return replace(

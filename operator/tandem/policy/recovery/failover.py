@@ -15,7 +15,7 @@ from tandem.policy.snapshot import Life
 from tandem_core.model.states import EventReason
 
 Step = tuple[list[Promote | RecordEvent], PairMemory]
-"""What is to be done, and what is remembered when it was."""
+"""Promotions and events, and the memory of the pair after them."""
 
 _TWINS = 2
 

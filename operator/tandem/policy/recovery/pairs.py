@@ -1,4 +1,4 @@
-"""How much of a pair is there."""
+"""The view of a pair: which replicas are live, hold the state and are in sync."""
 
 from dataclasses import dataclass
 
@@ -12,30 +12,30 @@ from tandem_core.model.states import PairState, SeatState
 STEP = 1
 """Twins this many epochs apart are in step."""
 STRAY = 4
-"""Twins in step stay so until they are farther apart than this, so that a pair does not flicker."""
+"""Twins in step stay so until they are farther apart than this; prevents flapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica, and what follows from what is known of it."""
+    """A replica, and what follows from its reports and the lead's."""
 
     member: MemberSnapshot
     seat: SeatReport | None
     live: bool
-    """It has a process that answers."""
+    """Whether its process answers."""
     leaving: bool
-    """It has just ended in good order. Nothing is wrong: perhaps everybody is being stopped."""
+    """Whether it has just stopped cleanly. No failure: all members may be being stopped."""
     verified: bool
-    """By its own word it holds the pair's state, and the lead has not let it lapse."""
+    """Whether it reports that it holds the pair's state and the lead has not let it lapse."""
 
     @property
     def holds(self) -> bool:
-        """Whether the pair's state is with it and nothing is wrong with it."""
+        """Whether it holds the pair's state and has not failed."""
         return (self.live or self.leaving) and self.verified
 
     @property
     def carries(self) -> bool:
-        """Whether the pair goes on by it at this moment."""
+        """Whether it can serve the pair at this moment."""
         return self.live and self.verified
 
     @property
@@ -50,12 +50,12 @@ class Replica:
 
     @property
     def standing(self) -> tuple[str, int]:
-        """Which process it is."""
+        """The identity of its process."""
         return self.member.name, self.member.run
 
     @property
     def committed(self) -> int:
-        """The last epoch that it committed, as far as anybody has said."""
+        """The last epoch that it committed, by its own report or the lead's."""
         said = self.member.replica.committed if self.member.replica is not None else 0
         return max(said, self.seat.committed if self.seat is not None else 0)
 
@@ -69,7 +69,7 @@ class PairView:
 
     @property
     def holders(self) -> tuple[Replica, ...]:
-        """Replicas that hold the state and with which nothing is wrong."""
+        """Replicas that hold the state and have not failed."""
         return tuple(replica for replica in self.replicas if replica.holds)
 
     @property
@@ -88,7 +88,7 @@ class PairView:
 
 
 def look_at(snapshot: Snapshot, pair: str, limits: Timeouts) -> PairView:
-    """Put together what is known of a pair."""
+    """Builds the view of a pair from a snapshot."""
     members = snapshot.replicas_of(pair)
     return PairView(pair, tuple(_replica(snapshot, member, limits) for member in members))
 
@@ -96,12 +96,12 @@ def look_at(snapshot: Snapshot, pair: str, limits: Timeouts) -> PairView:
 def is_in_sync(pair: PairView, before: bool) -> bool:
     """Whether both twins hold the state and neither is far behind.
 
-    Goes by the lead's word on both, which is of one moment; without it, by what was so `before`.
+    Depends on the lead's report of both, which is of one moment; without it, `before` stands.
     """
     if len(pair.holders) < 2:  # noqa: PLR2004 - twins are two
         return False
     if any(replica.booting for replica in pair.holders):
-        # It holds the state, and could not go on with it if its twin died now.
+        # It holds the state, but could not continue from it if its twin failed now.
         return False
     seats = [replica.seat for replica in pair.holders]
     known = [seat for seat in seats if seat is not None and seat.full]
@@ -114,7 +114,7 @@ def is_in_sync(pair: PairView, before: bool) -> bool:
 
 
 def state_of(pair: PairView, memory: PairMemory) -> PairState:
-    """The state of a pair, after `memory` was brought up to date with it."""
+    """The state of a pair, given its updated `memory`."""
     if not pair.holders:
         return PairState.DOWN if memory.formed else PairState.STARTING
     if memory.paired:

@@ -1,8 +1,8 @@
 """Evictions of healthy pods: to spread twins and splits over nodes, and to roll out a template.
 
-Twins on one node die together, and so do splits. Kubernetes spreads pods when it schedules them and
-never moves them later; nor does it replace drivers of an older template. So a pod that fits another
-node by now, or is outdated, is evicted: only while everything has two copies, one at a time, with
+Twins on one node fail together, and so do splits. Kubernetes spreads pods when it schedules them
+and never moves them later; nor does it replace drivers of an older template. So a pod that now fits
+another node, or is outdated, is evicted: only while everything has two copies, one at a time, with
 back-off if it does not help. No pod is evicted for a template that fits no node.
 """
 
@@ -16,7 +16,7 @@ from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import MemberKind
 
 SPLITS = "splits"
-"""How the splits are called among pairs."""
+"""The name of the group of all splits, beside the names of pairs."""
 OUTDATED = "rollout of the changed template"
 NO_NODE_FITS = Complaint(
     "NoNodeFits",
@@ -26,7 +26,7 @@ NO_NODE_FITS = Complaint(
 
 
 def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
-    """Pairs, and the splits, that would be lost with one node, and that node."""
+    """Pairs (and the group of splits) whose members all run on one node, with that node."""
     groups = {pair: snapshot.replicas_of(pair) for pair in snapshot.pairs()}
     groups[SPLITS] = snapshot.of_kind(MemberKind.SPLIT)
     shared = {name: _shared_node(members) for name, members in groups.items()}
@@ -62,7 +62,7 @@ def _evictions_to_spread(
     for name, node in shared_nodes(snapshot).items():
         chosen = _choose_movable(name, snapshot, memory, limits)
         if chosen is not None and chosen.volume is not None:
-            yield EvictPod(chosen.name, chosen.volume, f"all of {name} run on {node}")
+            yield EvictPod(chosen.name, chosen.volume, f"{name} only on node {node}")
 
 
 def _evictions_to_roll_out(

@@ -69,8 +69,8 @@ def _replace_outdated(
 ) -> EvictPod | Replace | None:
     """Replaces a replica that never held state, if its template has changed since.
 
-    The lead has to know it, since its volume may hold what its process does not tell. One that
-    answers is left to become whole: the changed template may be a wrong one.
+    Requires a lead's report, since the volume may hold state that the process does not report. A
+    replica that answers may finish its catch-up: the changed template may be wrong.
     """
     lead, pair = snapshot.lead, member.place.pair or ""
     if not member.outdated or member.fits_nowhere or member.volume is None or lead is None:
@@ -85,7 +85,7 @@ def _replace_outdated(
 
 
 def _is_healthy(member: MemberSnapshot) -> bool:
-    """Whether it works again in spite of the complaint before its restart."""
+    """Whether a member works again after a restart, in spite of its earlier complaint."""
     if member.kind is MemberKind.REPLICA:
         return member.life is Life.UP and member.replica is not None and member.replica.verified
     return member.life is Life.UP and member.report is not None
@@ -124,9 +124,9 @@ def _pair_joined(member: MemberSnapshot) -> str | None:
 
 
 def _is_hung(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
-    """Whether neither the operator nor the lead has had an answer for long.
+    """Whether a member has long answered neither the operator nor the lead.
 
-    The kubelet ends processes that hang, sooner than this; it cannot on a node that is lost.
+    The kubelet kills hung processes sooner than this, but not on a lost node.
     """
     if member.life is not Life.UP or member.silent_for(snapshot.now) < limits.hung:
         return False

@@ -1,9 +1,9 @@
 """Recovery of processes on one machine: start, kill, restart, replace.
 
-The last copy of something is never discarded. A replica's volume goes
-only while the lead counts its twin as a full member that speaks and the twin's process answers; a
-volume that its own process calls useless goes only if the lead does not count on it either; a
-split's volume goes only when it has vanished or its process calls it useless.
+The last copy of data is never discarded. A replica's volume is discarded only while the lead counts
+its twin as a full member that is not silent, and the twin's process answers; a volume that its own
+process reports as unusable, only if the lead does not count on it either; a split's volume, only
+when it has vanished or its process reports it as unusable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -78,9 +78,9 @@ def recover_processes(
 def _defer_restart(
     member: MemberSnapshot, crashes: Mapping[str, Crashes], limits: Timeouts
 ) -> Iterator[Decision]:
-    """Says why a member that has ended is not restarted yet.
+    """Explains why a member that has ended is not restarted yet.
 
-    One that ended while the others were looked at is just not looked at again yet.
+    Yields nothing without a delay: the member ended during this turn, and the next one restarts it.
     """
     row = crashes.get(member.name)
     count = row.count if row is not None else 1
@@ -94,8 +94,8 @@ def _defer_restart(
 def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
     """Whether a replica's volume can be discarded because its twin serves the pair.
 
-    What the lead calls vulnerable may be about to lapse. So while this volume counts as full, the
-    pair must have two full members of which none is called on to lapse.
+    A seat of a pair that the lead reports as vulnerable may be about to lapse. So while this volume
+    counts as full, the pair must have two full members and not be vulnerable.
     """
     pair, lead = member.place.pair, snapshot.lead
     if pair is None or lead is None:
@@ -202,5 +202,5 @@ def describe_exit(member: MemberSnapshot) -> str:
     }.get(code, f"crashed (exit code {code})")
 
 
-UNEXPLAINED = Complaint("Refused", "a member stopped for good without a reason", "see its log")
+UNEXPLAINED = Complaint("Refused", "a member exited with code 3 and gave no reason", "see its log")
 """The complaint of a member that left no termination message."""

@@ -13,7 +13,7 @@ from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind,
 from tandem_core.model.status import MOST_MESSAGE, Condition
 
 MOST_LISTED = 20
-"""A message lists this many; the rest are counted."""
+"""Most items that a message lists; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Background:
     one_machine: bool
     """Whether all members share one machine by design. On a cluster Kubernetes starts them."""
     halted: Complaint | None = None
-    """What the pipeline cannot go on for."""
+    """Why the pipeline cannot continue."""
     trouble: Complaint | None = None
-    """Why something that was asked for could not be done; the pipeline goes on as it was."""
+    """Why a requested change could not be made; the pipeline continues as it was."""
     suspended: bool = False
-    """Whether sources pause as asked."""
+    """Whether sources are paused on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _blocker(snapshot: Snapshot, states: Mapping[str, PairState]) -> tuple[str, 
         return "PairDown", f"no replica answers: {down}"
     troubles = snapshot.troubles()
     if troubles:
-        # Before what only takes its time: this one may wait for the user.
+        # Comes before starting pairs, which only take time: this may need the user.
         return troubles[0].reason, ""
     if starting := _pairs_in(states, PairState.STARTING):
         return "PairStarting", f"no replica holds the state yet: {starting}"
@@ -197,7 +197,7 @@ def _catching_up(states: Mapping[str, PairState]) -> Statement:
 def _vulnerable(snapshot: Snapshot) -> Statement:
     kind = ConditionType.VULNERABLE
     if snapshot.lead is None:
-        return Statement(kind, None, "NoLead", "no split leads, so copies are not known")
+        return Statement(kind, None, "NoLead", "no split leads: the number of copies is unknown")
     if snapshot.lead.vulnerable:
         single = ", ".join(with_member_names(each, snapshot) for each in snapshot.lead.vulnerable)
         return Statement(kind, True, "UnderReplicated", f"only one copy: {single}")
@@ -212,7 +212,7 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     shared = shared_nodes(snapshot)
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
-        return Statement(kind, True, "SharedNode", f"a single node has all members: {where}")
+        return Statement(kind, True, "SharedNode", f"only on one node: {where}")
     return Statement(kind, False, "Spread", "twins and splits run on different nodes")
 
 

@@ -31,7 +31,7 @@ class DecisionLine:
         return _SEPARATOR.join(dict.fromkeys(step.reason for step in self.steps))
 
     def fields(self) -> Mapping[str, str]:
-        """What stands in the log, by name."""
+        """The fields of the log line, by name."""
         return {
             "pipeline": self.pipeline,
             "observed": self.observed,
@@ -45,9 +45,9 @@ class DecisionLine:
 
 
 def observed_by(snapshot: Snapshot, memory: ControllerState, steps: Iterable[Step]) -> str:
-    """What was to be seen of the pairs and members that steps are about, and of who is not well.
+    """Describes the pairs and members that steps affect, and all unhealthy members.
 
-    Roles are those that were known before the steps were decided on.
+    Roles are those from before the steps were decided.
     """
     about = {name for step in steps for name in step.about}
     named = {m.name for m in snapshot.members if m.name in about or not _is_well(m)}

@@ -35,7 +35,7 @@ def waiting_since(snapshot: Snapshot, before: float | None) -> float | None:
 def lead_changes(
     snapshot: Snapshot, before: str | None, after: str | None
 ) -> Iterator[RecordEvent]:
-    """Another split leads; the first lead is no change."""
+    """The event of a change of lead; the first lead is no change."""
     if before is not None and after is not None and after != before:
         detail = f"leads now; {before} {_how_lead_ended(snapshot, before)}"
         yield RecordEvent(EventReason.LEAD_CHANGED, after, detail)
@@ -59,7 +59,7 @@ def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[RecordEvent]:
     for lost in snapshot.lead.lost if snapshot.lead is not None else ():
         if lost not in before:
             subject = with_member_names(lost, snapshot)
-            detail = "is lost: acknowledged rows or results are missing"
+            detail = "lost acknowledged rows or results"
             yield RecordEvent(EventReason.DATA_LOST, subject, detail)
 
 

@@ -20,10 +20,10 @@ FORWARDED = {
         EventReason.TWINS_DIFFER,
     )
 }
-"""Reports of members that become events. What the lead's log knows comes from its own report."""
+"""Member events that are forwarded. Facts of the header log come from the lead's report."""
 
 MOST_GONE = 64
-"""How many members that are gone stay known by name."""
+"""How many members that are gone are remembered by name."""
 
 _LANE_END = re.compile(r"(?P<volume>\S+)/(?P<lane>\d+) at (?P<chunk>\d+)")
 _PAIR_EPOCH = re.compile(r"(?P<pair>\S+) epoch (?P<epoch>\d+)")
@@ -43,7 +43,7 @@ def forward_event(event: MemberEvent, snapshot: Snapshot, names: Mapping[str, st
         return _lane_closed(lane, snapshot, names)
     if reason is EventReason.TWINS_DIFFER and (at := _PAIR_EPOCH.fullmatch(event.subject)):
         wrong = names.get(event.detail, event.detail)
-        detail = f"has replicas whose results of epoch {at['epoch']} differ; {wrong} is rebuilt"
+        detail = f"gave two different results for epoch {at['epoch']}; {wrong} is rebuilt"
         return RecordEvent(reason, at["pair"], detail)
     if reason is EventReason.GENERATION_CUT:
         detail = f"owns all keys from {event.detail} on"

@@ -1,4 +1,4 @@
-"""The status of a pipeline, from what was seen and what is remembered."""
+"""The status of a pipeline, derived from a snapshot and the controller state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,14 +32,14 @@ from tandem_core.model.status import (
 def status_of(
     snapshot: Snapshot, memory: ControllerState, background: Background, previous: Status
 ) -> Status:
-    """Put the status together.
+    """Builds the status.
 
-    Conditions that hold on keep the time they have in `previous`, and numbers that nobody tells at
-    the moment stay as they were; only the lag grows on.
+    Conditions whose status has not changed keep their time of `previous`. Numbers that no member
+    reports at the moment keep their previous value; only the lag continues to grow.
     """
     pairs = _pairs(snapshot, memory, background.limits)
     if memory.completed and previous.pairs:
-        # Members end one after the other; what the pairs were before that is what there is to say.
+        # Members exit one after the other; the status keeps the pairs from before that.
         pairs = previous.pairs
     states = {pair.name: pair.state for pair in pairs}
     epoch = _epoch(snapshot, pairs, memory, previous)
@@ -63,13 +63,13 @@ def status_of(
 
 
 def with_rows_out(status: Status, rows: int) -> Status:
-    """The same with rows that had not been told of yet when a run ended."""
+    """Adds rows that had not been reported yet when a run ended."""
     rows_out = max(status.counters.rows_out, rows)
     return replace(status, counters=replace(status.counters, rows_out=rows_out))
 
 
 def at_rest(status: Status, at: str) -> Status:
-    """The status of a pipeline that does not run, from the last one of when it did."""
+    """Derives the status of a stopped pipeline from its last status while it ran."""
     completed = status.phase is Phase.COMPLETED
     return replace(
         status,
@@ -84,7 +84,7 @@ def at_rest(status: Status, at: str) -> Status:
 
 
 def _resting(condition: Condition, phase: Phase, at: str) -> Condition:
-    """A pipeline at rest is not ready; why it came to its end is still to be seen."""
+    """Sets a stopped pipeline to not ready, but keeps the reason for which it ended."""
     ended = phase in {Phase.REFUSED, Phase.HALTED, Phase.COMPLETED}
     told = ended and condition.status is ConditionStatus.FALSE
     if condition.type is not ConditionType.READY or told:
@@ -132,7 +132,7 @@ def _epoch(
 
 
 def _lag(snapshot: Snapshot, memory: ControllerState, epoch: EpochProgress, before: Lag) -> Lag:
-    """How far delivery is behind; what waited when a lead last spoke waits on while none does."""
+    """How far delivery is behind; while no lead reports, the last known backlog keeps aging."""
     epochs, since = epoch.cut - epoch.delivered, memory.waiting_since
     if snapshot.lead is not None:
         seconds = snapshot.lead.lag_seconds
@@ -169,10 +169,10 @@ def _pair_status(pair: PairView, memory: PairMemory) -> PairStatus:
 
 
 def _sinks(snapshot: Snapshot, previous: tuple[SinkStatus, ...]) -> tuple[SinkStatus, ...]:
-    """Each sink with the smallest position of all slots: epochs through it are whole.
+    """Each sink with the smallest position of all slots: epochs up to it are complete.
 
-    Of a slot the merge counts that is farthest. While a slot says nothing of a sink, what was said
-    of that sink before stands.
+    The farthest merge of a slot counts. While a slot does not report a sink, the sink keeps its
+    previous position.
     """
     merges = snapshot.of_kind(MemberKind.MERGE)
     open_slots = {each.place.slot for each in merges if snapshot.delivers(each.place.slot)}

@@ -113,7 +113,7 @@ def swap_step(before: int, after: int, decisions: Iterable[Decision], *reasons: 
 
 
 def news(steps: Iterable[Step], before: frozenset[Step]) -> tuple[Step, ...]:
-    """The steps to log: what was done, and what lasts if it did not last `before`."""
+    """The steps to log: each step done, and each lasting step that is not in `before`."""
     new = (step for step in steps if step.action not in LASTING or step not in before)
     return tuple(dict.fromkeys(new))
 

@@ -1,8 +1,8 @@
-"""Totals since a pipeline began, from counters that begin anew with every process.
+"""Totals since a pipeline began, from counters that restart at zero with every process.
 
-Rows in and dead letters are told as totals by the lead, rows out by the sinks. What is counted in a
-process's memory is summed up from one look to the next, so what a process counted after the last
-look before its end is missing.
+The lead reports rows in and dead letters as totals; rows out come from the sinks. Counters in a
+process's memory are added up from one snapshot to the next, so counts between the last snapshot and
+the end of a process are missing.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,24 +14,24 @@ from tandem_core.model.states import MemberKind
 from tandem_core.model.status import Counters
 
 Source = tuple[str, str, int]
-"""What is counted, on which volume, by which process on it."""
+"""Counter, volume, and incarnation of the process on it."""
 
 _DUPLICATES, _LATE = "duplicates", "late"
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The sums, and what each living counter showed last."""
+    """The sums, and the last value of each live counter."""
 
     counters: Counters = field(default_factory=Counters)
     shown: Mapping[Source, int] = field(default_factory=dict)
 
 
 def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]) -> Totals:
-    """The totals after one more look.
+    """The totals after one more snapshot.
 
-    `primaries` are volumes. Twins count the same late rows, so only the primary's count; what one
-    counted before it became primary has been counted at the other.
+    `primaries` are volumes. Twins count the same late rows, so only the primary's are added; rows
+    that a replica counted before its promotion were added for the former primary.
     """
     shown = counters_of(snapshot.members)
     before = totals.shown
@@ -59,7 +59,7 @@ def add_up(totals: Totals, snapshot: Snapshot, primaries: Collection[str | None]
 
 
 def counters_of(members: Iterable[MemberSnapshot]) -> dict[Source, int]:
-    """What all counters show now."""
+    """The current values of all counters."""
     shown: dict[Source, int] = {}
     for report in (member.report for member in members):
         if report is not None and report.merge is not None:
@@ -73,16 +73,16 @@ def counters_of(members: Iterable[MemberSnapshot]) -> dict[Source, int]:
 def _unheard(
     before: Mapping[Source, int], shown: Mapping[Source, int], snapshot: Snapshot
 ) -> dict[Source, int]:
-    """What counters showed last that show nothing now, but may do so again."""
+    """The last values of counters that are not reported now, but may be again."""
     heard = {volume for _, volume, _ in shown}
     kept = {member.volume for member in snapshot.members} - heard
     return {source: count for source, count in before.items() if source[1] in kept}
 
 
 def _rows_out(snapshot: Snapshot) -> int:
-    """Rows in the sinks: of each slot that is open what the merge that is ahead says.
+    """Rows in the sinks: the sum over open slots, each by the merge that is ahead.
 
-    Slot 0 says what slots that have ended have delivered.
+    Slot 0 includes the rows of slots that have ended.
     """
     rows: dict[int, int] = {}
     for member in snapshot.of_kind(MemberKind.MERGE):

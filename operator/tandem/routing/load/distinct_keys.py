@@ -1,7 +1,7 @@
-"""How many distinct keys there are, from the smallest hashes seen.
+"""Estimates the number of distinct keys from the smallest hashes seen.
 
 Of D hashes spread evenly over 2^64 the k-th smallest lies near k/D of the way, so the k smallest
-tell D within about 1/√k (3 % for k = 1,024). Two sketches merge into the one of both streams.
+give D within about 1/√k (3 % for k = 1,024). Two sketches merge into the one of both streams.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Counting the recent load of keys: a window that slides, so that yesterday's hot key is forgotten.
+"""Counts the recent load of keys in a sliding window, so that formerly hot keys are forgotten.
 
 The stream is cut into panes of half a window. The last two whole panes and the growing one count:
 between W and 1.5·W rows after the start, as with the paper's three staggered counters, but each

@@ -1,4 +1,4 @@
-"""What is known of key frequencies: the hottest keys, with bounds on how far counts may be off."""
+"""Summary of key frequencies: the hottest keys, with error bounds on their counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class KeySummary:
         return self.amounts[:, ROWS]
 
     def at_least(self, rows: float) -> U64Array:
-        """Every key that had so many rows; none that had less by more than `unlisted`.
+        """Every key with at least this many rows; none that has more than `unlisted` fewer.
 
         Complete only above `unlisted` rows: keys with fewer may be missing altogether.
         """
@@ -83,7 +83,7 @@ def merge_summaries(summaries: Sequence[KeySummary]) -> KeySummary:
         amounts[into] += part.amounts
         errors[into] += part.errors - part.unlisted
         start += len(part.hashes)
-    # Whatever cannot have had more rows than a key never listed tells nothing and costs memory.
+    # A key that cannot have more rows than an unlisted one adds no information and costs memory.
     kept = amounts[:, ROWS] + errors > unlisted
     total = sum(part.total_rows for part in summaries)
     return KeySummary(hashes[kept], amounts[kept], errors[kept], unlisted, total)

@@ -86,7 +86,7 @@ class LossyCounter:
             start += room
 
     def summary(self) -> KeySummary:
-        """What is known now; later rows do not change it."""
+        """The summary of all rows so far; later rows do not change it."""
         return KeySummary(
             self._hashes,
             self._amounts.T,

@@ -1,4 +1,4 @@
-"""The load of a pipeline by key: what splits and pairs count, and what functions are built from."""
+"""The load of a pipeline by key: counted by splits and pairs, input of construction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

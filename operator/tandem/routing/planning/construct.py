@@ -12,7 +12,7 @@ from tandem.routing.planning.workload import Workload
 from tandem_core.routing.function import RoutingFunction
 
 _WORTH_IT = 0.95
-"""An imbalance that stays beyond its bounds must shrink to this part for anything to move."""
+"""If bounds stay missed, keys move only if the imbalance shrinks below this part of itself."""
 
 
 def construct(
@@ -23,7 +23,7 @@ def construct(
 ) -> RoutingDecision:
     """Build the function for these pairs under this load, moving little away from `previous`.
 
-    Always answers, whatever the load; a bound that cannot be kept is in
+    Returns a function for any load; bounds that cannot be kept are in
     `RoutingDecision.missed`. With the same pairs, nothing changes while all bounds hold or where
     hardly anything would be gained. Equal arguments give equal decisions.
     """

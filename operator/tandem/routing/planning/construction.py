@@ -1,4 +1,4 @@
-"""One construction, step by step: what is to be placed, attempts at it, and the answer."""
+"""One construction, step by step: the keys to place, attempts at it, and the decision."""
 
 from dataclasses import dataclass, replace
 
@@ -35,7 +35,7 @@ class Attempt:
     balance: Balance
     migration: float
     finished: bool
-    """Whether the heuristic came to its own end."""
+    """Whether the heuristic finished before its bound on work."""
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -138,7 +138,7 @@ class Task:
     def compensated(self, attempt: Attempt) -> Attempt:
         """The attempt over a ring whose weights make up for its imbalance.
 
-        Hot keys stay where they are if that keeps the bounds, else they are placed anew.
+        Hot keys stay where they are if that keeps the bounds, else they are placed again.
         """
         vnodes = self._compensating_vnodes(attempt)
         places = attempt.key_owners[self.hot].astype(np.intp)
@@ -148,7 +148,7 @@ class Task:
         return min(same_places, self.attempt(vnodes), key=lambda each: each.rank)
 
     def change(self, attempt: Attempt) -> RoutingDecision:
-        """The answer that the attempt's function should rule, and all that follows from it."""
+        """The decision to use the attempt's function, with its moves, balance and reasons."""
         hot = np.sort(self.hot)
         function = RoutingFunction(
             self.pairs,
@@ -161,7 +161,7 @@ class Task:
         return replace(decision, reasons=told)
 
     def stay(self, function: RoutingFunction, reason: str) -> RoutingDecision:
-        """The answer that the previous function should go on."""
+        """The decision to keep the previous function."""
         balance = balance_of(self.workload.loads_under(function), self.settings)
         return replace(self._decision(function, balance, 0.0), reasons=(reason,))
 

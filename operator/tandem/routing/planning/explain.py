@@ -1,4 +1,4 @@
-"""Decisions in sentences, for people."""
+"""Explains routing decisions in sentences, for people."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Scan and redist: placing hot keys from nothing. The third heuristic is in `readjust`."""
+"""Scan and redist: place hot keys from scratch. The third heuristic is in `readjust`."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""Readj: from where hot keys are, by moves and swaps that each lower the imbalance.
+"""Readj: improves the present placement by moves and swaps that each lower the imbalance.
 
-In the corrected form: a candidate that does not lower ρ is skipped and the search goes on; the
-utility that gains are measured from is that of the round's beginning, whatever the order in which
-candidates come up; keys of equal volume may be swapped.
+In the corrected form: a candidate that does not lower ρ is skipped and the search continues; gains
+are measured from the utility at the beginning of the round, independent of the order of
+candidates; keys of equal volume may be swapped.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ MOST_CANDIDATES = 3_000_000
 """Candidates looked at in one run: a bound on time (about a second) that depends on no clock."""
 
 _MANY_CANDIDATES = 5_000
-"""From here on swaps, which are most of the candidates, wait until no move is good enough."""
+"""With more swaps than this, swaps are considered only once no move is good enough."""
 
 _LEAST_FALLS = (0.1, 0.01, 0.001)
-"""Parts of itself by which ρ must fall in one adjustment; each once nothing does the one before.
+"""Least relative falls of ρ in one adjustment; each is tried once nothing achieves the one before.
 
-Gains are per volume moved, so without this a long row of all but useless swaps of near-equals
-would come first.
+Gains are per volume moved, so without this many nearly useless swaps of keys of similar size would
+come first.
 """
 
 _GOOD_FALLS = _LEAST_FALLS[:2]

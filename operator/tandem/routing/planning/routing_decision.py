@@ -1,4 +1,4 @@
-"""What construction answers: a function, what it moves, and why."""
+"""The result of construction: a routing function, its moves, and the reasons."""
 
 from dataclasses import dataclass
 
@@ -57,7 +57,7 @@ class RoutingDecision:
     missed: tuple[str, ...]
     """A sentence for every bound that the new function misses; empty when all hold."""
     reasons: tuple[str, ...]
-    """Sentences that tell what was decided and why."""
+    """Sentences that state the decision and why it was made."""
 
 
 def moves_between(old: RoutingFunction, new: RoutingFunction, workload: Workload) -> KeyMoves:

@@ -16,7 +16,7 @@ from tandem_core.routing.ring import Ring
 VnodeArray = npt.NDArray[np.int64]
 
 _ROUNDS = 6
-"""A pair's share follows its virtual nodes only roughly; a few corrections bring it home."""
+"""A pair's share follows its virtual nodes only roughly, so a few corrections are needed."""
 
 _HALVINGS = 50
 _CLOSE_ENOUGH = 0.01
@@ -25,7 +25,7 @@ _CLOSE_ENOUGH = 0.01
 def band_of(loads: FloatArray, ratio: float) -> tuple[float, float]:
     """The band [x, ratio·x] into which loads can be brought by moving least between them.
 
-    What lies above comes down to its edge, what lies below comes up; the sum stays.
+    Loads above the band are lowered to its edge, loads below are raised; the sum stays.
     """
     low, high = float(loads.min()), float(loads.max())
     for _ in range(_HALVINGS):

@@ -156,7 +156,7 @@ def _bytes_column(profile: LoadProfile) -> int:
 
 
 def _share(profile: LoadProfile, column: int, amounts: AmountArray) -> FloatArray:
-    """Amounts as shares of the total; what shrank to less than nothing counts as nothing."""
+    """Amounts as shares of the total; an amount that shrank below 0 counts as 0."""
     total = max(float(profile.totals[column]), 1.0)
     shares: FloatArray = np.maximum(amounts[:, column], 0) / total
     return shares

@@ -1,1 +1,4 @@
-"""Arrow types of a stream's columns, and rows in canonical form."""
+"""Maps a stream's columns to Arrow types, and brings rows into canonical form.
+
+It reads and writes no file, needs no Spark, and imports nothing else of Tandem but the model.
+"""

@@ -1,9 +1,9 @@
-"""Rows in the one form that depends on their values alone.
+"""Converts rows to a canonical form that depends on their values alone.
 
-Equal rows may differ in what nobody sees: how they are cut into batches, what stands under a null,
-what lies beyond the end of a slice, which part of a list's values is used. Written as Arrow such
-rows differ in their bytes. Here they become one record batch without any of that, so that equal
-rows are equal bytes.
+Equal rows may differ invisibly: how they are cut into batches, the bytes under a null and beyond
+the end of a slice, which part of a list's values is used. Written as Arrow such rows differ in
+their bytes. Here they become one record batch without any of that, so that equal rows are equal
+bytes.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Batch = Any
 
 
 def canonical_batch(schema: Any, batches: Sequence[Batch]) -> Batch:
-    """All rows of some batches as one, under a schema that has the same types.
+    """Combine batches into one canonical batch, under a schema with the same types.
 
     Raises:
         pyarrow.ArrowInvalid: a batch is not of that schema's types.
@@ -32,7 +32,7 @@ def canonical_batch(schema: Any, batches: Sequence[Batch]) -> Batch:
 
 
 def canonical_column(column: Column) -> Column:
-    """A column without what nobody sees. It has to begin with its buffers, as no slice does."""
+    """Drop the invisible bytes of a column, which must start with its buffers, as no slice does."""
     kind = column.type
     if pa.types.is_struct(kind):
         return _struct(column)
@@ -47,7 +47,7 @@ def canonical_column(column: Column) -> Column:
 
 
 def _nothing(kind: Any) -> Any:
-    """What stands under a null."""
+    """The value to store under a null."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return pa.scalar("" if pa.types.is_string(kind) else b"", kind)
     zero = Decimal(0) if pa.types.is_decimal(kind) else 0
@@ -55,7 +55,7 @@ def _nothing(kind: Any) -> Any:
 
 
 def _validity(column: Column) -> Any:
-    """Which values are there, from the first bit on; nothing if all are."""
+    """The validity bitmap, from the first bit on; None without nulls."""
     return pc.is_valid(column).buffers()[1] if column.null_count else None
 
 
@@ -75,7 +75,7 @@ def _list(column: Column, kind: Any) -> Column:
 
 
 def _as_list(column: Column) -> Column:
-    """A map as the list of its entries: what Arrow can do with lists it cannot do with maps."""
+    """A map as the list of its entries: Arrow has functions for lists that maps lack."""
     entries = column.type.field(0)
     values = pa.StructArray.from_arrays([column.keys, column.items], fields=list(entries.type))
     buffers = column.buffers()[:2]

@@ -1,7 +1,7 @@
-"""Where a process lives: on one machine under a supervisor, or in a pod.
+"""Hosts of a process: one machine with a supervisor, or a pod.
 
-A host gives the process its name, its volume and its environment, says where it serves, and
-does what has to be done when it ends.
+A host gives the process its name, its volume, its environment and its listen addresses, and acts
+on its exit code.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tandem_runtime.volume.pod_volumes import current_volume, succeed
 from tandem_runtime.volume.volume import Volume
 
 LAST_WORDS_SECONDS = 1.5
-"""How long a process of a completed pipeline can still be asked for its state on one machine."""
+"""How long a process of a completed pipeline still serves its state, on one machine."""
 
-# A pod is reached from outside; what counts wants the token.
+# A pod is reached from outside; all but health and metrics require the token.
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 EVERYWHERE_IPV6 = "::"
 
 MOST_LAST_WORDS = 4096
-"""Bytes that Kubernetes passes on of what a container leaves behind."""
+"""Most bytes of a container's termination message that Kubernetes passes on."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class ListenAddress(NamedTuple):
 
 
 class Host(Protocol[S_co]):
-    """What a program gets from where it lives."""
+    """What a process gets from its host."""
 
     name: str
     listen: ListenAddress
@@ -62,17 +62,17 @@ class Host(Protocol[S_co]):
     """Not claimed yet."""
 
     def environment(self) -> S_co:
-        """What is around; looked at from now on."""
+        """Open the environment, which is watched from now on."""
 
     def rest(self) -> int:
-        """Everything is delivered: what to wait for, and the exit code then."""
+        """Wait as long as a completed pipeline's process should stay; returns the exit code."""
 
     def leave(self, code: int) -> int:
-        """The process ends: see to what follows from its exit code, which is given back."""
+        """Act on the exit code of the ending process, and return it."""
 
 
 class LaptopHost:
-    """A place below the pipeline's directory. The supervisor sees to what follows."""
+    """A directory below the pipeline's. The supervisor acts on exit codes."""
 
     listen = ListenAddress(LOOPBACK)
 
@@ -82,24 +82,24 @@ class LaptopHost:
         self._directory = directory
 
     def environment(self) -> Laptop:
-        """The directory."""
+        """The pipeline's directory."""
         return Laptop(self._directory, self.volume.id)
 
     def rest(self) -> int:
-        """Whoever watches shall see it before everybody is gone."""
+        """Stay a moment, so that observers see the final state."""
         time.sleep(LAST_WORDS_SECONDS)
         return COMPLETED
 
     def leave(self, code: int) -> int:
-        """Nothing is left to do here."""
+        """Do nothing: the supervisor acts on the exit code."""
         return code
 
 
 class PodHost(Generic[S_co]):
-    """A container that is started again whenever it ends, by and by ever later."""
+    """A container, which Kubernetes restarts with back-off whenever it ends."""
 
     def __init__(self, pod: PodIdentity, look: Callable[[PodIdentity, str], S_co]) -> None:
-        """`look` gives the environment of the process on a volume."""
+        """`look` opens the environment of the process on a volume."""
         self.name = pod.name
         self.listen = ListenAddress(all_addresses(pod.host), FLIGHT_PORT, HTTP_PORT)
         self.volume = Volume(current_volume(pod.home, pod.uid))
@@ -107,11 +107,11 @@ class PodHost(Generic[S_co]):
         self._look = look
 
     def environment(self) -> S_co:
-        """What the API server knows, or the splits."""
+        """The environment as the API server or the splits report it."""
         return self._look(self._pod, self.volume.id)
 
     def rest(self) -> int:
-        """Being started again would be pointless: stay until asked to go."""
+        """Stay until a signal ends the process: a restart would be pointless."""
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
@@ -119,7 +119,7 @@ class PodHost(Generic[S_co]):
         return 0
 
     def leave(self, code: int) -> int:
-        """Leave word why this was refused; go on at once where the volume was of no use."""
+        """Report a refusal in the termination log; restart at once if the volume is discarded."""
         if code == REFUSED:
             self._leave_word()
         elif code == WIPED:
@@ -138,12 +138,12 @@ class PodHost(Generic[S_co]):
 
 
 def all_addresses(host: str) -> str:
-    """All addresses of a pod, of the kind that its own one is."""
+    """The wildcard address, IPv4 or IPv6 as the pod's own address."""
     return EVERYWHERE_IPV6 if ":" in host else EVERYWHERE
 
 
 def termination_message(refusal: MemberRefusal) -> str:
-    """A refusal as a pod tells it, cut so that it is passed on whole."""
+    """A refusal as a termination message; fields are cut so that it is passed on complete."""
     while len(text := encode_report(refusal)) > MOST_LAST_WORDS:
         said = {name: getattr(refusal, name) for name in refusal.__struct_fields__}
         longest = max(said, key=lambda name: len(said[name]))
@@ -152,7 +152,7 @@ def termination_message(refusal: MemberRefusal) -> str:
 
 
 def host_of(kind: str, arguments: argparse.Namespace) -> Host[Any]:
-    """Where the arguments say that a process lives."""
+    """The host that the arguments name."""
     if not arguments.in_cluster:
         directory = Path(arguments.dir).absolute()
         return LaptopHost(directory, arguments.name, arguments.volume)

@@ -1,4 +1,4 @@
-"""The port to the environment. Behind it is a directory, or an API server."""
+"""The interface of the environment, which is a directory or an API server."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from tandem_runtime.protocol.types import Member, RegisterState
 
 
 class Environment(Protocol):
-    """Everything is asked for again and again; nothing here calls back, and nothing waits long."""
+    """The surroundings of a process. They are polled: no call waits long, nothing calls back."""
 
     pipeline: Pipeline
     uid: str
     token: str
     node: str
-    """Where this process runs, for keeping copies apart."""
+    """The node of this process, for keeping copies on different nodes."""
     silence: int
-    """After so many milliseconds without a word peers try to go on without a process."""
+    """Heartbeat timeout, in milliseconds, after which peers try to continue without a process."""
 
     def await_known(self) -> None:
-        """Wait until there is something to go by; called once, before the machine runs."""
+        """Wait until the first answers are known; called once, before the machine runs."""
 
     def close(self) -> None:
-        """Look no more: the machine has ended."""
+        """Stop watching: the machine has ended."""
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """What peers may ask this process about the environment, by name."""
+        """Handlers of the questions about the environment that peers may ask, by name."""
 
     def announce(self, card: Card) -> None:
-        """Tell where this process can be reached."""
+        """Publish where this process can be reached."""
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
         """Where the process on a volume can be reached."""
 
     def met(self, volume: str) -> None:
-        """A process said itself that it runs on this volume; called from any thread."""
+        """Record that a process itself reported to run on this volume; called from any thread."""
 
     def admits(self, volume: str) -> bool:
-        """Whether messages from a volume are to be listened to; called from any thread."""
+        """Whether messages from a volume are accepted; called from any thread."""
 
     def splits(self) -> tuple[Member, ...]:
         """The splits that exist."""
@@ -51,22 +51,22 @@ class Environment(Protocol):
         """The newest intent."""
 
     def functions(self) -> tuple[Function, ...]:
-        """The routing functions that stand beside the intent, as far as they are known here."""
+        """The routing functions published with the intent, as far as they are known here."""
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
-        """Of these volumes those that are gone for good, as far as that is known.
+        """Those of these volumes that are known to be gone for good.
 
-        What is asked first lies on the own volume. It is answered at once.
+        The first call asks about volumes that the own volume names, and is answered at once.
         """
 
     def abandoned(self) -> bool:
-        """Whether the pipeline was deleted, so that there is nobody to leave anything to."""
+        """Whether the pipeline was deleted, so that no peer is left to hand anything over to."""
 
     def dead_letters(self, stream: str) -> Path:
-        """Where rows of a stream go that do not fit its schema."""
+        """The file for rows of a stream that do not fit its schema."""
 
     def shown(self) -> Path | None:
-        """Below this directory rows for a console go, for whoever shows them.
+        """The directory for rows of console sinks, which another process shows.
 
         None: they go to the standard output.
         """
@@ -76,27 +76,27 @@ class Register(Protocol):
     """Lead, buddy and term of the pipeline. Calls may take long."""
 
     def read_register(self) -> RegisterState:
-        """What stands there: every swap that was answered is seen.
+        """The current value, which includes every swap that was answered.
 
         Raises:
             RegisterSilent: there is no answer.
         """
 
     def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
-        """Compare and set; true if it took place, and what stands there now.
+        """Compare and set; returns whether it took place, and the value now.
 
         Raises:
-            Outcast: this process's own volume counts as gone.
+            VolumeRevoked: this process's own volume counts as gone.
             RegisterSilent: there is no answer; it may have taken place nevertheless.
         """
 
 
 class SplitEnvironment(Environment, Register, Protocol):
-    """What a split needs: splits alone have a part in the register."""
+    """The environment of a split; only splits use the register."""
 
 
 class RegisterSilent(Exception):
-    """The register gave no answer; whoever asked asks again."""
+    """The register gave no answer; the caller retries."""
 
 
 class VolumeRevoked(Exception):

@@ -1,7 +1,7 @@
-"""A small client of the Kubernetes API server: what a split needs of it, and nothing more.
+"""A small client of the Kubernetes API server, with only the calls that a split needs.
 
-Requests time out and are not repeated here: whoever asked knows whether asking again is safe. A
-session is used by one thread.
+Requests time out and are not retried here: only the caller knows whether a retry is safe. A session
+is used by one thread.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 Object = dict[str, Any]
-"""A Kubernetes object, as JSON has it."""
+"""A Kubernetes object, as decoded JSON."""
 
 CREDENTIALS = "var/run/secrets/kubernetes.io/serviceaccount"
-"""Where a pod finds what lets it in, relative to its root."""
+"""Directory of a pod's credentials, relative to its root."""
 
 REQUEST_SECONDS = 4.0
 """How long an answer may take."""
 
 WATCH_SECONDS = 30
-"""After so long the server ends a watch, and another one goes on from there."""
+"""After this long the server ends a watch; the next one continues from there."""
 
 _GRACE_SECONDS = 5
-"""How much later than that a watch that has not ended counts as broken."""
+"""A watch that has not ended this much later counts as broken."""
 
 _KEEPALIVE = {
     socket.TCP_KEEPIDLE: 4,
@@ -38,15 +38,15 @@ _KEEPALIVE = {
     socket.TCP_KEEPCNT: 3,
     socket.TCP_USER_TIMEOUT: 10_000,
 }
-"""So a connection to a server that has vanished breaks in about ten seconds, also if it is idle."""
+"""Breaks a connection to a vanished server within about ten seconds, even if it is idle."""
 
 
 class ApiSilent(Exception):
-    """No answer, or not now. What was asked for may have been done nevertheless."""
+    """No answer, or a temporary refusal. The request may have been carried out nevertheless."""
 
 
 class ApiRefused(Exception):
-    """An answer that says no."""
+    """The server refused the request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status} {message}")
@@ -55,31 +55,31 @@ class ApiRefused(Exception):
 
 @dataclass(slots=True)
 class Access:
-    """Where the API server is and what lets this pod in; files are read again for each use."""
+    """Address of the API server and this pod's credentials; files are read for each use."""
 
     host: str
     port: int
     credentials: Path
     answered: float = field(default=0.0, compare=False)
-    """When the server last said anything, by the monotonic clock."""
+    """When the server last answered, by the monotonic clock."""
 
     def token(self) -> str:
         """The pod's token; it is replaced from time to time."""
         return (self.credentials / "token").read_text().strip()
 
     def tls(self) -> ssl.SSLContext:
-        """Trusts the cluster's own authority alone."""
+        """A context that trusts only the cluster's own certificate authority."""
         return ssl.create_default_context(cafile=str(self.credentials / "ca.crt"))
 
 
 def in_cluster_access(root: Path, environment: Mapping[str, str]) -> Access:
-    """The way in that every pod with a service account has."""
+    """The access that every pod with a service account has."""
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
     return Access(host, int(port), root / CREDENTIALS)
 
 
 class Session:
-    """Requests over one connection, which is made anew after every trouble."""
+    """Sends requests over one connection, and reconnects after every failure."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -90,26 +90,26 @@ class Session:
 
         Raises:
             ApiSilent: there is no answer.
-            ApiRefused: the answer is no.
+            ApiRefused: the server refused.
         """
         return self._read(self._ask("GET", _url(path, query), None, REQUEST_SECONDS))
 
     def put(self, path: str, value: Object, **query: str) -> Object:
-        """Replace an object if it is still of the version that `value` names; what is there then.
+        """Replace an object if it still has the version that `value` names; returns the new object.
 
         Raises:
-            ApiSilent: there is no answer; it may have been done.
-            ApiRefused: the answer is no, with 409 if the object has changed since.
+            ApiSilent: there is no answer; the object may have been replaced.
+            ApiRefused: the server refused, with 409 if the object has changed since.
         """
         body = json.dumps(value).encode()
         return self._read(self._ask("PUT", _url(path, query), body, REQUEST_SECONDS))
 
     def watch(self, path: str, version: str, **query: str) -> Iterator[tuple[str, Object]]:
-        """What happens to a collection after a version, as (type, object), until a watch is over.
+        """Yield the changes of a collection since a version, as (type, object), for one watch.
 
         Raises:
             ApiSilent: there was no answer, or the connection broke. It may also just end then.
-            ApiRefused: with 410 if the server has forgotten what came after that version.
+            ApiRefused: with 410 if the server no longer has the changes since that version.
         """
         asked = {
             **query,
@@ -133,7 +133,7 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -143,7 +143,7 @@ class Session:
     def _ask(
         self, method: str, url: str, body: bytes | None, seconds: float
     ) -> http.client.HTTPResponse:
-        """Send a request; its answer, if it is a good one."""
+        """Send a request; returns the answer, raises if its status is an error."""
         try:
             connection = self._connected(seconds)
             connection.request(method, url, body, self._headers())

@@ -1,8 +1,8 @@
 """The environment on one machine: files in the pipeline's directory.
 
-Nobody waits for a lock: a process that is frozen while it holds one would stop all others. The
-register is a sequence of files, each created exclusively by whoever swaps; the highest number is
-what stands there. Everything else has one writer and is replaced by renaming.
+There are no locks: a process that is frozen while it holds one would stop all others. The register
+is a sequence of files, each created exclusively by a swap; the one with the highest number is the
+current value. Everything else has one writer and is replaced by renaming.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LOOPBACK = "127.0.0.1"
 NODE = "localhost"
 
 _REMEMBERED = 1000
-"""Past contents of the register that are kept. A process would have to sleep through as many
-changes of lead or buddy, in the middle of a swap, to take the register for an older one."""
+"""Past values of the register that are kept. Only a process that is frozen in the middle of a swap
+for as many changes of lead or buddy could swap an outdated value."""
 
 
 class Laptop:
@@ -45,19 +45,19 @@ class Laptop:
         self._functions: dict[str, bytes] = {}
 
     def await_known(self) -> None:
-        """Everything is there before a process is started."""
+        """Return at once: all files exist before a process is started."""
 
     def close(self) -> None:
-        """Files are read only when something is asked."""
+        """Do nothing: files are read only on request."""
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """Whoever wants to know something reads the directory."""
+        """None: every process reads the directory itself."""
         return {}
 
     # --- peers --------------------------------------------------------------------------------
 
     def announce(self, card: Card) -> None:
-        """Put the card of this process among the others."""
+        """Write the card of this process into the peers' directory."""
         peers = self.directory / "peers"
         peers.mkdir(exist_ok=True)
         temporary = peers / f".{card.volume}"
@@ -70,14 +70,14 @@ class Laptop:
         return (card.host, card.port) if card is not None else None
 
     def met(self, volume: str) -> None:
-        """Each volume has a place of its own; there is nothing to learn."""
+        """Do nothing: each volume has a card of its own."""
 
     def admits(self, volume: str) -> bool:  # noqa: ARG002 - the port's
-        """A volume is given up only when its process has ended."""
+        """Always true: a volume is given up only after its process has ended."""
         return True
 
     def splits(self) -> tuple[Member, ...]:
-        """The splits that have told of themselves and whose volumes are there."""
+        """The splits that have a card and whose volumes are not given up."""
         gone = self._given_up()
         cards = [self._card(path) for path in (self.directory / "peers").glob("*.json")]
         splits = [
@@ -88,7 +88,7 @@ class Laptop:
         return tuple(sorted(splits))
 
     def _card(self, path: Path) -> Card | None:
-        """A card, read again only when it has changed."""
+        """A card, read again only after a change."""
         try:
             changed = path.stat().st_mtime_ns
             known = self._cards.get(path.name)
@@ -99,10 +99,10 @@ class Laptop:
             return None
         return known[1]
 
-    # --- what the supervisor says -------------------------------------------------------------
+    # --- files of the supervisor --------------------------------------------------------------
 
     def intent(self) -> Intent | None:
-        """The newest intent, read again only when it has changed."""
+        """The newest intent, read again only after a change."""
         path = self.directory / "intent"
         try:
             changed = path.stat().st_mtime_ns
@@ -113,24 +113,24 @@ class Laptop:
         return self._intent[1]
 
     def functions(self) -> tuple[Function, ...]:
-        """The routing functions beside the intent; they never change once they are there."""
+        """The routing functions beside the intent; these files never change."""
         for path in self.directory.glob(f"{FUNCTION_PREFIX}*"):
             if path.name not in self._functions:
                 self._functions[path.name] = path.read_bytes()
         return functions_among(self._functions)
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
-        """Of these volumes those that the supervisor has given up."""
+        """Those of these volumes that the supervisor has given up."""
         return volumes & self._given_up()
 
     def _given_up(self) -> frozenset[str]:
-        """The mark is made before a volume's directory is removed."""
+        """The volumes marked as given up, each before its directory is removed."""
         return frozenset(_listed(self.directory / "gone"))
 
     # --- the register -------------------------------------------------------------------------
 
     def read_register(self) -> RegisterState:
-        """What stands there: the file with the highest number."""
+        """The current value: the file with the highest number."""
         register = self.directory / "register"
         versions = [int(name) for name in _listed(register) if name.isdigit()]
         if not versions:
@@ -138,7 +138,7 @@ class Laptop:
         return decode((register / str(max(versions))).read_bytes(), RegisterState)
 
     def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
-        """Create the next file, unless somebody else has."""
+        """Create the next file, unless another split has."""
         if self.volume in self._given_up():
             raise VolumeRevoked(f"volume {self.volume} is recorded as gone")
         swapped, wanted = swap(self.read_register(), expected, place)
@@ -158,7 +158,7 @@ class Laptop:
         return True, wanted
 
     def abandoned(self) -> bool:
-        """A directory outlives its processes."""
+        """Always false: the directory outlives its processes."""
         return False
 
     # --- places for rows ----------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Laptop:
         return self.directory / "dead-letter" / f"{stream}.jsonl"
 
     def shown(self) -> Path:
-        """The pipeline's directory: what runs the pipeline also shows its results."""
+        """The pipeline's directory: `tandem run` shows the results from there."""
         return self.directory
 
 

@@ -1,8 +1,8 @@
 """The register as a Lease of the API server: compare and set by its version.
 
-The Lease is made by the operator and never renewed. Its annotation holds lead, buddy and term; the
-holder is there for readers. A split changes it only while its own pod exists: what is gone for good
-must not write any more, and a token lives on for a while after its pod.
+The operator creates the Lease; it is never renewed. Its annotation holds lead, buddy and term; the
+holder is informational. A split changes it only while its own pod exists: a pod that is gone for
+good must not write any more, and its token stays valid for a while after it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class LeaseRegister:
         self._pipeline = pipeline
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the session."""
         self._session.close()
 
     def read_register(self) -> RegisterState:
-        """What stands there; see `Register`."""
+        """The current value; see `Register`."""
         with _silent_in_trouble():
             return place_of(self._session.get(self._lease))
 
@@ -81,7 +81,7 @@ class LeaseRegister:
 
 @contextmanager
 def _silent_in_trouble() -> Iterator[None]:
-    """Whatever is wrong with the API server or the Lease, there is no answer."""
+    """Turn every fault of the API server or of the Lease into `RegisterSilent`."""
     try:
         yield
     except (ApiSilent, ApiRefused, KeyError, TypeError, ValueError) as problem:
@@ -89,7 +89,7 @@ def _silent_in_trouble() -> Iterator[None]:
 
 
 def place_of(lease: Object) -> RegisterState:
-    """What a Lease says; nobody if it says nothing yet."""
+    """The register's value in a Lease; `NOBODY` if it has none yet."""
     said = lease["metadata"].get("annotations", {}).get(PLACE_ANNOTATION)
     if said is None:
         return NOBODY
@@ -97,7 +97,7 @@ def place_of(lease: Object) -> RegisterState:
 
 
 def with_place(lease: Object, place: RegisterState) -> Object:
-    """The Lease that says this, of the same version."""
+    """The Lease with this value, at the same version."""
     metadata = lease["metadata"]
     annotations = {
         **metadata.get("annotations", {}),

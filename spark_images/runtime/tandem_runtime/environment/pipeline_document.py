@@ -1,4 +1,4 @@
-"""The document that a pipeline's processes run by."""
+"""Reads the document that holds a pipeline's manifest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
 
 
 class PipelineUnreadable(Exception):
-    """What stands there is no pipeline that this version understands."""
+    """The document is not a pipeline that this version can read."""
 
 
 class PipelineDocument(NamedTuple):
-    """A pipeline, and what else the file says."""
+    """A pipeline, and the other fields of the file."""
 
     pipeline: Pipeline
     beside: dict[str, Any]

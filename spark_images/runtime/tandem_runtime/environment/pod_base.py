@@ -1,4 +1,4 @@
-"""What all pods of a pipeline have in common."""
+"""The environment that all pods of a pipeline have in common."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tandem_runtime.protocol.types import Member
 Address = tuple[str, int]
 
 AROUND = "around"
-"""The action by which splits tell what they know of the environment."""
+"""The action with which splits report their environment."""
 
 
 class PeersAnswer(Record):
-    """The answer to it."""
+    """The answer to `AROUND`."""
 
     in_touch: bool
-    """Whether the API server has spoken lately to the split that answers."""
+    """Whether the answering split has recently had an answer of the API server."""
     splits: tuple[Member, ...]
     addresses: dict[str, Address]
     """By pod."""
     intent: Intent | None = None
-    """Only if it is newer than the one that the question speaks of."""
+    """Only if it is newer than the version that the question names."""
 
     def to_bytes(self) -> bytes:
-        """As it travels."""
+        """Encode for sending."""
         return encode(self)
 
     @classmethod
@@ -48,8 +48,8 @@ class PeersAnswer(Record):
 class PodEnvironment(ABC):
     """Mounts, identity, and which volumes the pods are on.
 
-    That only a pod itself knows. Others learn it from what it says, and from its refusal of what
-    was meant for an older volume.
+    Only a pod itself knows its volume. Peers learn it from its messages, and from its refusal of
+    streams for an older volume.
     """
 
     silence = 2000
@@ -64,11 +64,11 @@ class PodEnvironment(ABC):
         self.newest = VolumeTracker()
 
     def met(self, volume: str) -> None:
-        """A pod says which volume it is on; older ones are gone."""
+        """Record the volume that a pod reports; its older ones are gone."""
         self.newest.heard(volume)
 
     def address_of(self, volume: str) -> Address | None:
-        """The address of the pod, if this is the volume that it is on."""
+        """The address of the pod, unless it is on a later volume."""
         parts = pod_volume(volume)
         if parts is None or self.newest.outdates(parts):
             return None
@@ -76,17 +76,17 @@ class PodEnvironment(ABC):
 
     @abstractmethod
     def address_of_pod(self, pod: str) -> Address | None:
-        """Where a pod takes streams."""
+        """The address at which a pod receives streams."""
 
     def announce(self, card: Card) -> None:  # noqa: B027 - there is nothing to do in a pod
-        """The API server knows where a pod is."""
+        """Do nothing: the API server knows the address of a pod."""
 
     def abandoned(self) -> bool:
         """Unknown to pods that have no access to the API server."""
         return False
 
     def dead_letters(self, stream: str) -> Path:
-        """On what the pod keeps, beside its volumes."""
+        """A file in the pod's storage, beside its volumes."""
         return self.pod.home / "dead-letter" / f"{stream}.jsonl"
 
     def shown(self) -> Path | None:

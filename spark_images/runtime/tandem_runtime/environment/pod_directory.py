@@ -1,10 +1,10 @@
 """The pods of a pipeline, as the API server knows them, and which of them are gone for good.
 
-A pod is there until it is deleted and its node has let it go, or until it has ended and will not be
-started again. What is not in the mirror need not be gone: the mirror may lag behind. So a pod is
-gone when it was seen to go, or when it is missing in a list that was asked for after it had been
-heard of. It is not listened to from that moment on, but said to be gone only a little later: a
-process may outlive its pod, and by then other splits do not listen to it either.
+A pod exists until it is deleted and removed by its node, or until it has ended and will not be
+restarted. A pod that is missing in the cache need not be gone: the cache may lag. So a pod is gone
+when the watch saw it go, or when it is missing in a list that was requested after its first
+mention. From then on its messages are ignored, but it is reported as gone only `QUIET_SECONDS`
+later: a process may outlive its pod, and by then the other splits ignore it too.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tandem_runtime.environment.watch_cache import PAUSE_SECONDS, Extent, WatchC
 from tandem_runtime.protocol.bounded_map import BoundedMap
 
 _OVER = frozenset({"Failed", "Succeeded"})
-"""Phases after which nothing is started in a pod again."""
+"""Phases of pods whose containers are not restarted any more."""
 
 QUIET_SECONDS = 1.0
-"""So much later than one split every other one knows what the API server says."""
+"""Within this time every split has seen a change that one split has seen."""
 
 _log = logging.getLogger(__name__)
 
 
 class PeerPod(NamedTuple):
-    """A pod as others find it."""
+    """A pod as its peers see it."""
 
     uid: str
     name: str
@@ -51,7 +51,7 @@ class PeerPod(NamedTuple):
 
 
 def pod_of(document: Object) -> PeerPod | None:
-    """What counts of a pod's document; None if it is over."""
+    """Parse a pod's document; None if the pod has ended."""
     metadata, status = document["metadata"], document.get("status", {})
     if status.get("phase") in _OVER:
         return None
@@ -66,7 +66,7 @@ def pod_of(document: Object) -> PeerPod | None:
 
 
 class PodDirectory:
-    """The pods with a pipeline's label. Everything here may be asked from any thread."""
+    """The pods with a pipeline's label. Safe to use from any thread."""
 
     def __init__(self, access: Access, namespace: str, pipeline: str) -> None:
         path = namespace_path("v1", namespace, "pods")
@@ -74,18 +74,18 @@ class PodDirectory:
         self._session = Session(access)
         self._lock = threading.Condition()
         self.known = False
-        """Whether they have been read."""
+        """Whether the pods have been read."""
         self._there: dict[str, PeerPod] = {}
         self._gone: BoundedMap[float] = BoundedMap()
-        """From when on pods may be said to be gone, by the monotonic clock."""
+        """When each lost pod may be reported as gone, by the monotonic clock."""
         self._suspects: set[str] = set()
-        """Pods that somebody asks about and that the mirror does not show."""
+        """Pods that were asked about and are missing in the cache."""
         self._closed = False
         self._mirror = WatchCache(access, self._extent, self._changed)
         threading.Thread(target=self._confirm, name="pods gone", daemon=True).start()
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop watching."""
         self._mirror.close()
         with self._lock:
             self._closed = True
@@ -97,19 +97,19 @@ class PodDirectory:
             self._lock.wait_for(lambda: self.known and pod in self._there)
 
     def get(self, uid: str) -> PeerPod | None:
-        """A pod that is there."""
+        """The pod with this uid, if it exists."""
         with self._lock:
             return self._there.get(uid)
 
     def all(self) -> list[PeerPod]:
-        """The pods that are there."""
+        """The pods that exist."""
         with self._lock:
             return list(self._there.values())
 
     def missing(self, uids: Iterable[str]) -> frozenset[str]:
-        """Of pods that were heard of before the mirror was first filled those that are not there.
+        """Those of these pods that do not exist; all were known before the cache was first filled.
 
-        They are gone: the mirror is newer than they are.
+        They are gone: the cache is newer than they are.
         """
         with self._lock:
             missing = frozenset(uids) - self._there.keys()
@@ -118,7 +118,7 @@ class PodDirectory:
             return missing
 
     def gone(self, uids: Iterable[str]) -> frozenset[str]:
-        """Of these pods those known to be gone; about doubtful ones the server is asked."""
+        """Those of these pods that are known to be gone; asks the server about doubtful ones."""
         with self._lock:
             asked = frozenset(uids) - self._there.keys()
             self._suspects |= asked - self._gone.keys()
@@ -130,7 +130,7 @@ class PodDirectory:
         for uid in uids:
             self._gone[uid] = time.monotonic() + QUIET_SECONDS
 
-    # --- in the mirror's thread ----------------------------------------------------------------
+    # --- in the cache's thread -----------------------------------------------------------------
 
     def _changed(self, documents: Mapping[str, Object]) -> None:
         there = _by_uid(documents.values())
@@ -142,7 +142,7 @@ class PodDirectory:
     # --- in a thread of its own ----------------------------------------------------------------
 
     def _confirm(self) -> None:
-        """Ask the server about suspects; whoever is missing in its list is gone."""
+        """List the pods of the server; suspects that are missing in the list are gone."""
         while asked := self._next_suspects():
             try:
                 _, documents = self._extent.read(self._session)
@@ -156,7 +156,7 @@ class PodDirectory:
         self._session.close()
 
     def _next_suspects(self) -> frozenset[str]:
-        """Whom to ask about; nobody if this is over."""
+        """Wait for pods to ask about; none once this is closed."""
         with self._lock:
             self._lock.wait_for(lambda: self._suspects or self._closed)
             return frozenset() if self._closed else frozenset(self._suspects)

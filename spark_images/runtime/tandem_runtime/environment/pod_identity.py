@@ -1,4 +1,4 @@
-"""The pod that this process runs in: who it is, and where its mounts are."""
+"""The pod that this process runs in: its identity, and the paths of its mounts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from tandem_core.model import kubernetes_names
 
 ROOT_VARIABLE = "TANDEM_ROOT"
-"""Names the directory that stands for the root of a pod's file system, where that is another."""
+"""Names a directory that replaces the root of the pod's file system."""
 
 
 class PodIdentity(NamedTuple):
-    """What the downward API says, and the root of the file system."""
+    """The values of the downward API, and the root of the file system."""
 
     name: str
     uid: str
@@ -25,22 +25,22 @@ class PodIdentity(NamedTuple):
 
     @property
     def document(self) -> Path:
-        """The pipeline's manifest and uid."""
+        """The file with the pipeline's manifest and uid."""
         return self.root / kubernetes_names.PIPELINE_FILE
 
     @property
     def token(self) -> Path:
-        """What every call between the pipeline's pods carries."""
+        """The file with the token that every call between the pipeline's pods carries."""
         return self.root / kubernetes_names.TOKEN_FILE
 
     @property
     def home(self) -> Path:
-        """What is kept for the life of the pod: its volumes, one after the other."""
+        """The directory kept for the life of the pod; holds its volumes, one after the other."""
         return self.root / kubernetes_names.VOLUME_MOUNT
 
     @property
     def termination_log(self) -> Path:
-        """What is written here is told as the reason why a container ended."""
+        """The file whose text Kubernetes reports as the reason why a container ended."""
         return self.root / kubernetes_names.TERMINATION_FILE
 
 
@@ -48,7 +48,7 @@ def this_pod(environment: Mapping[str, str] = os.environ) -> PodIdentity:
     """Read the environment of a pod's process.
 
     Raises:
-        KeyError: this is no pod of a pipeline.
+        KeyError: this is not a pod of a pipeline.
     """
     return PodIdentity(
         name=environment[kubernetes_names.POD_NAME_VARIABLE],

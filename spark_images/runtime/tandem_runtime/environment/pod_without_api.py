@@ -1,7 +1,7 @@
-"""The environment of a replica or a merge on a cluster: whatever any split says.
+"""The environment of a replica or a merge on a cluster, as the splits report it.
 
-These pods have no access to the API server. A thread asks the splits, which the headless Service
-finds, one after the other until one answers. What was known stays known while nobody does.
+These pods have no access to the API server. A thread asks the splits, found through the headless
+Service, one after the other until one answers. While none does, the last answer stays valid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ASK_SECONDS = 0.5
 """How often a split is asked."""
 
 NEED_SECONDS = 0.1
-"""How soon it is asked again when somebody looks for a pod that is not known."""
+"""Least pause between two rounds; used when the address of an unknown pod is wanted."""
 
 PATIENCE_SECONDS = 2.0
 """How long an answer may take."""
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def resolved(service: str, port: int = FLIGHT_PORT) -> list[Address]:
-    """Where the pods of a headless Service are; nowhere if the name cannot be resolved now."""
+    """The addresses of a headless Service's pods; none if the name cannot be resolved now."""
     try:
         found = socket.getaddrinfo(service, port, type=socket.SOCK_STREAM)
     except OSError as problem:
@@ -56,7 +56,7 @@ class ThroughSplits(PodEnvironment):
         self._service = splits_service(self.pipeline.metadata.name)
         self._members: tuple[Member, ...] = ()
         self._addresses: BoundedMap[Address] = BoundedMap()
-        """By pod; also of pods that the last answer did not know."""
+        """By pod; includes pods that the last answer did not list."""
         self._intent: Intent | None = None
         self._answering: Address | None = None
         """The split that answered last."""
@@ -65,31 +65,31 @@ class ThroughSplits(PodEnvironment):
         threading.Thread(target=self._run, name="around", daemon=True).start()
 
     def await_known(self) -> None:
-        """Nothing has to be known: what is not is asked for again and again."""
+        """Return at once: whatever is unknown is polled for."""
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         self._closed.set()
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """Splits know better."""
+        """None: splits answer such questions."""
         return {}
 
-    # --- what was said --------------------------------------------------------------------------
+    # --- answers of splits ----------------------------------------------------------------------
 
     def address_of_pod(self, pod: str) -> Address | None:
-        """Where a pod is, or was last."""
+        """The last known address of a pod."""
         address = self._addresses.get(pod)
         if address is None:
             self._needed.set()
         return address
 
     def admits(self, volume: str) -> bool:  # noqa: ARG002 - the port's
-        """Everybody with the token is listened to; what counts the lead decides."""
+        """Always true: the token was checked, and the lead decides which messages count."""
         return True
 
     def splits(self) -> tuple[Member, ...]:
-        """The splits, each on the newest volume that was heard of."""
+        """The splits, each on its newest known volume."""
         return tuple(
             member.replace(volume=self.newest.of(pod).id)
             for member in self._members
@@ -97,15 +97,15 @@ class ThroughSplits(PodEnvironment):
         )
 
     def intent(self) -> Intent | None:
-        """The newest intent that a split has told of."""
+        """The newest intent that a split has reported."""
         return self._intent
 
     def functions(self) -> tuple[Function, ...]:
-        """Only splits route rows."""
+        """None: only splits route rows."""
         return ()
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:  # noqa: ARG002 - the port's
-        """Nobody tells. A pod that was deleted is ended by its node, and not heard until then."""
+        """None: not reported. A deleted pod is ended by its node; splits ignore it until then."""
         return frozenset()
 
     # --- asking ---------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class ThroughSplits(PodEnvironment):
             self._needed.clear()
 
     def _look(self) -> None:
-        """Ask until a split answers that the API server talks to; else any answer has to do."""
+        """Take the answer of a split in touch with the API server, else the first answer."""
         fallback: PeersAnswer | None = None
         for address in self._to_ask():
             around = self._asked(address)
@@ -130,7 +130,7 @@ class ThroughSplits(PodEnvironment):
             self._take(fallback)
 
     def _to_ask(self) -> list[Address]:
-        """Everywhere that a split may be, beginning with the one that answered last."""
+        """All addresses where a split may be, beginning with the one that answered last."""
         known = [self._addresses.get(pod) for member in self._members if (pod := _pod(member))]
         found = {*self._resolve(self._service), *(address for address in known if address)}
         return sorted(found, key=lambda address: (address != self._answering, address))

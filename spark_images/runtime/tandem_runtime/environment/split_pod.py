@@ -1,6 +1,6 @@
 """The environment of a split on a cluster: the API server.
 
-What the API server says is followed in threads; here it is only looked up.
+Threads watch the API server; calls here only read their caches.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tandem_runtime.environment.watch_cache import Extent, WatchCache
 from tandem_runtime.protocol.types import Member, RegisterState
 
 IN_TOUCH_SECONDS = 15.0
-"""How long the API server may have been silent for what it said to count as fresh. It is asked for
-the register every few seconds."""
+"""For how long after its last answer the API server's data count as fresh. The register is read
+from it every few seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class ClusterSplit(PodEnvironment):
     def __init__(
         self, access: Access, pod: PodIdentity, volume: str, port: int = FLIGHT_PORT
     ) -> None:
-        """`port` is where every pod takes streams."""
+        """`port` is where every pod receives streams."""
         super().__init__(pod)
         name = self.pipeline.metadata.name
         self._access = access
@@ -56,24 +56,24 @@ class ClusterSplit(PodEnvironment):
         self.met(volume)
 
     def await_known(self) -> None:
-        """Wait until the API server has told which pods there are, this one among them."""
+        """Wait until the pods, this one among them, and the intent have been read."""
         self._pods.await_known(self.pod.uid)
         self._intent_known.wait()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._pods.close()
         self._mirror.close()
         self._register.close()
 
-    # --- what others ask ------------------------------------------------------------------------
+    # --- questions of other pods ----------------------------------------------------------------
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """Pods without access to the API server ask splits."""
+        """The action for pods without access to the API server."""
         return {AROUND: self._around}
 
     def _around(self, known: bytes) -> bytes:
-        """Answer; the question names the version of the intent that is known already.
+        """Report the environment; the question names the version of the intent that the peer has.
 
         Raises:
             RuntimeError: nothing is known here yet.
@@ -92,12 +92,12 @@ class ClusterSplit(PodEnvironment):
     # --- peers --------------------------------------------------------------------------------
 
     def address_of_pod(self, pod: str) -> Address | None:
-        """Where a pod that is there takes streams, once it has an address."""
+        """The address at which an existing pod receives streams, once it has one."""
         found = self._pods.get(pod)
         return (found.host, self._port) if found is not None and found.host is not None else None
 
     def admits(self, volume: str) -> bool:
-        """Only pods that are known are listened to, on their newest volume."""
+        """Whether the volume is the newest one of a known pod."""
         parts = pod_volume(volume)
         if parts is None or self._pods.get(parts.pod) is None:
             return False
@@ -115,7 +115,7 @@ class ClusterSplit(PodEnvironment):
         )
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:
-        """Volumes whose pod is gone, or is on a later one."""
+        """Those of these volumes whose pod is gone, or is on a later volume."""
         parts = {volume: pod_volume(volume) for volume in volumes}
         known = {volume: part for volume, part in parts.items() if part is not None}
         look = self._pods.gone if self._asked_before else self._pods.missing
@@ -134,7 +134,7 @@ class ClusterSplit(PodEnvironment):
         return self._intent
 
     def functions(self) -> tuple[Function, ...]:
-        """The routing functions that stand beside the intent."""
+        """The routing functions in the intent's ConfigMap."""
         return self._functions
 
     def _intent_came(self, maps: Mapping[str, Object]) -> None:
@@ -147,15 +147,15 @@ class ClusterSplit(PodEnvironment):
         self._intent_known.set()
 
     def abandoned(self) -> bool:
-        """Whether the intent, which goes with the pipeline, is gone, and all pods are going."""
+        """Whether the intent, deleted with the pipeline, is gone, and all pods are terminating."""
         return self._intent_gone and all(pod.going for pod in self._pods.all())
 
     def read_register(self) -> RegisterState:
-        """What stands in the Lease."""
+        """The value in the Lease."""
         return self._register.read_register()
 
     def swap_register(self, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
-        """Change the Lease, if it still says what is expected."""
+        """Change the Lease, if it still has the expected version."""
         return self._register.swap_register(expected, place)
 
 

@@ -1,4 +1,4 @@
-"""Which volume each pod is on, as far as it was heard: the highest number counts."""
+"""Tracks which volume each pod is on, from reports: the highest number counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tandem_runtime.protocol.bounded_map import BoundedMap
 
 
 class VolumeTracker:
-    """Volumes heard of, by pod. May be asked from any thread."""
+    """The newest reported volume of each pod. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._numbers: BoundedMap[int] = BoundedMap()
         self._lock = threading.Lock()
 
     def heard(self, volume: str) -> None:
-        """A pod is, or was, on this volume."""
+        """Record that a pod is, or was, on this volume."""
         parts = pod_volume(volume)
         if parts is None:
             return
@@ -25,7 +25,7 @@ class VolumeTracker:
                 self._numbers[parts.pod] = parts.number
 
     def of(self, pod: str) -> PodVolume:
-        """The volume that a pod is on; its first one if it was not heard of."""
+        """The volume that a pod is on; its first one if none was reported."""
         with self._lock:
             return PodVolume(pod, self._numbers.get(pod, 0))
 

@@ -1,8 +1,8 @@
-"""Objects of the API server as last known here: read once, then followed by a watch.
+"""A cache of API server objects: listed once, then kept current by a watch.
 
-A mirror has a thread of its own, so nobody waits for a server that is slow or silent; what was
-known stays known meanwhile. A watch that ends or breaks is taken up where it was. Only where the
-server has forgotten that point everything is read again.
+Each cache has a thread of its own, so no caller waits for a slow or silent server; the cached
+objects stay valid meanwhile. A watch that ends or breaks resumes at its last version. Everything is
+listed again only if the server no longer has that version.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from tandem_runtime.environment.kubernetes_api import Access, ApiRefused, ApiSilent, Object, Session
 
 PAUSE_SECONDS = 0.5
-"""Pause after a trouble."""
+"""Pause after a failure."""
 
 _log = logging.getLogger(__name__)
 
 
 class Extent(NamedTuple):
-    """What is mirrored: a collection's objects with a label, or one object alone."""
+    """The cached objects: those of a collection with a label, or a single one."""
 
     path: str
     query: Mapping[str, str]
@@ -35,11 +35,11 @@ class Extent(NamedTuple):
 
     @classmethod
     def single(cls, path: str, name: str) -> Extent:
-        """One object, by name: whoever may read only this one cannot list."""
+        """One object, by name: permission to read it alone does not allow a list."""
         return cls(path, {"fieldSelector": f"metadata.name={name}"}, name)
 
     def read(self, session: Session) -> tuple[str | None, list[Object]]:
-        """What is there now, and the version to watch from; None if there is nothing to watch.
+        """The version to watch from, None if there is nothing to watch, and the objects now.
 
         Raises:
             ApiSilent, ApiRefused: it could not be read.
@@ -57,9 +57,9 @@ class Extent(NamedTuple):
 
 
 class WatchCache:
-    """Follows an extent for the life of the process.
+    """Watches an extent for the life of the process.
 
-    `changed` is called, from the mirror's thread, with all objects by uid: once they are read, and
+    `changed` is called, from the cache's thread, with all objects by uid: once they are read, and
     whenever one has changed.
     """
 
@@ -71,13 +71,13 @@ class WatchCache:
         self._changed = changed
         self._objects: dict[str, Object] = {}
         self._version: str | None = None
-        """What is known is of this version; None: everything has to be read."""
+        """Version of the cached objects; None: everything has to be read."""
         self._closed = threading.Event()
         name = f"watch {extent.path.rpartition('/')[2]}"
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
-        """Follow no more, once the watch under way has ended."""
+        """Stop watching; takes effect at the next change, or when the current watch ends."""
         self._closed.set()
 
     def _run(self) -> None:
@@ -101,7 +101,7 @@ class WatchCache:
         self._closed.wait(PAUSE_SECONDS)
 
     def _follow(self) -> None:
-        """Read everything if need be, then watch until that is over."""
+        """Read everything if necessary, then watch until the watch ends."""
         if self._version is None:
             self._version, found = self._extent.read(self._session)
             self._objects = {_uid(each): each for each in found}
@@ -115,7 +115,7 @@ class WatchCache:
             self._take(kind, each)
             if self._closed.is_set():
                 return
-        # Not at once: a server that ends every watch must not be asked without a pause.
+        # Even a server that ends every watch at once must not be asked without a pause.
         self._closed.wait(PAUSE_SECONDS)
 
     def _take(self, kind: str, each: Object) -> None:

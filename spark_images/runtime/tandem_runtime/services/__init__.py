@@ -1,1 +1,5 @@
-"""The programs of a pipeline: split, replica, merge. Each is a machine and its hands."""
+"""Runs the programs of a pipeline: split, replica, merge, each a state machine and its effects.
+
+Protocol decisions are made in `tandem_runtime.protocol`, not here. Split and merge may not import
+Spark.
+"""

@@ -1,8 +1,8 @@
-"""Leaving processors to others while Spark starts.
+"""Limits a starting driver to half of the cores.
 
-A driver that starts takes all the processors it gets for some seconds, just when the twin has to
-carry its pair alone. On one machine the supervisor lowers its priority. In pods that says nothing:
-each pod has a share of its own by its requests, and those are equal.
+For some seconds a starting driver uses every core it gets, just when the twin has to run the pair
+alone. On one machine the supervisor lowers its priority. In pods priorities have no effect: each
+pod has a CPU share by its requests, and those are equal.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def on_half_the_cores() -> Iterator[None]:
-    """Keep this thread, and the processes it starts, to the upper half of the cores.
+    """Pin this thread, and the processes it starts, to the upper half of the cores.
 
-    So all who give way share one half, and the other one is left to those who do not. At the end
-    this process and its children may use all cores again. Where there is one core nothing changes.
+    All starting drivers share this half; the other one is left to running processes. On exit this
+    process and its children may use all cores again. With a single core nothing changes.
     """
     allowed = os.sched_getaffinity(0)
     half = sorted(allowed)[len(allowed) // 2 :]
@@ -26,13 +26,13 @@ def on_half_the_cores() -> Iterator[None]:
     try:
         yield
     finally:
-        # A thread that is started meanwhile may still be of the old ones' kind: look again.
+        # A thread started meanwhile may have inherited the old affinity: look again.
         while sum(_let_go(task, allowed) for task in _tasks()):
             pass
 
 
 def _let_go(task: int, allowed: set[int]) -> bool:
-    """Let a thread use these cores; false if it did, or has ended."""
+    """Let a thread use these cores; false if it already may, or has ended."""
     try:
         if os.sched_getaffinity(task) == allowed:
             return False
@@ -52,5 +52,5 @@ def _tasks() -> Iterator[int]:
 
 
 def _parent(process: Path) -> int:
-    """The parent of a process; its own name, which comes before, may have blanks and brackets."""
+    """The parent of a process; the name before it may contain blanks and brackets."""
     return int((process / "stat").read_text().rpartition(")")[2].split()[1])

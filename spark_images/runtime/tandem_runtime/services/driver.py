@@ -1,11 +1,11 @@
-"""What a replica's effects do to Spark: run an epoch, let it commit, copy and install state.
+"""Carries out a replica's effects on Spark: run and commit epochs, copy and install state.
 
 Spark keeps the state of several epochs in one tree of files, its checkpoint: a copy of the tree
-has all of them. What this shell does otherwise than the simulator's toy Spark:
+has all of them. It differs from the simulator's toy Spark:
 
 - it cannot cut a parent's state by share, until state moves by key: `CopyRefused`, and a warning;
-- it cannot unite the parts of several parents: the process ends with `StateUnsupported`;
-- it need not forget old state when it is told to: Spark removes old batches by itself;
+- it cannot merge the state of several parents: the process ends with `StateUnsupported`;
+- it ignores `ForgetState`: Spark removes old batches by itself;
 - it sends no second copy to a joiner while one is on its way, and none that cannot be linked, as on
   a full disk: the joiner asks again;
 - it verifies a copy, and ends with `CopyIncomplete` if something is missing: the next process asks
@@ -71,12 +71,12 @@ def checkpoints(volume: Volume) -> list[int]:
 
 
 def is_begun(found: dict[Key, object]) -> bool:
-    """Whether a volume has the state of a replica that was at work."""
+    """Whether a volume has the state of a replica that has already run."""
     return ("verified",) in found
 
 
 class Driver:
-    """Works Spark in a thread of its own, in the order in which it is asked."""
+    """Runs Spark in a thread of its own, one request after the other."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class Driver:
         """Start Spark.
 
         Args:
-            pipeline: what is run.
-            volume: holds the checkpoint, and what is received and sent.
+            pipeline: the pipeline to run.
+            volume: holds the checkpoint, the inbox and outgoing copies.
             post: sends copies of the state.
             check: refuse a query that twins cannot run, unless it ran here before.
-            joins: somebody else runs the query meanwhile, so being quick later counts more than
-                beginning early.
-            yields: leave half of the cores to others while Spark starts.
+            joins: another replica runs the query meanwhile, so a fast first epoch counts more
+                than an early start.
+            yields: leave half of the cores to other processes while Spark starts.
         """
         restore(checkpoint_of(volume))
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
@@ -108,7 +108,7 @@ class Driver:
         self._yields = yields
         self._loop: EventLoop | None = None
         self.failure: Failure | None = None
-        """Why Spark is of no use, if it failed."""
+        """Why Spark failed, if it did."""
         self._opened = False
         self._copies = itertools.count()
         self._copying_to: set[str] = set()
@@ -123,7 +123,7 @@ class Driver:
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
     def serve(self, loop: EventLoop) -> None:
-        """Carry the node's effects out from now on."""
+        """Carry out the machine's effects from now on."""
         self._loop = loop
         if self.failure is not None:
             loop.fail(self.failure)
@@ -153,7 +153,7 @@ class Driver:
             self.failed(error.failure)
         except NoJava as error:
             self.failed(EngineFailure("NoJava", str(error), is_users=True))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - reported as the failure of Spark
             _log.exception("Spark failed")
             self.failed(EngineFailure(type(error).__name__, str(error)))
 
@@ -169,27 +169,27 @@ class Driver:
         forms = itertools.chain.from_iterable(cast("Any", rows))
         self._engine.run(header.epoch, epoch_rows(forms, header), dict(header.watermarks))
 
-    # --- what the engine tells, from its threads ------------------------------------------------
+    # --- callbacks of the engine, from its threads ----------------------------------------------
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
-        """An epoch is computed; its batch function waits for `Finish`."""
+        """Report a computed epoch; its batch function waits for `Finish`."""
         _log.debug("epoch %d has %d rows", epoch, rows)
         self._tell(BatchResult(epoch, size, digest, payload))
 
     def committed(self, epoch: int) -> None:
-        """Spark has committed an epoch."""
+        """Report an epoch that Spark has committed."""
         EPOCH_COMMITTED.set(epoch)
         self._tell(BatchCommitted(epoch))
 
     def progress(self, late_dropped: int, batch_ms: float) -> None:
-        """Spark tells of a micro-batch."""
+        """Record the metrics of a micro-batch."""
         self.late_dropped += late_dropped
         self.batch_ms = batch_ms
         LATE_DROPPED.inc(late_dropped)
         BATCH_SECONDS.observe(batch_ms / 1000)
 
     def failed(self, error: EngineFailure) -> None:
-        """Spark cannot go on: this process ends, and is started again unless the user must act."""
+        """End this process after a failure; it is restarted unless the user has to act."""
         _log.error("%s: %s", error.kind, error.message)
         self.failure = Failure(error.kind, error.message, error.hint, error.is_users)
         self.settled.set()
@@ -207,7 +207,7 @@ class Driver:
     # --- state --------------------------------------------------------------------------------
 
     def _install(self, effect: Install) -> None:
-        """Make a twin's tree, or nothing at all, the own checkpoint; Spark need not be up yet."""
+        """Replace the checkpoint by a twin's, or by an empty one; Spark need not be up yet."""
         move: Callable[[Path], None] = Path.mkdir
         if len(effect.parts) > 1:
             what = f"{len(effect.parts)} parts of state cannot be united"
@@ -222,7 +222,7 @@ class Driver:
         self._tell(Installed(effect.epoch))
 
     def _is_whole(self, tree: Path, epoch: int) -> bool:
-        """Check a copy; if something is missing this process ends, and then asks for another."""
+        """Verify a copy; if it is incomplete this process ends, and the next one asks again."""
         try:
             if epoch:
                 verify(tree, epoch)
@@ -232,10 +232,10 @@ class Driver:
         return True
 
     def _ship_state(self, effect: ShipState) -> None:
-        """Hard-link the tree as it stands now; its files are read when their turn comes.
+        """Hard-link the checkpoint as it is now, and queue it; its files are read when it is sent.
 
-        A joiner asks until it has a state, so one whose copy is on its way is not sent another
-        [12]. When that copy is over, arrived or not, the next ask counts again [11].
+        A joiner asks until it has a state, so none is sent while a copy to it is on its way [12].
+        Once that copy is over, arrived or not, the next request is answered again [11].
         """
         message = effect.message
         if effect.share is not None:
@@ -249,7 +249,7 @@ class Driver:
             self._link(message, tree)
             kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
         except (IncompleteCheckpoint, OSError) as problem:
-            # Also where the disk is full: what a joiner needs does not end who has the state.
+            # Also on a full disk: a joiner's request must not end the replica that has the state.
             _log.warning("copy for %s failed, it retries: %s", effect.to, problem)
             shutil.rmtree(tree, ignore_errors=True)
             return
@@ -264,7 +264,7 @@ class Driver:
         self._post.send(effect.to, Parcel(message, parts, over))
 
     def _copy_over(self, joiner: str, tree: Path) -> None:
-        """A copy was sent, or will not be; only then may another tree be linked for its joiner."""
+        """Remove a copy that was sent or dropped; only then is another linked for its joiner."""
         shutil.rmtree(tree, ignore_errors=True)
         self._copying_to.discard(joiner)
 

@@ -1,8 +1,8 @@
-"""One process: a machine, its inbox, and the hands that carry its effects out.
+"""Runs the state machine of a process: its inbox, and the handlers of its effects.
 
-The loop takes one message or one tick at a time, asks the machine, and carries the effects out in
-their order, each done before the next. What may take long (a source, Spark, a sink, a peer, the
-register) runs in threads of its own and comes back as a message.
+The loop passes one message or one tick at a time to the machine, and carries out its effects in
+order, each done before the next. Work that may take long (a source, Spark, a sink, a peer, the
+register) runs in threads of its own and returns as a message.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from tandem_runtime.wire.frames import FramePart
 
 INBOX_MESSAGES = 1024
 INBOX_BYTES = 64 * 2**20
-"""Bounds of what peers may leave here before it is read; beyond them it is dropped [12]."""
+"""Bounds of the messages of peers that wait in the inbox; beyond them they are dropped [12]."""
 
 LOOK_AROUND_MS = 500
-"""How often the environment is asked for news."""
+"""How often the environment is polled."""
 
 EVENTS_KEPT = 50
-"""The last events, which each report repeats."""
+"""How many of the last events each report repeats."""
 
 ROUTINE = frozenset({"DuplicateDropped", "HeaderPublished", "StaleRefused", "Trimmed"})
-"""What happens all the time is counted; telling each would hide the rest."""
+"""Frequent events are only counted; to log each would hide the others."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +70,10 @@ class Machine(Protocol):
     """A state machine of the protocol."""
 
     def handle(self, now: int, sender: Peer | None, message: Any) -> list[Effect]:
-        """Take a message in."""
+        """Handle a message."""
 
     def tick(self, now: int) -> list[Effect]:
-        """Notice that time has passed."""
+        """Handle the passing of time."""
 
 
 class Ended(Exception):
@@ -85,29 +85,29 @@ class Ended(Exception):
 
 
 class Failure(NamedTuple):
-    """Why a pipeline cannot go on as it is, and what its user can do."""
+    """Why a process cannot continue, and what the user can do."""
 
     reason: str
     message: str
     hint: str
     final: bool = True
-    """Only the user can mend it; else the process is worth starting again."""
+    """Only the user can fix it; otherwise a restart may help."""
 
 
 def ended_by(failure: Failure, volume: Volume) -> Ended:
-    """How a process ends that cannot go on. Why, is left on its volume for whoever started it."""
+    """How a failed process ends; its reason is left on the volume, for the process's parent."""
     volume.refuse(MemberRefusal(reason=failure.reason, message=failure.message, hint=failure.hint))
     code = exit_codes.REFUSED if failure.final else exit_codes.FAILED
     return Ended(f"{failure.reason}: {failure.message}", code)
 
 
 def later_version(reason: str, problem: str) -> Failure:
-    """Why a process ends that meets the form of a later version: with it another one would do."""
+    """The failure of a process that meets a later version's format; a newer image can read it."""
     return Failure(reason, problem, "run the image that the rest of the pipeline runs", final=False)
 
 
 def stopped_by_later_version(problem: UnreadableFormat | UnknownRecord, volume: Volume) -> int:
-    """End a process that cannot read the header log; its exit code."""
+    """End a process that cannot read the header log; returns its exit code."""
     ended = ended_by(later_version(type(problem).__name__, str(problem)), volume)
     _log.error("exiting: %s", ended)
     return ended.code
@@ -117,15 +117,15 @@ _STOP = object()
 
 
 def milliseconds() -> int:
-    """The clock of machines: only differences count."""
+    """The clock of machines; only differences are meaningful."""
     return time.monotonic_ns() // 1_000_000
 
 
 class EventLoop:
     """Runs one machine until it exits.
 
-    `listens_to` is what the machine is told of its environment, `concerns` are the volumes whose
-    end it is told of.
+    `listens_to` are the kinds of environment messages that the machine receives, `concerns` the
+    volumes whose loss is reported to it.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class EventLoop:
         self.post = post
         self.events: deque[MemberEvent] = deque(maxlen=EVENTS_KEPT)
         self.turned_at = milliseconds()
-        """When the loop last turned: what the health answer goes by."""
+        """When the loop last turned, for the health check."""
         self._tick_every = settings.beat
         self._inbox: queue.SimpleQueue[tuple[Peer | None, Any, int]] = queue.SimpleQueue()
         self._waiting_bytes = 0
@@ -154,7 +154,7 @@ class EventLoop:
         self._listens_to = listens_to
         self._concerns = concerns
         self._told: dict[type, object] = {}
-        """What the machine was last told of the environment, by kind."""
+        """The last message about the environment that the machine received, by kind."""
         self._told_gone: BoundedMap[bool] = BoundedMap()
         self._shares = Shares(volume.buffer)
         self._hands: dict[type, Callable[[Any], None]] = {
@@ -167,7 +167,7 @@ class EventLoop:
         }
 
     def lend(self, hands: Mapping[type, Callable[[Any], None]]) -> None:
-        """Carry out further kinds of effects; what a loop does itself cannot be replaced."""
+        """Add handlers for further kinds of effects; those of the loop cannot be replaced."""
         taken = hands.keys() & self._hands.keys()
         if taken:
             raise ValueError(f"{sorted(kind.__name__ for kind in taken)} are carried out already")
@@ -176,7 +176,7 @@ class EventLoop:
     # --- the inbox ----------------------------------------------------------------------------
 
     def receive(self, sender: Peer, message: Any) -> None:
-        """Take a peer's message; called from the server's threads."""
+        """Queue a peer's message unless the inbox is full; called from the server's threads."""
         size = _payload_bytes(message)
         with self._bytes_lock:
             waiting = self._waiting_bytes
@@ -188,34 +188,34 @@ class EventLoop:
         self._inbox.put((sender, _prepared(message), size))
 
     def tell(self, message: Any) -> None:
-        """Take a message of this process's own threads; never refused."""
+        """Queue a message of this process's own threads; never dropped."""
         self._inbox.put((None, message, 0))
 
     def cast_out(self, outcast: VolumeRevoked) -> None:
-        """End the process: others count its volume as gone."""
+        """End the process: its volume is recorded as gone."""
         self._inbox.put((None, outcast, 0))
 
     def stop(self) -> None:
-        """End the process where it stands; started again on its volume it goes on from there."""
+        """End the process now; restarted on its volume, it continues from there."""
         self._inbox.put((None, _STOP, 0))
 
     def leave(self) -> None:
-        """Let the machine hand over what others need, then end the process."""
+        """Let the machine hand over what peers need, then end the process."""
         self._leaving = True
         self.tell(Terminate())
 
     def tell_event(self, event: str, subject: str, detail: str) -> None:
-        """Let one of the own threads say that something happened."""
+        """Record an event of one of this process's own threads."""
         self.happened(Happened(event, subject, detail))
 
     def fail(self, failure: Failure) -> None:
-        """End the process: what was asked of it cannot be done, here or anywhere."""
+        """End the process with a failure."""
         self._inbox.put((None, failure, 0))
 
     # --- the loop -----------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Turn until the machine exits; the process's exit code."""
+        """Run until the machine exits; returns the process's exit code."""
         try:
             self._look_around(milliseconds())
             next_tick = milliseconds()
@@ -225,7 +225,7 @@ class EventLoop:
                 if now >= next_tick:
                     self._look_around(now)
                     self.carry_out(self.machine.tick(now))
-                    # After a pause, as of a frozen process, ticks are not made up for.
+                    # Ticks missed in a pause, as of a frozen process, are skipped.
                     next_tick = max(next_tick + self._tick_every, now)
                 self._take_one(max(next_tick - milliseconds(), 0) / 1000)
         except Ended as end:
@@ -257,12 +257,12 @@ class EventLoop:
         self.carry_out(self.machine.handle(milliseconds(), sender, message))
 
     def carry_out(self, effects: list[Effect]) -> None:
-        """Do what the machine asks for, in its order."""
+        """Carry out effects, in order."""
         for effect in effects:
             self._hands[type(effect)](effect)
 
     def _look_around(self, now: int) -> None:
-        """Ask the environment for what is new; gone volumes first of all."""
+        """Poll the environment; gone volumes first."""
         if self._looked_at and now - self._looked_at < LOOK_AROUND_MS:
             return
         self._looked_at = now
@@ -284,19 +284,19 @@ class EventLoop:
             self.carry_out(self.machine.handle(now, None, VolumeGone(volume)))
 
     def _tell_machine(self, now: int, message: Any) -> None:
-        """Pass on what is new in the environment, if this kind of machine listens to it."""
+        """Pass on a change of the environment, if this kind of machine listens to it."""
         kind = type(message)
         if kind in self._listens_to and self._told.get(kind) != message:
             self._told[kind] = message
             self.carry_out(self.machine.handle(now, None, message))
 
-    # --- hands --------------------------------------------------------------------------------
+    # --- handlers of effects ------------------------------------------------------------------
 
     def _send(self, effect: Send) -> None:
         self.post.send(effect.to, Parcel(effect.message))
 
     def _ship(self, effect: Ship) -> None:
-        """The bytes are read when their turn comes: the queue holds only their names [12]."""
+        """Queue a message; its bytes are read when it is sent: the queue holds only keys [12]."""
 
         def parts() -> Iterator[FramePart]:
             for index, key in enumerate(effect.keys):
@@ -318,7 +318,7 @@ class EventLoop:
         self.volume.erase(effect.key)
 
     def happened(self, effect: Happened) -> None:
-        """Count it, log it, keep it for whoever asks."""
+        """Count an event, log it, and keep it for reports."""
         EVENTS.labels(effect.event).inc()
         if effect.event in ROUTINE:
             return
@@ -349,7 +349,7 @@ def _payload_bytes(message: Any) -> int:
 
 
 def _prepared(message: Any) -> Any:
-    """A copied chunk with its note, copied state with its results; the bytes are untouched."""
+    """Decode the note of a copied chunk, separate copied state from results; copies no bytes."""
     if type(message) is CopyChunk and message.payload is not None:
         (form,) = cast("tuple[Any]", message.payload)
         return message.replace(payload=(Chunk(read_note(form), form),))

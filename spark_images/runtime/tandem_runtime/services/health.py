@@ -12,9 +12,9 @@ from tandem_core.network.http_server import TEXT, Page, metrics, verdict
 
 
 class HealthCheck:
-    """A place where there may be trouble: one source partition, or one sink.
+    """Tracks whether one source partition, or one sink, is failing.
 
-    One thread works there, any other may look.
+    One thread reports, any thread may read.
     """
 
     def __init__(self, tell_event: Callable[[str, str, str], None]) -> None:
@@ -22,18 +22,18 @@ class HealthCheck:
         self._tell_event = tell_event
 
     def failed(self, trouble: Trouble) -> None:
-        """It did not work. Told when it begins or becomes another one, not at every trial."""
+        """Record a failure; an event is sent when the trouble changes, not at every attempt."""
         if trouble != self.trouble:
             self.trouble = trouble
             self._tell_event(trouble.reason.value, trouble.subject, trouble.message)
 
     def worked(self) -> None:
-        """It works again."""
+        """Record a success, which ends the trouble."""
         self.trouble = None
 
 
 class Pages(NamedTuple):
-    """What is answered, asked for from any thread."""
+    """Sources of the answers; called from any thread."""
 
     healthy: Callable[[], bool]
     ready: Callable[[], bool]
@@ -41,7 +41,7 @@ class Pages(NamedTuple):
 
 
 def serve(address: tuple[str, int], token: str, pages: Pages) -> int:
-    """Answer from threads of its own; returns the port, chosen by the system if 0 is given."""
+    """Serve from threads of its own; returns the port, chosen by the system if 0 is given."""
     permission = f"Bearer {token}".encode()
 
     def page(path: str, authorization: str) -> Page:

@@ -41,19 +41,19 @@ Question = ReadPosition | Deliver | SealSlot | SurveySink
 
 
 class Outlet:
-    """One sink, worked at in a thread of its own, one question or delivery at a time."""
+    """One sink, with a thread of its own that handles one request at a time."""
 
     def __init__(
         self, name: str, opened: Callable[[int], Sink], furthest: Callable[[], int], loop: EventLoop
     ) -> None:
         """`opened` opens the sink for a slot that begins with the given epoch.
 
-        `furthest` tells the last epoch that it has of whichever slot.
+        `furthest` returns the last epoch that it has of any slot.
         """
         self.position = 0
         self.rows_out = 0
         self.delivery: SinkClass | None = None
-        """What the sink promises, as soon as it is open."""
+        """The delivery guarantee of the sink, once it is open."""
         self.spot = HealthCheck(loop.tell_event)
         self._name = name
         self._opened = opened
@@ -65,7 +65,7 @@ class Outlet:
         threading.Thread(target=self._run, name=f"sink {name}", daemon=True).start()
 
     def ask(self, effect: Question) -> None:
-        """Do this after what was asked before."""
+        """Queue a request; requests are handled in order."""
         self._work.put(effect)
 
     def _run(self) -> None:
@@ -82,7 +82,7 @@ class Outlet:
                 self.spot.failed(
                     Trouble(EventReason.SINK_FAILED, self._name, str(failure), _WRITABLE)
                 )
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - logged, and ends the process
                 _log.exception("sink %s failed", self._name)
                 self._loop.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
@@ -103,7 +103,7 @@ class Outlet:
         )
 
     def _done(self, effect: ReadPosition | Deliver | SealSlot) -> SlotPosition:
-        """Do what is asked. The first question of all tells where the slot begins."""
+        """Carry out a request. `ReadPosition`, which comes first, names the slot's first epoch."""
         if isinstance(effect, ReadPosition):
             self._first = effect.first
         sink = self._sink = self._sink or self._opened(self._first)
@@ -126,7 +126,7 @@ def _table(payload: object) -> Any:
 
 
 class Delivery:
-    """The sinks of a merge: what `ReadPosition`, `Deliver` and `SealSlot` do."""
+    """The sinks of a merge; carries out `ReadPosition`, `Deliver`, `SealSlot`, `SurveySink`."""
 
     def __init__(self, environment: Environment, machine: MergeMachine, loop: EventLoop) -> None:
         self._loop = loop
@@ -143,11 +143,11 @@ class Delivery:
         }
 
     def ask(self, effect: Question) -> None:
-        """Pass it on to the sink."""
+        """Pass a request on to its sink."""
         self.outlets[effect.sink].ask(effect)
 
     def troubles(self) -> list[Trouble]:
-        """What is wrong with the sinks; nothing is known of them while another merge delivers."""
+        """The troubles of the sinks; none while another merge of the slot delivers."""
         if not self._machine.active:
             return []
         failing = [outlet.spot.trouble for outlet in self.outlets.values()]
@@ -170,7 +170,7 @@ def _place(sink: SinkSpec) -> str:
 
 
 def _opened(sink: SinkSpec, environment: Environment, machine: MergeMachine, first: int) -> Sink:
-    """A sink that can be delivered to by the merge's slot; see `open_sink`."""
+    """Open a sink for the merge's slot; see `open_sink`."""
     shown = environment.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
         return PrintedSink(sys.stdout.buffer, lambda: machine.recorded, lambda: machine.everywhere)
@@ -178,7 +178,7 @@ def _opened(sink: SinkSpec, environment: Environment, machine: MergeMachine, fir
 
 
 def _furthest(sink: SinkSpec, environment: Environment, machine: MergeMachine) -> int:
-    """The last epoch that a sink has; an output has what was heard of."""
+    """The last epoch that a sink has; for the standard output, the last one recorded."""
     shown = environment.shown()
     if shown is None and isinstance(sink.target, ConsoleSink):
         return machine.recorded
@@ -186,7 +186,7 @@ def _furthest(sink: SinkSpec, environment: Environment, machine: MergeMachine) -
 
 
 class MergeMonitor:
-    """What a merge tells of itself."""
+    """Reports the state of a merge."""
 
     def __init__(self, machine: MergeMachine, delivery: Delivery) -> None:
         self._machine = machine
@@ -194,7 +194,7 @@ class MergeMonitor:
         EPOCH_DELIVERED.set_function(lambda: machine.delivered)
 
     def report(self) -> MergeState:
-        """Its part of `/state`."""
+        """The merge's part of `/state`."""
         machine, outlets = self._machine, self._delivery.outlets
         return MergeState(
             active=machine.active,

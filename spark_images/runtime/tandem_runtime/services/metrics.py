@@ -1,6 +1,6 @@
 """Prometheus metrics of the processes. Names and labels are an interface: docs/operations.md.
 
-Gauges of what a machine knows anyway are functions, which are asked when somebody scrapes.
+Gauges of values that a machine keeps anyway are functions, evaluated at each scrape.
 """
 
 from __future__ import annotations

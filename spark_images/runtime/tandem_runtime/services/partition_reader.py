@@ -1,4 +1,4 @@
-"""Reads source partitions, each in a thread of its own, one block ahead of what was asked for."""
+"""Reads source partitions, each in a thread of its own, one block ahead of the request."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reader:
         threading.Thread(target=self._run, name=f"source {partition}", daemon=True).start()
 
     def pull(self, position: Position) -> None:
-        """Ask for rows from a position on; a question not answered yet is replaced."""
+        """Request rows from a position on; replaces a request that is not answered yet."""
         with self._asked:
             self._wanted = [position]
             self._asked.notify()
@@ -74,7 +74,7 @@ class Reader:
                     self._dead_letters.catch_up()
                     source = self._opened()
                 batch = ahead if ahead and ahead.position == position else source.read(position)
-                # Kept until what it rejects is stored: not all of that can be found out again.
+                # Kept until its rejected rows are stored: a second read may not find all of them.
                 ahead = batch
                 self._answer(batch)
                 ahead = None
@@ -92,7 +92,7 @@ class Reader:
                 self.spot.failed(self._trouble(problem))
                 self._loop.tell(unreadable(self._partition, position))
                 time.sleep(RETRY_SECONDS)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - logged, and ends the process
                 _log.exception("%s cannot be read", self._partition)
                 self._loop.fail(Failure(type(problem).__name__, str(problem), "", final=False))
                 return
@@ -127,7 +127,7 @@ class Reader:
 
 
 def unreadable(partition: str, position: Position) -> SourceRows:
-    """The answer of a source that cannot be read now."""
+    """The answer for a source that cannot be read now."""
     return SourceRows(
         partition=partition,
         position=position,
@@ -141,6 +141,6 @@ def unreadable(partition: str, position: Position) -> SourceRows:
 
 
 def with_hashes(rows: Any, key: tuple[str, ...]) -> Any:
-    """Rows with the hash of each one's key beside them."""
+    """Add a column with the hash of each row's key."""
     hashes = pa.array(hash_keys(rows, key), pa.uint64())
     return rows.append_column(HASH, hashes)

@@ -1,4 +1,4 @@
-"""How every process of a pipeline starts, serves and ends."""
+"""Starts, serves and ends every process of a pipeline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tandem_runtime.volume.volume import VolumeDistrusted
 from tandem_runtime.wire.flight import FlightServer, Post
 
 LOOP_STUCK_MS = 10_000
-"""A loop that has not turned for so long is not healthy."""
+"""A loop that has not turned for this long counts as stuck."""
 
 _M_ARENA_MAX = -8
 """The number of that setting in glibc's malloc.h."""
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class Process(Generic[S]):
-    """What a program has before its machine is built."""
+    """Volume, environment and servers of a process, set up before its machine."""
 
     def __init__(self, kind: str, host: Host[S]) -> None:
         self.kind = kind
@@ -73,7 +73,7 @@ class Process(Generic[S]):
         pair: str | None = None,
         actions: Actions | None = None,
     ) -> None:
-        """Answer peers and watchers, and tell where; called again when anything of it changes."""
+        """Serve peers and HTTP, and announce the addresses; called again when one changes."""
         self._part, self._ready = part, ready
         if self._ports is None:
             self._ports = self._listen({**self.environment.actions(), **(actions or {})})
@@ -93,11 +93,11 @@ class Process(Generic[S]):
 
     def _listen(self, actions: Actions) -> tuple[int, int]:
         incoming = self.volume.directory / "incoming"
-        # A former process may have ended in the middle of something.
+        # An earlier process may have ended in the middle of a copy.
         shutil.rmtree(incoming, ignore_errors=True)
         incoming.mkdir()
         listen, token = self._host.listen, self.environment.token
-        # It answers from its own threads. `serve` would also take the signals for itself.
+        # It serves from its own threads; its `serve` is not called, which would handle signals.
         server = self._server = FlightServer(
             (listen.host, listen.flight),
             token,
@@ -111,17 +111,17 @@ class Process(Generic[S]):
         return server.port, health.serve((listen.host, listen.http), token, pages)
 
     def _receive(self, sender: Peer, message: object) -> None:
-        """A peer's message; before there is a machine it is lost, as any message may be."""
+        """Pass on a peer's message; without a machine it is dropped, as any message may be."""
         if self._loop is not None and self.environment.admits(sender.volume):
             self._loop.receive(sender, message)
 
     def _unreadable_entry(self, problem: str) -> None:
-        """A later version's log entry came: going on without it would be another history."""
+        """Fail on a log entry of a later version: skipping it would make histories diverge."""
         if self._loop is not None:
             self._loop.fail(later_version(UnknownRecord.__name__, problem))
 
     def is_healthy(self) -> bool:
-        """Whether the loop turns, if it has to."""
+        """Whether the loop turns; true before it starts and once the pipeline is completed."""
         if self._loop is None or self._resting:
             return True
         return milliseconds() - self._loop.turned_at < LOOP_STUCK_MS
@@ -134,7 +134,7 @@ class Process(Generic[S]):
         return self.is_healthy() and self._ready()
 
     def run(self, loop: EventLoop) -> int:
-        """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, to come back."""
+        """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, for a restart."""
         self.environment.await_known()
         signal.signal(signal.SIGTERM, lambda *_: loop.leave())
         signal.signal(signal.SIGINT, lambda *_: loop.stop())
@@ -173,7 +173,7 @@ def settings_of(pipeline: Pipeline, silence: int) -> ProtocolSettings:
 
 
 def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callable[..., int]) -> Any:
-    """The program of one kind of process: arguments, log, exit code. Does not return."""
+    """Run one kind of process: arguments, log, exit code. Does not return."""
     arguments = _arguments(kind, add)
     _share_freed_memory()
     host = host_of(kind, arguments)
@@ -188,20 +188,20 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
         code = WIPED
     except (UnreadableFormat, UnknownRecord) as problem:
         code = stopped_by_later_version(problem, host.volume)
-    except Exception:
+    except Exception:  # noqa: BLE001 - logged, and becomes the exit code
         _log.exception("%s crashed", host.name)
         code = FAILED
     code = host.leave(code)
     logging.shutdown()
     sys.stdout.flush()
-    # Threads of sources, Spark and Flight must not keep a process that is done.
+    # Threads of sources, Spark and Flight must not keep a finished process alive.
     os._exit(code)
 
 
 def _share_freed_memory() -> None:
-    """Let all threads use the same few heaps, here and in a JVM that is started from here.
+    """Let all threads share a few heaps, here and in a JVM that is started from here.
 
-    By default glibc gives up to eight to each core, and each keeps what was freed in it.
+    By default glibc makes up to eight per core, and each keeps the memory freed in it.
     """
     os.environ.setdefault("MALLOC_ARENA_MAX", str(_HEAPS))
     with contextlib.suppress(AttributeError, OSError):  # other C libraries have no such setting

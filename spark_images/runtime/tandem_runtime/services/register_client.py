@@ -1,4 +1,4 @@
-"""Asks the register, in a thread of its own: a register that is silent must not stop a split."""
+"""Queries the register in a thread of its own: a silent register must not stop a split."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tandem_runtime.protocol.messages.peers import RegisterAnswer
 from tandem_runtime.services.event_loop import EventLoop, Failure
 
 WAITING = 8
-"""Requests that wait for an answer to an earlier one; beyond that the oldest are lost [12]."""
+"""Requests that may queue behind an earlier one; beyond that the oldest are dropped [12]."""
 
 _log = logging.getLogger(__name__)
 
 
 class RegisterWorker:
-    """Passes a machine's requests on, one after the other, and the answers back.
+    """Sends a machine's requests to the register, one at a time, and returns the answers.
 
-    A request may be lost, as the machine expects: it asks again, and after a swap it reads first.
+    A request may be lost; the machine retries it, and after a swap it reads first.
     """
 
     def __init__(self, register: Register, loop: EventLoop) -> None:
@@ -31,7 +31,7 @@ class RegisterWorker:
         threading.Thread(target=self._run, name="register", daemon=True).start()
 
     def ask(self, effect: Swap | ReadRegister) -> None:
-        """Do this after what was asked before."""
+        """Queue a request; requests are handled in order."""
         with self._ready:
             self._asked.append(effect)
             self._ready.notify()
@@ -47,7 +47,7 @@ class RegisterWorker:
                 self._loop.cast_out(outcast)
             except (RegisterSilent, OSError) as silence:
                 _log.warning("the register does not answer: %s", silence)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - logged, and ends the process
                 _log.exception("the register client failed")
                 failure = Failure(type(problem).__name__, str(problem), "", final=False)
                 self._loop.fail(failure)

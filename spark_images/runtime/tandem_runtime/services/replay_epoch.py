@@ -1,7 +1,7 @@
-"""An epoch built again from its sources: the same bytes that its replicas had.
+"""Rebuilds an epoch from its sources: the same bytes that its replicas had.
 
-What an epoch holds depends on where its header and the one before it stand in each source
-partition, and on nothing else. So these two, the pipeline and its sources are all that is needed.
+The rows of an epoch depend only on the positions of its header and of the header before it in each
+source partition. So both headers, the pipeline and its sources are all that is needed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _UNREAD = Mark(position=BEGINNING, event_time=BEGINNING_OF_TIME)
 def replay_epoch(
     pipeline: Pipeline, before: Header | None, header: Header, select: Select
 ) -> dict[str, Any]:
-    """The files that an epoch has in the inbox of a pair, by stream.
+    """The files of an epoch in the inbox of a pair, by stream.
 
-    `before` is the header of the epoch before it, None for the first. `select` is what the pair
-    owns.
+    `before` is the header of the previous epoch, None for the first. `select` is the pair's share.
 
     Raises:
-        NotReplayable: a source no longer has the rows that were taken in.
+        NotReplayable: a source no longer has the rows that were read.
         OSError: a source cannot be read now.
     """
     share = share_named(select.function.form, select.label)
@@ -53,7 +52,7 @@ def replay_epoch(
 def _rows(
     stream: Stream, first: Mapping[str, Mark], last: Mapping[str, Mark], share: OwnedKeys | None
 ) -> list[Any]:
-    """A stream's rows by partition and position, as far as they belong to a share."""
+    """The rows of a stream that belong to a share, by partition and position."""
     rows = [
         batch
         for partition in sorted(partitions_of(stream))

@@ -25,20 +25,21 @@ _LOOK_SECONDS = 0.2
 """How often a replica looks for the intent that names its pair, a spare for its Spark."""
 
 _INTENT_SECONDS = 1.0
-"""How long a replica waits to know whether it joins somebody, before it starts Spark anyhow."""
+"""How long a replica waits for the intent, which shows whether it joins a twin, before it starts
+Spark."""
 
 _log = logging.getLogger(__name__)
 
 
 class ReplicaMonitor:
-    """What a replica tells of itself."""
+    """Reports the state of a replica."""
 
     def __init__(self, machine: ReplicaMachine, driver: Driver) -> None:
         self._machine = machine
         self._driver = driver
 
     def report(self) -> ReplicaState:
-        """Its part of `/state`."""
+        """The replica's part of `/state`."""
         machine, driver = self._machine, self._driver
         return ReplicaState(
             state=self._doing(),
@@ -51,7 +52,7 @@ class ReplicaMonitor:
         )
 
     def _doing(self) -> DriverState:
-        """What its life amounts to for whoever watches."""
+        """The machine's state as it is reported."""
         if not self._machine.spark_up:
             return DriverState.BOOTING
         if self._machine.joins:
@@ -62,7 +63,7 @@ class ReplicaMonitor:
 
 
 def share_at_birth(pair: str, volume: Volume, environment: Environment) -> Share:
-    """What a replica's pair owns: fixed at its birth, and kept on its volume."""
+    """The share of a replica's pair: fixed when the replica is created, stored on its volume."""
     birth = volume.directory / "birth"
     if birth.exists():
         return decode(birth.read_bytes(), Share)
@@ -80,7 +81,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(asked_to_stop, lambda *_: os._exit(0))
-    # `tandem run` has checked the query before it started anything, and sees to priorities.
+    # `tandem run` checks the query before it starts any process, and sets priorities.
     joins = _is_carried(process, arguments.pair)
     driver = Driver(
         process.environment.pipeline,
@@ -99,8 +100,8 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     process.serve(lambda: booting, lambda: False, pair)
     found = process.volume.contents()
     if not is_begun(found):
-        # A copy is of the moment it is asked for. What comes while Spark boots would have to be
-        # computed after it, epoch by epoch.
+        # A copy is a snapshot of when it is requested: requested now, every epoch cut while Spark
+        # boots would have to be computed after it.
         driver.settled.wait()
     machine = ReplicaMachine(
         process.volume.id,
@@ -122,9 +123,9 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
 
 
 def _is_carried(process: Process[Environment], pair: str | None) -> bool:
-    """Whether somebody else runs the query already: for a pair, or, if it is a spare, for any.
+    """Whether another replica already runs the query: of the pair or, for a spare, of any pair.
 
-    Where pods begin together there is nobody to ask yet, and Spark's start is not to wait for long.
+    Where pods start together there is no intent to read yet, and Spark's start must not wait long.
     """
     deadline = time.monotonic() + _INTENT_SECONDS
     while (intent := process.environment.intent()) is None:
@@ -137,10 +138,10 @@ def _is_carried(process: Process[Environment], pair: str | None) -> bool:
 
 
 def _assigned(process: Process[Environment], driver: Driver) -> str:
-    """Wait, warm, until somebody names the pair to belong to.
+    """Wait, with Spark started, until a pair is assigned.
 
     Raises:
-        Ended: Spark is of no use.
+        Ended: Spark failed.
     """
     assignment = Assignment(process.volume)
 

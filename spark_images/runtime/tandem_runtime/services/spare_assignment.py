@@ -1,4 +1,4 @@
-"""How a spare learns which pair it belongs to."""
+"""Assigns a spare to a pair."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tandem_runtime.volume.volume import Volume
 
 
 class Assignment:
-    """The pair that a spare belongs to, once somebody has named it.
+    """The pair that a spare belongs to, once it is assigned.
 
-    It stands on the volume, for a process that is started again as a spare.
+    Stored on the volume, for a process that is restarted as a spare.
     """
 
     def __init__(self, volume: Volume) -> None:
@@ -23,10 +23,10 @@ class Assignment:
             self._take(kept.read_text())
 
     def assign(self, body: bytes) -> bytes:
-        """Take the name of the pair; called from any thread.
+        """Store the name of the pair; called from any thread.
 
         Raises:
-            ValueError: this is another pair's replica already.
+            ValueError: this is already a replica of another pair.
         """
         pair = body.decode()
         with self._lock:

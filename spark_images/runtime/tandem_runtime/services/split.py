@@ -1,4 +1,4 @@
-"""`python -m tandem_runtime.services.split`: takes rows in, seals chunks, may lead."""
+"""`python -m tandem_runtime.services.split`: reads sources, seals chunks, may lead."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tandem_runtime.sources.factory import open_partition
 
 
 class Intake:
-    """The sources of a split: what `Pull` and `Acknowledge` do."""
+    """The sources of a split; carries out `Pull` and `Acknowledge`."""
 
     def __init__(self, environment: SplitEnvironment, loop: EventLoop) -> None:
         self._loop = loop
@@ -57,10 +57,10 @@ class Intake:
         reader.pull(effect.position)
 
     def acknowledge(self, effect: Acknowledge) -> None:
-        """Files and generators keep everything; there is nobody to tell."""
+        """Do nothing: files and generators keep all rows and need no acknowledgement."""
 
     def troubles(self, owned: Callable[[str], bool]) -> list[Trouble]:
-        """What is wrong with partitions that are read here; others may read the rest by now."""
+        """The troubles of partitions that this split reads now; other splits may read the rest."""
         spots = [reader.spot for name, reader in dict(self._readers).items() if owned(name)]
         return [spot.trouble for spot in spots if spot.trouble is not None]
 
@@ -71,13 +71,13 @@ class Intake:
 
 
 class SplitMonitor:
-    """What a split tells of itself and, if it leads, of the pipeline."""
+    """Reports the state of a split and, if it leads, of the pipeline."""
 
     def __init__(self, machine: SplitMachine, intake: Intake) -> None:
         self._machine = machine
         self._intake = intake
         self._cut: deque[tuple[int, int]] = deque(maxlen=256)
-        """Epochs and when they were first seen cut."""
+        """Epochs, and when each was first seen as cut."""
         LANE_BYTES.set_function(self._lane_bytes)
         LEADS.set_function(lambda: machine.succession.lead is not None)
         EPOCH_CUT.set_function(self._epoch_cut)
@@ -95,7 +95,7 @@ class SplitMonitor:
         return lead.log_state.epoch if lead is not None else 0
 
     def report(self) -> SplitState:
-        """Its part of `/state`. Read from another thread: values may be a step apart."""
+        """The split's part of `/state`. Read from another thread: values may be a step apart."""
         now = milliseconds()
         summary = self._machine.summary(now)
         return SplitState(
@@ -124,7 +124,7 @@ class SplitMonitor:
         )
 
     def _lag(self, summary: Summary, now: int) -> float:
-        """Since when the oldest epoch waits that is cut and not delivered."""
+        """Seconds since the oldest undelivered epoch was cut."""
         if not self._cut or self._cut[-1][0] < summary.epoch:
             self._cut.append((summary.epoch, now))
         waiting = [at for epoch, at in tuple(self._cut) if epoch > summary.delivered]
@@ -164,7 +164,7 @@ def run(process: Process[SplitEnvironment], _: argparse.Namespace) -> int:
             ReadRegister: register_worker.ask,
         }
     )
-    # Roll-outs and drains go on to the next split when this one is ready.
+    # Roll-outs and drains continue with the next split once this one is ready.
     process.serve(
         SplitMonitor(machine, intake).report, lambda: process.is_running() and not machine.at_risk
     )

@@ -1,6 +1,6 @@
 """Where results go: each epoch in one step, if and only if it is the sink's next one.
 
-`factory` is the way in. A sink keeps its own position, the last epoch delivered, so that several
-merges may try to deliver, one of them frozen long ago and just awake, and each epoch still comes
-out once.
+`factory` is the entry point. A sink keeps its own position, the last epoch delivered, so that each
+epoch is delivered once although several merges may try, such as one that was frozen and wakes up.
+It needs no Spark, and talks to no other process of the pipeline.
 """

@@ -1,4 +1,4 @@
-"""What every sink is to a merge."""
+"""The interface between a merge and its sinks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ class SinkError(Exception):
 
 
 class SinkFailed(SinkError):
-    """The sink could not be reached or written. Nothing half-done is to be seen; try again."""
+    """The sink could not be reached or written. No partial result is visible; a retry is safe."""
 
 
 class ForeignSink(SinkError):
@@ -23,7 +23,7 @@ class ForeignSink(SinkError):
 
 
 class SinkUnsupported(SinkError):
-    """The manifest asks for a kind of sink that there is not. Only another manifest helps."""
+    """The manifest names a kind of sink that is not supported. Only another manifest helps."""
 
 
 class SlotPosition(NamedTuple):
@@ -38,7 +38,7 @@ class Sink(Protocol):
 
     @property
     def delivery(self) -> SinkClass:
-        """What this sink promises."""
+        """The delivery guarantee of this sink."""
 
     @property
     def rows_out(self) -> int:
@@ -49,7 +49,7 @@ class Sink(Protocol):
 
     @property
     def sealed(self) -> bool:
-        """Has this slot ended here, as of the last look at the position?"""
+        """Whether this slot has ended here, as of the last read of the position."""
 
     def position(self) -> int:
         """The last epoch that this slot has delivered.
@@ -61,18 +61,18 @@ class Sink(Protocol):
     def deliver(self, epoch: int, answers: Sequence[Answer], *, shared: bool = False) -> int:
         """Deliver an epoch if the position is the one before it, else do nothing.
 
-        If it is `shared`, other slots deliver the rest of it. Answers the position afterwards,
-        whoever moved it.
+        If it is `shared`, other slots deliver the rest of it. Returns the position afterwards,
+        whichever merge moved it.
 
         Raises:
-            SinkFailed: it could not be done now. Whether it was done after all tells the position.
+            SinkFailed: it failed now. The position shows whether it was delivered nevertheless.
         """
 
     def seal(self, slot: int, first: int, last: int) -> SlotPosition:
-        """Take nothing more from another slot if its position is `last`; where it stands now.
+        """Seal another slot if its position is `last`; returns its position now.
 
-        One that was never here ended before it began, with `last` before `first`.
+        A slot that never delivered here ended before it began, with `last` before `first`.
 
         Raises:
-            SinkFailed: it could not be done now; it may have been done nevertheless.
+            SinkFailed: it failed now; the slot may be sealed nevertheless.
         """

@@ -1,4 +1,4 @@
-"""The way into sinks."""
+"""Opens sinks."""
 
 from pathlib import Path
 
@@ -14,20 +14,20 @@ from tandem_runtime.sinks.base import Sink, SinkUnsupported
 from tandem_runtime.sinks.files import DirectorySink
 
 MOST_UNSHOWN = 1000
-"""Epochs that lie in the directory of a console until somebody shows them; the next one waits."""
+"""Most epochs in the directory of a console that are not shown yet; the next one waits."""
 
 
 def count_rows(sink: SinkSpec, uid: str, directory: Path) -> int:
-    """Rows that a sink has of all slots, once nobody delivers any more; see `open_sink`."""
+    """Rows that a sink has of all slots, once no merge delivers any more; see `open_sink`."""
     found = open_sink(sink, uid, directory)
     found.position()
     return found.rows_of_all_slots() if isinstance(found, DirectorySink) else found.rows_out
 
 
 def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
-    """The last epoch that a sink has of whichever slot; see `open_sink`.
+    """The last epoch that a sink has of any slot; see `open_sink`.
 
-    Slot 0, which is always there, is opened for it: no slot begins by being looked at.
+    Opens slot 0, which always exists, so that this query creates no slot.
     """
     found = open_sink(sink, uid, directory)
     return found.furthest() if isinstance(found, DirectorySink) else found.position()
@@ -36,8 +36,8 @@ def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
 def open_sink(sink: SinkSpec, uid: str, directory: Path, slot: int = 0, first: int = 1) -> Sink:
     """Open a sink for the pipeline with this id, for a slot that begins with epoch `first`.
 
-    Results for the console are JSON files in `console/<name>` of the pipeline's directory, for
-    whoever shows them; there are never more than `MOST_UNSHOWN` of them [12].
+    Results for the console are JSON files in `console/<name>` of the pipeline's directory,
+    until they are shown; there are never more than `MOST_UNSHOWN` of them [12].
 
     Raises:
         ForeignSink: it belongs to another pipeline.

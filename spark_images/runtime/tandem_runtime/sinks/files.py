@@ -3,18 +3,18 @@
 Where several merge slots share an epoch, there is one file for each slot that has rows, named by
 the epoch and the slot. A reader of whole epochs waits for the smallest position of all slots.
 
-To deliver an epoch its rows are written to a draft beside the results, then the position moves,
-which names the draft: from here on it is delivered. Then the draft is renamed to its final name. If
-the process dies or sleeps before that, whoever asks for the position next does it. So:
+To deliver an epoch its rows are written to a draft beside the results, then the position moves and
+names the draft: from here on the epoch is delivered. Then the draft is renamed to its final name.
+If the process dies or freezes before that, the next reader of the position does it. So:
 
-- a merge that sleeps before the position moves finds it moved, and throws its draft away;
-- one that sleeps after it finds the draft gone, and changes nothing;
-- only the draft that the position names ever becomes visible, once, so also a file that somebody
-  has taken away meanwhile does not come back, and two answers to one epoch never mix;
-- epochs become visible in their order, whole, and are never written again.
+- a merge that freezes before the position moves finds it moved, and deletes its draft;
+- one that freezes after it finds the draft gone, and changes nothing;
+- only the draft that the position names ever becomes visible, once, so a file that was removed
+  meanwhile does not come back, and two answers to one epoch never mix;
+- epochs become visible in order, complete, and are never written again.
 
-No lock is held, so nobody waits for a merge that sleeps. A slot that has ended is sealed: there is
-no position any more that a merge could move, whenever it wakes.
+There is no lock, so no merge waits for a frozen one. A slot that has ended is sealed: it has no
+position any more that a merge could move, whenever it wakes.
 """
 
 import os
@@ -64,8 +64,8 @@ class DirectorySink:
     ) -> None:
         """Take the directory into use and clear away drafts that cannot be delivered any more.
 
-        A slot that was not there before begins with epoch `first`. With `most`, somebody takes
-        files away, and while so many lie there nothing is delivered.
+        A new slot begins with epoch `first`. With `most`, another process removes files, and while
+        there are so many nothing is delivered.
 
         Raises:
             ForeignSink: it belongs to another pipeline.
@@ -121,7 +121,7 @@ class DirectorySink:
             raise self._failed(error) from error
 
     def seal(self, slot: int, first: int, last: int) -> SlotPosition:
-        """Leave no position of a slot that ended; see `Sink.seal`."""
+        """Seal the position of a slot that has ended; see `Sink.seal`."""
         try:
             place = open_slot(self._beside, slot, Position(first - 1, 0, sealed=first > last))
             position = self._settled_at(place)
@@ -175,7 +175,7 @@ class DirectorySink:
             raise self._failed(error) from error
 
     def furthest(self) -> int:
-        """The last epoch that the directory has of whichever slot.
+        """The last epoch that the directory has of any slot.
 
         Raises:
             SinkFailed: it cannot be read.
@@ -223,7 +223,7 @@ class DirectorySink:
                 path.unlink(missing_ok=True)
 
     def _failed(self, error: OSError) -> SinkFailed:
-        # Names of drafts are different at every trial, which would be another failure each time.
+        # Omits the draft's name: it differs at every attempt and would look like a new failure.
         return SinkFailed(f"{self._directory} cannot be used: {error.strerror or error}")
 
 

@@ -1,8 +1,8 @@
-"""Rows printed by the merge itself, where nobody else shows them: the log of a pod.
+"""Prints rows to the log of the merge's pod, where no other process shows them.
 
-An output keeps no position. The sink goes by what it has printed and by what the header log says is
-delivered, so a merge that takes over goes on where its predecessor was heard of last. Each slot
-prints what it is dealt to the log of its own pod. There is nothing to seal.
+A pod log keeps no position. The sink uses the last epoch it has printed and the last one that the
+header log has as delivered, so after a failover a merge continues from its predecessor's last
+report. Each slot prints the pairs it is dealt to the log of its own pod. There is nothing to seal.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class PrintedSink:
         recorded: Callable[[], int],
         everywhere: Callable[[], int] | None = None,
     ) -> None:
-        """`recorded` tells how far the lead knows this slot, `everywhere` how far all slots are."""
+        """`recorded` is the epoch that the lead has for this slot, `everywhere` for all slots."""
         self._output = output
         self._recorded = recorded
         self._everywhere = everywhere or recorded
@@ -31,12 +31,12 @@ class PrintedSink:
 
     @property
     def delivery(self) -> SinkClass:
-        """What was printed and not heard of before the merge died is printed again."""
+        """At least once: epochs printed but not recorded when the merge died are printed again."""
         return SinkClass.AT_LEAST_ONCE
 
     @property
     def rows_out(self) -> int:
-        """Rows printed by this process: those of others cannot be known."""
+        """Rows printed by this process; those of earlier ones are unknown."""
         return self._rows_out
 
     @property
@@ -49,7 +49,7 @@ class PrintedSink:
         return max(self._printed, self._recorded())
 
     def seal(self, slot: int, first: int, last: int) -> SlotPosition:
-        """A slot is over once everything through its last epoch was heard of as printed."""
+        """A slot has ended once all epochs through its last one are recorded as printed."""
         del slot, first
         reached = self._everywhere()
         return SlotPosition(position=min(reached, last), sealed=reached >= last)

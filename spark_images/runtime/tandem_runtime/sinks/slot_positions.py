@@ -4,11 +4,11 @@ Beside the results, `_tandem` holds `uid`, the pipeline's id, and exactly one fi
 `position-<epoch>-<rows>-<draft>`: the last epoch that slot 0 has delivered, the rows of all its
 epochs so far, and the draft with the rows of that epoch (0 if it has none). Moving the position is
 a rename of that file. It succeeds only if the name is still the old one, so it is a compare-and-set
-without a lock: of two merges one wins, and whoever slept through a move finds the old name gone,
-for ever. The position of another slot is in `_tandem/slot-<slot>`.
+without a lock: of two merges one wins, and one that was frozen during a move finds the old name
+gone for ever. The position of another slot is in `_tandem/slot-<slot>`.
 
-Each of these directories appears with its position in it by a rename, which fails if it is there
-already, and never goes. So a slot never gets a second position. When a slot has ended, its file is
+Each of these directories is created with its position in it by a rename, which fails if it exists,
+and is never removed. So a slot never gets a second position. When a slot has ended, its file is
 renamed to `sealed-…`: no position is left that could be moved.
 """
 
@@ -42,7 +42,7 @@ class Position(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file that says so."""
+        """The name of the file that stores this position."""
         word = "sealed" if self.sealed else "position"
         return f"{word}-{self.epoch:012}-{self.rows}-{self.draft or 0}"
 
@@ -61,7 +61,7 @@ def establish(directory: Path, uid: str) -> Path:
     if not beside.is_dir():
         directory.mkdir(parents=True, exist_ok=True)
         has_results = any(_RESULT.fullmatch(name) for name in _names(directory))
-        # Another merge may have begun meanwhile; what was there before it is nobody's.
+        # Another merge may have created it meanwhile; only results older than that have no owner.
         if has_results and not beside.is_dir():
             raise ForeignSink(
                 f"{directory} holds results without an owner: name another directory in the "
@@ -124,8 +124,8 @@ def read_position(beside: Path) -> Position:
 def move_position(beside: Path, old: Position, new: Position) -> None:
     """Move the position in one step, or not at all if it is not the old one any more.
 
-    Whether it moved tells the position: where the directory lies on a network, a move that was
-    made may look as if it was not, because it was asked for again after its answer was lost.
+    Read the position to see whether it moved: on a network file system a rename that took place
+    may look like a failure, because it was retried after its answer was lost.
 
     Raises:
         OSError: it could not be done; it may have been done nevertheless.
@@ -138,7 +138,7 @@ def move_position(beside: Path, old: Position, new: Position) -> None:
 
 
 def sync(directory: Path) -> None:
-    """See that the names in a directory outlive the machine."""
+    """Sync a directory, so that its names survive a crash of the machine."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -151,7 +151,7 @@ def _names(directory: Path) -> list[str]:
 
 
 def _appear(place: Path, files: Mapping[str, str]) -> None:
-    """Let a directory appear with its files, unless it is there already."""
+    """Create a directory with its files atomically, unless it exists."""
     prepared = place.with_name(f".tandem-{uuid4().hex}")
     try:
         prepared.mkdir()

@@ -1,4 +1,4 @@
-"""What every source partition is to its reader: batches of rows from a position on."""
+"""The interface of source partitions: batches of rows from a position on."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,29 +26,29 @@ _MICROSECONDS_IN_A_MILLISECOND = 1000
 
 
 class SourceError(Exception):
-    """A source partition cannot be read on."""
+    """A source partition cannot be read any further."""
 
 
 class SourceFailed(SourceError):
     """A row or a file has to be left out and the stream says `onError: fail`.
 
-    Trying again is no use.
+    A retry does not help.
     """
 
 
 class SourceUnavailable(SourceError):
-    """The source cannot be reached or is not set up right. Later it may be."""
+    """The source cannot be reached or is misconfigured. A retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Something of the source that was left out: a row, or with no offset a file or its rest."""
+    """A row that was left out or, without an offset, a file or the rest of it."""
 
     file: str
     offset: int | None
     reason: str
     row: str | None = None
-    """The row as it stands in the source, shortened."""
+    """The row as in the source, shortened."""
 
     def __str__(self) -> str:
         where = self.file if self.offset is None else f"{self.file} at {self.offset}"
@@ -60,8 +60,8 @@ class Rejected:
 class Batch:
     """Rows of a source partition from `position` up to `end`, in their order.
 
-    When nothing was there `end` equals `position`. A batch may move the position without rows:
-    what it passed was rejected, or files were empty.
+    Without new rows `end` equals `position`. A batch may move the position without rows: all were
+    rejected, or files were empty.
     """
 
     position: Position
@@ -70,10 +70,10 @@ class Batch:
     event_time: int
     """Highest event time in milliseconds, rounded down; BEGINNING_OF_TIME without any."""
     ended: bool = False
-    """Nothing will ever come after `end`."""
+    """No row will ever follow `end`."""
     forgotten: bool = False
-    """The source no longer has `position`. Files and generators never say so: a file that is gone
-    is rejected, and reading goes on with the next one."""
+    """The source no longer has `position`. Never set by files and generators: a file that is gone
+    is rejected, and reading continues with the next one."""
     rejected: tuple[Rejected, ...] = ()
 
 
@@ -81,10 +81,10 @@ class SourcePartition(Protocol):
     """One source partition. It belongs to one reader; a second object may read the same rows."""
 
     def read(self, position: Position) -> Batch:
-        """Give rows from a position on, at the stream's pace.
+        """Return rows from a position on, at the stream's pace.
 
-        Blocks for at most about 200 ms when nothing is there. Reading on from the last `end` is
-        quick; any other position may need a search.
+        Blocks for at most about 200 ms without new rows. Continuing from the last `end` is fast;
+        any other position may need a search.
 
         Raises:
             SourceFailed: something has to be left out and the stream says `onError: fail`.
@@ -92,7 +92,7 @@ class SourcePartition(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of open files. The partition cannot be read any more."""
+        """Close open files. The partition cannot be read any more."""
 
 
 def event_time_of(stream: Stream, rows: Rows) -> int:

@@ -1,17 +1,17 @@
-"""What sources rejected, kept as JSON lines: one file for a stream, appended to.
+"""Stores rejected rows as JSON lines: one file per stream, append-only.
 
 A line is `{"stream", "partition", "file", "offset", "reason", "row"}`; without an offset it is
-about a file. A file that is long enough is put aside as `<name>.1`, in place of the one before, and
-a new one begins [12]. Its first line is `{"stream", "before"}`: of each partition how much was
-rejected before, and where the last row among it stood. So the newest file alone says what has to be
-known, and reading it takes a bounded time.
+about a file. A file that is long enough is rotated to `<name>.1`, which replaces the previous one,
+and a new one begins [12]. Its first line is `{"stream", "before"}`: for each partition the number
+of earlier rejections, and the place of the last rejected row. So the newest file alone is enough,
+and reading it takes a bounded time.
 
-Several processes may append, one after the other or, when one was frozen and is awake again, at
-once. Rejected rows come in the order of their positions, so of each partition what is not beyond
-the furthest row in the file stands there already. Each append reads first what others have added.
-So a row that is read again after a crash does not stand there twice. Limits: a rejected file whose
-line was put aside may be told again after a restart; of two processes that append in the same
-moment both may write a row, and if one of them puts the file aside then, lines may be missing.
+Several processes may append, one after the other or, when a frozen one wakes, at once. Rejected
+rows come in the order of their positions, so a row that is not beyond its partition's furthest row
+in the file is in it already. Each append first reads the lines of other processes. So a row that
+is read again after a crash is not stored twice. Limits: a rejected file whose line was rotated may
+be reported again after a restart; two processes that append at the same moment may both write a
+row, and if one of them rotates the file then, lines may be missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from tandem_runtime.sources.base import Rejected
 
 MOST_BYTES = 8 * 2**20
-"""How long a file grows before it is put aside; one older file is kept."""
+"""Size at which a file is rotated; one older file is kept."""
 
 Place = tuple[str, int]
 """A file and an offset in it."""
@@ -35,22 +35,22 @@ _NOWHERE: Place = ("", -1)
 
 
 class _Told(NamedTuple):
-    """What stands there of a partition."""
+    """The rejections of a partition: their number, and the furthest row."""
 
     letters: int = 0
     furthest: Place = _NOWHERE
 
 
 class _Contents(NamedTuple):
-    """What a file tells."""
+    """The content of a file."""
 
     told: dict[str, _Told]
     """By partition."""
     files: set[tuple[str, str]]
-    """Partitions, and files of them that were rejected as a whole."""
+    """(partition, file) of files that were rejected as a whole."""
 
     def learn(self, line: bytes) -> None:
-        """Take a line in; what is none of ours says nothing."""
+        """Apply a line; foreign lines are ignored."""
         try:
             about: dict[str, Any] = json.loads(line)
             if "before" in about:
@@ -73,7 +73,7 @@ class _Contents(NamedTuple):
 class DeadLetters:
     """The rejected rows of a stream, for the readers of all its partitions.
 
-    Nothing is made before something is rejected, and nothing read before `catch_up` or `add`.
+    No file is created before the first rejection, and none is read before `catch_up` or `add`.
     """
 
     def __init__(self, path: Path, stream: str, most: int = MOST_BYTES) -> None:
@@ -82,13 +82,13 @@ class DeadLetters:
         self._most = most
         self._lock = threading.Lock()
         self._first = b""
-        """The first line of the file that was read: no two files have the same."""
+        """First line of the file that was read; it differs between files."""
         self._known = 0
-        """Bytes of it that were read."""
+        """Bytes of this file that were read."""
         self._contents = _Contents({}, set())
 
     def catch_up(self) -> None:
-        """Read what stands there and was not read yet.
+        """Read the lines that were not read yet.
 
         Raises:
             OSError: the file cannot be read.
@@ -97,10 +97,10 @@ class DeadLetters:
             self._read_what_was_added()
 
     def add(self, partition: str, rejected: Iterable[Rejected]) -> None:
-        """Append what is not there yet.
+        """Append the rejections that are not stored yet.
 
         Raises:
-            OSError: the file cannot be written; adding the same again later is right.
+            OSError: the file cannot be written; a retry is safe.
         """
         rejected = tuple(rejected)
         if not rejected:
@@ -112,9 +112,9 @@ class DeadLetters:
                 self._append("".join(self._line(partition, letter) for letter in fresh))
 
     def count(self, partition: str) -> int:
-        """How much of a partition was rejected, as far as this process has read or written.
+        """The number of a partition's rejections that this process has read or written.
 
-        Waits for nobody: it may be asked by whoever must not wait for the disk.
+        Takes no lock, for callers that must not wait for the disk.
         """
         return self._contents.told.get(partition, _Told()).letters
 
@@ -147,7 +147,7 @@ class DeadLetters:
         self._read_what_was_added()
 
     def _begin_anew(self) -> None:
-        """Put the file aside. At every moment there is one that says everything."""
+        """Rotate the file. At every moment a complete one exists."""
         draft = self._path.with_name(f".{self._path.name}.new")
         older = self._path.with_name(f"{self._path.name}.1")
         first = {"stream": self._stream, "before": self._contents.told}
@@ -167,7 +167,7 @@ class DeadLetters:
             self._first, self._known = b"", 0
             return
         whole = lines[: lines.rfind(b"\n") + 1]
-        # What is read from its beginning must not be seen half read by `count`.
+        # A file read from its beginning goes to a new object: `count` must not see half of it.
         contents = self._contents if same else _Contents({}, set())
         for line in whole.split(b"\n"):
             contents.learn(line)

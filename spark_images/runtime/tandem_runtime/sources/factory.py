@@ -1,4 +1,4 @@
-"""The way into sources: how a partition is opened."""
+"""Opens source partitions."""
 
 from tandem_core.contract.partitions import not_yet
 from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream

@@ -1,13 +1,13 @@
-"""The pace of a source partition, and the clock that it goes by."""
+"""Rate limit of a source partition, and its clock."""
 
 import time
 from typing import Protocol
 
 _WORTH_A_BATCH = 0.05
-"""Rows are handed out in batches of so many seconds' worth, not one by one."""
+"""Rows are returned in batches worth this many seconds, not one by one."""
 
 _LONGEST_BURST = 0.25
-"""Seconds' worth of rows that may be handed out at once after a pause; the rest is not made up."""
+"""Most seconds' worth of rows returned at once after a pause; the rest is not made up."""
 
 
 _SHORTEST_WAIT = 0.001
@@ -37,7 +37,7 @@ class MonotonicClock:
 
 
 class Pace:
-    """How many rows are due, at a rate in rows per second; without one, always enough."""
+    """Counts the rows that are due at a rate in rows per second; without a rate, no limit."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -45,7 +45,7 @@ class Pace:
         self._looked_at: float | None = None
 
     def due(self, now: float, most: int) -> int:
-        """Rows that may be handed out now: none until there are enough for a batch."""
+        """Number of rows that may be returned now: none until there are enough for a batch."""
         if self._rate is None:
             return most
         if self._looked_at is not None:
@@ -61,7 +61,7 @@ class Pace:
         return max(_SHORTEST_WAIT, (self._batch - self._due) / self._rate)
 
     def took(self, rows: int) -> None:
-        """So many rows were handed out."""
+        """Record that rows were returned."""
         self._due -= rows
 
     @property

@@ -1,8 +1,8 @@
-"""Rows of a source partition read again: from one position exactly to another.
+"""Reads rows of a source partition again, exactly from one position to another.
 
-What comes is what was taken in between the two, whoever read it, in whatever batches, and whatever
-has come to the source since. If the source no longer has that, nothing is given at all. A file that
-was replaced by another of the same length is not noticed.
+Returns the rows that were read between the two, whichever split read them, in whatever batches, and
+whatever was added to the source since. If the source no longer has them, it fails. A file that was
+replaced by another of the same length is not noticed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,14 +22,14 @@ from tandem_runtime.sources.generator.partition import generated
 
 
 class NotReplayable(SourceError):
-    """The source does not have the rows any more that were taken in."""
+    """The source no longer has the rows that were read."""
 
 
 def replay(stream: Stream, partition: str, first: Mark, last: Mark) -> list[Rows]:
     """The rows of a partition from one mark to another, in their order.
 
     Raises:
-        NotReplayable: the source has changed where rows were taken in.
+        NotReplayable: the source has changed where rows were read.
         SourceUnsupported: this kind of source cannot be read.
         OSError: the source cannot be read now.
     """
@@ -55,7 +55,7 @@ class _Stretch(NamedTuple):
 
 
 class _FilesAgain:
-    """The files between two places, as far as they were read when these were reached."""
+    """The files between two positions, as far as they were read on the way."""
 
     def __init__(self, files: Files, first: FilesPosition, last: FilesPosition) -> None:
         self._files = files
@@ -68,9 +68,9 @@ class _FilesAgain:
         }
 
     def rows(self, partition: str, wanted: int) -> list[Rows]:
-        """The rows; by the digest of the files passed it is sure which ones were read.
+        """The rows; the digest of the files passed proves which files were read.
 
-        What has changed since may have been read before, or have come later: both are tried.
+        A file that has changed since may have been read before or be a new one: both are tried.
         """
         if self._last.name is None:
             return []
@@ -88,7 +88,7 @@ class _FilesAgain:
         )
 
     def _read(self, listing: Listing, left_out: frozenset[str]) -> list[Rows] | None:
-        """What the files give without some; None if that is not what was read."""
+        """The rows of the files except some; None if those are not the files that were read."""
         rows: list[Rows] = []
         passed = self._first.passed
         for stretch in self._passed_files(listing, left_out):
@@ -121,7 +121,7 @@ class _FilesAgain:
                 yield _Stretch(name, 0, end)
 
     def _read_stretch(self, stretch: _Stretch, rows: list[Rows]) -> int | None:
-        """Add a stretch's rows; where it ends, or None if the file has less than that."""
+        """Append a stretch's rows; returns its end, or None if the file is shorter."""
         at = stretch.first
         for stop in self._stops(stretch):
             if at != stop:

@@ -6,9 +6,9 @@
 | n | the head: the note, and of each segment its stream, source partition, first position, first ordinal, number of rows, and the length of its Arrow stream |
 | | for each segment, at the next multiple of 64: an Arrow IPC stream |
 
-All rows of a source partition in a chunk are one segment, in the order in which they came. Where a
-chunk is sealed, the hash of its key stands beside each row, so that a reader's share can be cut out
-without looking at keys again. A share has the same segments with fewer rows, and no hashes.
+All rows of a source partition in a chunk are one segment, in the order of reading. A sealed chunk
+has the hash of its key beside each row, so that a reader's share can be cut out without hashing
+again. A share has the same segments with fewer rows, and no hashes.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Buffer = Any
 
 
 class SegmentHead(Record):
-    """What a chunk's head says of one segment; its rows are `length` bytes of Arrow."""
+    """Describes one segment in a chunk's head; its rows are `length` bytes of Arrow."""
 
     stream: str
     partition: str
@@ -52,7 +52,7 @@ class SegmentHead(Record):
 
 
 class Head(Record):
-    """What stands before a chunk's rows: its note, and what its segments are."""
+    """The part before a chunk's rows: its note, and a description of its segments."""
 
     note: Note
     segments: tuple[SegmentHead, ...]
@@ -71,7 +71,7 @@ class StoredSegment(NamedTuple):
 
 
 def chunk_bytes(chunk: Chunk) -> Buffer:
-    """The bytes of a chunk; those that it has, if they are known already."""
+    """Encode a chunk; returns its payload if that is encoded already."""
     if isinstance(chunk.payload, pa.Buffer | bytes):
         return chunk.payload
     sealed: dict[tuple[str, str], StoredSegment] = {}
@@ -82,7 +82,7 @@ def chunk_bytes(chunk: Chunk) -> Buffer:
 
 
 def read_note(form: Buffer) -> Note:
-    """The note of a chunk, of which at least the head is there.
+    """The note of a chunk; only the head has to be there.
 
     Raises:
         Undecodable: the bytes do not begin like a chunk.
@@ -98,7 +98,7 @@ def read_segments(form: Buffer) -> Iterator[StoredSegment]:
 
 
 def epoch_rows(forms: Iterable[Buffer], header: Header) -> dict[str, list[Any]]:
-    """The rows of an epoch's chunks: of each stream its record batches, by partition and position.
+    """The rows of an epoch's chunks: the record batches by stream, in order of partition, position.
 
     Raises:
         RowsOutOfPlace: some are missing or come twice.
@@ -126,13 +126,13 @@ def share_of(form: Buffer, select: Select | None) -> Buffer:
 
 @functools.lru_cache(maxsize=64)
 def share_named(function: bytes, pair: str) -> OwnedKeys | None:
-    """What a pair owns; None if that is everything."""
+    """The share of a pair; None if it owns all keys."""
     routing = from_bytes(function)
     return routing.share_of(pair) if len(routing.pairs) > 1 else None
 
 
 def held(batch: Any, share: OwnedKeys) -> Any:
-    """The rows of a share; their hashes have done their work."""
+    """The rows of a share, without their hashes."""
     hashes = batch.column(HASH).to_numpy()
     return _without_hashes(batch).filter(pa.array(share.holds(hashes)))
 
@@ -142,7 +142,7 @@ def _without_hashes(batch: Any) -> Any:
 
 
 def _put(sealed: dict[tuple[str, str], StoredSegment], segment: Segment) -> None:
-    """Add rows to their partition's segment; they follow those that are there."""
+    """Append rows to their partition's segment."""
     stream, batch = cast("Rows", segment.payload)
     at = (stream, segment.partition)
     before = sealed.get(at)
@@ -161,7 +161,7 @@ def _put(sealed: dict[tuple[str, str], StoredSegment], segment: Segment) -> None
 
 
 def _written(note: Note, segments: Sequence[StoredSegment]) -> Buffer:
-    """Encode rows straight to where they stay: the length of everything is known before."""
+    """Encode rows into one buffer without a copy: all lengths are computed beforehand."""
     lengths = [_stream_length(segment.batches) for segment in segments]
     described = tuple(
         SegmentHead(
@@ -197,7 +197,7 @@ def _not_empty(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _places(at: int, lengths: Iterable[int]) -> Iterator[int]:
-    """Where each Arrow stream begins, the first one behind `at`."""
+    """The offset of each Arrow stream, the first one at or after `at`."""
     for length in lengths:
         at += -at % _ALIGNMENT
         yield at

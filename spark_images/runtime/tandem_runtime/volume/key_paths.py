@@ -1,7 +1,7 @@
-"""Where a key of a volume lies: one file for each, at a path that can be read back.
+"""Maps the keys of a volume to file paths, and back.
 
-`("chunk", LaneId("split-0.k3x", 2), 7)` is `chunk/split-0.k3x~2/7`. The first part of a key is
-its kind, and the kind tells what the other parts are.
+`("chunk", LaneId("split-0.k3x", 2), 7)` is `chunk/split-0.k3x~2/7`. Each key is one
+file. The first part of a key is its kind, which determines the types of the other parts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def path_of(key: Key) -> str:
 
 
 def key_at(path: str) -> Key | None:
-    """The key whose path this is; None for anything else that lies there."""
+    """The key with this path; None for any other file."""
     kind, *texts = path.split("/")
     parsers = _KINDS.get(kind)
     if parsers is None or len(parsers) != len(texts):

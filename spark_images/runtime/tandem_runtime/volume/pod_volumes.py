@@ -1,7 +1,7 @@
-"""One volume after the other in the directory that a pod keeps for its life.
+"""Volumes of a pod, one after the other, in the directory that it keeps for its life.
 
-The successor appears before its predecessor is removed: whenever the process dies, the next one
-finds a volume, and never takes a number a second time.
+The successor is created before its predecessor is removed: whenever the process dies, the next one
+finds a volume, and never reuses a number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from tandem_core.contract.volume_ids import PodVolume, pod_volume
 
 CARRIED_OVER = ("pair",)
-"""Files beside the keys that are the pod's, and so also the next volume's."""
+"""Files beside the keys that belong to the pod, and so are copied to the next volume."""
 
 
 def current_volume(home: Path, pod: str) -> Path:
@@ -25,7 +25,7 @@ def current_volume(home: Path, pod: str) -> Path:
 
 
 def succeed(volume: Path) -> Path:
-    """Begin the next volume and remove this one, which holds nothing of use."""
+    """Create the next volume and remove this one, whose keys are discarded."""
     parts = pod_volume(volume.name)
     if parts is None:
         raise ValueError(f"{volume} is no volume of a pod")

@@ -1,8 +1,8 @@
-"""Shares of chunks, for as long as a twin may still ask for the same one.
+"""Caches shares of chunks until the second replica of a pair has fetched them.
 
-Both replicas of a pair fetch the same share of every chunk, mostly within moments. It is cut out
-for the first and kept for the second. What nobody asks for again goes when others need the room
-[12]; it is cut out anew then.
+Both replicas of a pair fetch the same share of every chunk, usually within moments. It is cut out
+for the first and kept for the second. The oldest shares are evicted when room is needed [12]; an
+evicted share is cut out again on request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tandem_runtime.protocol.effects import Key, Select
 from tandem_runtime.volume.chunks import share_of
 
 MOST_BYTES = 32 * 2**20
-"""Bytes of shares that are kept; a larger one is not kept at all."""
+"""Most bytes of cached shares; a larger share is not cached."""
 
 Buffer = Any
 _Name = tuple[Key, Select | None]
@@ -31,7 +31,7 @@ class Shares:
         self._most = most
         self._lock = threading.Lock()
         self._kept: dict[_Name, Future[Buffer]] = {}
-        """What one reader has asked for, the oldest first."""
+        """Shares that one reader has requested, the oldest first."""
         self._sizes: dict[_Name, int] = {}
 
     def get(self, key: Key, select: Select | None) -> Buffer:
@@ -56,13 +56,13 @@ class Shares:
         try:
             whole = self._read(key)
             cut = share_of(whole, select)
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - raised again in every waiter
             share.set_exception(problem)
             self._forget(name, share)
             return
         share.set_result(cut)
         if cut is whole:
-            # It lies on the volume; reading it again costs nothing.
+            # The whole chunk, which is mapped from the volume: reading it again costs nothing.
             self._forget(name, share)
         else:
             self._keep(name, share, len(cut))

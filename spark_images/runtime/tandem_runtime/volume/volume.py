@@ -1,8 +1,8 @@
-"""The volume of one process: what its machine writes, across restarts.
+"""The volume of one process: stores what its machine writes, across restarts.
 
-A `Write` is one step: the bytes go to a temporary name, which is then renamed. Nothing is forced
-to the disk, because a lost machine loses its volume anyway and the second copy is elsewhere. So a
-volume that was not left in good order is trusted only under the boot in which it was written.
+A `Write` is atomic: the bytes go to a temporary file, which is then renamed. Writes are not synced
+to the disk, because a lost node loses its volume anyway and the second copy is elsewhere. So a
+volume that was not closed cleanly is trusted only until the next boot.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ STORED: dict[str, Any] = {
     "generation": Generation,
     "kept": Kept,
 }
-"""What lies under each kind of key; chunks and results have forms of their own."""
+"""Type of the value under each kind of key; chunks and results have formats of their own."""
 
 _OF_THE_LOG = frozenset({"book", "entry"})
-"""Kinds of keys of the header log: what cannot be read there must not be passed over."""
+"""Kinds of keys of the header log, in which an unreadable value must not be skipped."""
 
 _RAW = "outbox"
-"""Kind of key whose value is bytes already."""
+"""Kind of key whose value is stored as it is."""
 
 
 _log = logging.getLogger(__name__)
@@ -60,11 +60,11 @@ class VolumeInUse(Exception):
 
 
 class VolumeDistrusted(Exception):
-    """The machine has booted since, and the volume was not left in good order."""
+    """The node has booted since, and the volume was not closed cleanly."""
 
 
 class Volume:
-    """Files under one directory. One process at a time (`claim`)."""
+    """Files under one directory, used by one process at a time (`claim`)."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -77,11 +77,11 @@ class Volume:
     # --- one process at a time ----------------------------------------------------------------
 
     def claim(self) -> None:
-        """Take the volume for this process, and count its start.
+        """Lock the volume for this process, and raise its incarnation.
 
         Raises:
             VolumeInUse: another process has it.
-            VolumeDistrusted: it may have lost what was written.
+            VolumeDistrusted: it may have lost writes.
         """
         self._keys.mkdir(parents=True, exist_ok=True)
         # Kept open, and so locked, for the life of the process.
@@ -106,13 +106,13 @@ class Volume:
         clean.unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Let another process have the volume."""
+        """Unlock the volume for another process."""
         os.close(self._lock)
 
     def leave_clean(self) -> None:
-        """Mark that everything is on the disk: the process stops in good order.
+        """Sync everything to the disk and mark it: the process stops gracefully.
 
-        Without the mark, as where the disk fails just now, the volume is trusted until a reboot.
+        Without the mark, as when the sync fails, the volume is trusted only until a reboot.
         """
         try:
             _write_out(self.directory)
@@ -122,26 +122,26 @@ class Volume:
         _replace(self.directory / "clean", b"")
 
     def refuse(self, why: MemberRefusal) -> None:
-        """Leave word why the process that ends now cannot do what was asked of it."""
+        """Store the reason why the process ends now and cannot continue."""
         self.write_beside(REFUSAL_FILE, encode_report(why))
 
     def write_beside(self, name: str, content: bytes) -> None:
-        """Put a file beside the machine's keys, in one step."""
+        """Write a file beside the machine's keys, atomically."""
         _replace(self.directory / name, content)
 
     # --- keys ---------------------------------------------------------------------------------
 
     def contents(self) -> dict[Key, object]:
-        """What a machine is restarted from. Of chunks only the notes are read.
+        """The keys and values from which a machine restarts. Of chunks only the notes are read.
 
         Raises:
-            UnknownRecord: a part of the header log is a later version's.
-            Undecodable: something else cannot be read.
+            UnknownRecord: a part of the header log is of a later version.
+            Undecodable: another value cannot be read.
         """
         return {key: value for key in self._stored() if (value := self._read(key)) is not None}
 
     def write(self, key: Key, value: object) -> None:
-        """Put a value under a key, replacing an older one, in one step."""
+        """Store a value under a key, replacing an older one, atomically."""
         path = path_of(key)
         parent = path.rpartition("/")[0]
         if parent not in self._made:
@@ -150,14 +150,14 @@ class Volume:
         _replace(self._keys / path, _form(key, value))
 
     def erase(self, key: Key) -> None:
-        """Remove a key; no harm if it is not there."""
+        """Remove a key; does nothing if it does not exist."""
         (self._keys / path_of(key)).unlink(missing_ok=True)
 
     def buffer(self, key: Key) -> Any:
-        """The bytes under a key, mapped and not read.
+        """The bytes under a key, mapped into memory.
 
         Raises:
-            FileNotFoundError: they have been erased.
+            FileNotFoundError: the key has been erased.
         """
         with pa.memory_map(str(self._keys / path_of(key))) as file:
             return file.read_buffer()
@@ -193,7 +193,7 @@ def _form(key: Key, value: object) -> Any:
 
 
 def _replace(path: Path, content: Any) -> None:
-    """Write a file in one step: a reader sees the old content or the new one."""
+    """Write a file atomically: a reader sees the old content or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     with temporary.open("wb") as file:
         file.write(content)
@@ -201,10 +201,10 @@ def _replace(path: Path, content: Any) -> None:
 
 
 def _write_out(directory: Path) -> None:
-    """Force the file system that a directory is on to the disk; others of the machine can wait.
+    """Sync the file system of a directory to the disk, and no other of the machine.
 
     Raises:
-        OSError: the disk did not take it all.
+        OSError: the sync failed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     opened = os.open(directory, os.O_RDONLY)

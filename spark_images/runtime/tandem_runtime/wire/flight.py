@@ -1,9 +1,9 @@
 """Arrow Flight between the processes of a pipeline: one stream for each direction and pair.
 
-Messages may be lost, late or doubled [11], so nothing here waits for an answer: what cannot be
-sent is dropped, the machines say it again. Every queue has a bound [12]. Every call carries the
-pipeline's token; a call without it is refused before anything is read. A stream says from whom it
-comes and which volume it is for. Whoever is on another volume by now refuses it and says on which.
+Messages may be lost, late or duplicated [11], so nothing here waits for an answer: a message that
+cannot be sent is dropped, and the machines repeat it. Every queue is bounded [12]. Every call
+carries the pipeline's token; a call without it is refused before anything is read. A stream names
+its sender and the volume it is for. A process on another volume refuses it and names its own.
 """
 
 from __future__ import annotations
@@ -40,37 +40,37 @@ RETRY_SECONDS = 0.2
 """Pause after a peer could not be reached."""
 
 IDLE_SECONDS = 60.0
-"""A way to a peer that was not used for so long is given up; the next message makes a new one."""
+"""A connection unused for this long is closed; the next message opens a new one."""
 
 
 _log = logging.getLogger(__name__)
 
 
 class Hello(Record):
-    """How a stream begins: from whom it comes, and which volume it is for."""
+    """The beginning of a stream: its sender, and the volume it is for."""
 
     sender: Peer
     to: str
 
 
 class Parcel(NamedTuple):
-    """A message to be sent, and where the bytes that go with it are read when its turn comes."""
+    """A message to send; `parts` reads the bytes that belong to it when it is sent."""
 
     message: object
     parts: Callable[[], Iterator[FramePart]] | None = None
     over: Callable[[], None] = lambda: None
-    """Called once, from any thread, when it was sent or will not be: what was kept for it alone can
-    go. Raises nothing."""
+    """Called once, from any thread, when the message was sent or dropped, to release what was kept
+    for it. Raises nothing."""
 
 
 class PeerDirectory(Protocol):
-    """Where the process that runs on a volume can be reached."""
+    """Finds the address of the process on a volume."""
 
     def address_of(self, volume: str) -> tuple[str, int] | None:
-        """Host and port, or None if nobody knows."""
+        """Host and port, or None if unknown."""
 
     def met(self, volume: str) -> None:
-        """A process has said that it is on this volume, and not on that which was asked for."""
+        """Record that a process is on this volume, and not on the one that was addressed."""
 
 
 # --- receiving ----------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Takes the streams of peers in that are for one volume, and answers actions."""
+    """Receives the streams of peers for one volume, and answers actions."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         actions: Mapping[str, Callable[[bytes], bytes]],
         alarm: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Port 0 lets the system choose one. `alarm` is told of log entries that are unreadable."""
+        """Port 0 lets the system choose one. `alarm` is called for unreadable log entries."""
         host, port = address
         super().__init__(location(host, port), middleware={"token": _TokenCheck(token)})
         self._volume = volume
@@ -112,7 +112,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         self._passed_over: set[str] = set()
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:  # noqa: ARG002
-        """A peer's stream, for as long as it lasts."""
+        """Receive a peer's stream until it ends."""
         peer, to = self._parties(descriptor.command)
         if to != self._volume:
             raise flight.FlightServerError(f"this is {self._volume}", self._volume.encode())
@@ -130,7 +130,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             assembly.drop()
 
     def _take(self, peer: Peer, assembly: Assembly, item: Any) -> None:
-        """Pass a message on, and keep no hold of it while the stream is waited for."""
+        """Pass a message on, without a reference to it while the stream waits for the next."""
         data = None if item.data is None else bytes_of(item.data)
         try:
             message = assembly.take(item.app_metadata, data)
@@ -141,13 +141,13 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             self._receive(peer, message)
 
     def _pass_over(self, peer: Peer, kind: str) -> None:
-        """Drop a message that only a later version understands; said once for each kind."""
+        """Drop a message that only a later version understands; logged once for each kind."""
         if kind not in self._passed_over:
             self._passed_over.add(kind)
             _log.warning("%s sends messages of an unknown kind: %s", peer.volume, kind)
 
     def _parties(self, hello: bytes) -> tuple[Peer, str]:
-        """From whom a stream comes, and whom it is for."""
+        """The sender of a stream, and the volume it is for."""
         try:
             said = decode(hello, Hello)
         except Undecodable as problem:
@@ -155,7 +155,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         return said.sender, said.to
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:  # noqa: ARG002
-        """Something asked by whoever watches the pipeline."""
+        """Answer an action, such as the assignment of a spare."""
         handler = self._actions.get(action.type)
         if handler is None:
             raise flight.FlightServerError(f"no action {action.type}")
@@ -166,7 +166,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
 
 class Post:
-    """Sends messages to peers, each from its own thread, so that a frozen peer delays nobody."""
+    """Sends messages, with one thread per peer, so that a frozen peer delays no other."""
 
     def __init__(self, me: Peer, token: str, directory: PeerDirectory) -> None:
         self._me = me
@@ -185,7 +185,7 @@ class Post:
             line.put(parcel)
 
     def _give_up(self, to: str) -> bool:
-        """A way is not used any more; false if it is, after all."""
+        """Forget an idle connection; false if a message is waiting for it after all."""
         with self._lock:
             if self._lines[to].waiting:
                 return False
@@ -193,7 +193,7 @@ class Post:
             return True
 
     def drain(self, seconds: float) -> None:
-        """Give what is queued a chance to leave before the process ends."""
+        """Wait for queued messages to be sent, at most so long per peer; the process ends then."""
         with self._lock:
             lines = list(self._lines.values())
         for line in lines:
@@ -203,7 +203,7 @@ class Post:
 
 
 class _Line:
-    """The way to one peer: a bounded queue and the thread that empties it."""
+    """The connection to one peer: a bounded queue and the thread that empties it."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class _Line:
 
     @property
     def waiting(self) -> int:
-        """How many messages wait."""
+        """Number of queued messages."""
         return len(self._queue)
 
     def put(self, parcel: Parcel) -> None:
@@ -238,7 +238,7 @@ class _Line:
         self._drop_beyond(QUEUED)
 
     def _drop_beyond(self, most: int) -> None:
-        """Let newer messages replace the oldest."""
+        """Drop the oldest messages beyond a number."""
         with self._ready:
             dropped = [self._queue.popleft() for _ in range(len(self._queue) - most)]
         for parcel in dropped:
@@ -253,8 +253,8 @@ class _Line:
         while (parcel := self._next()) is not None:
             try:
                 self._try(parcel)
-            except Exception:
-                # Without its thread this way would stay known, and its peer unreachable for ever.
+            except Exception:  # noqa: BLE001 - the thread of a peer must live
+                # Without its thread the line would stay known, and its peer unreachable for ever.
                 _log.exception("%s is not sent to %s", type(parcel.message).__name__, self._to)
                 self._disconnect()
                 self._pause()
@@ -264,7 +264,7 @@ class _Line:
         try:
             self._transmit(parcel)
         except FileNotFoundError:
-            # What was to be sent has been erased: nobody needs it any more.
+            # The bytes to send have been erased: no peer needs them any more.
             self._disconnect()
         except (pa.ArrowException, OSError) as problem:
             _log.debug("%s cannot be reached: %s", self._to, problem)
@@ -275,7 +275,7 @@ class _Line:
             parcel.over()
 
     def _next(self) -> Parcel | None:
-        """What is to be sent next; None when this way is over."""
+        """Wait for the next message; None when this line is ended or idle."""
         while True:
             with self._ready:
                 used = self._ready.wait_for(lambda: self._queue or self._ended, IDLE_SECONDS)
@@ -303,7 +303,7 @@ class _Line:
         return True
 
     def _learn(self, problem: Exception) -> None:
-        """Pass on what a process says that refuses because it is on another volume."""
+        """Record the volume that a process names when it refuses a stream for another one."""
         volume = getattr(problem, "extra_info", b"")
         if volume:
             self._directory.met(volume.decode())
@@ -315,12 +315,12 @@ class _Line:
             if closing is not None:
                 try:
                     closing.close()
-                except Exception as problem:
-                    # It is given up anyway, and closing is all that is left to do with it.
+                except Exception as problem:  # noqa: BLE001 - dropped anyway
+                    # The connection is dropped anyway.
                     _log.debug("closing the way to %s: %s", self._to, problem)
 
     def _pause(self) -> None:
-        """Wait before the next try; what has piled up for long is not worth sending then."""
+        """Wait before the next try, then drop the oldest messages: they are outdated."""
         with self._ready:
             self._ready.wait_for(lambda: self._ended, RETRY_SECONDS)
         self._drop_beyond(QUEUED // 4)

@@ -1,10 +1,9 @@
-"""What travels on a stream between two processes: messages, and the bytes that belong to them.
+"""Frames on a stream between two processes: messages, and the bytes that belong to them.
 
 A stream has one column of bytes. Each item on it carries a frame as metadata: either a part (bytes
-of the value with a given index, or of one file of it) or the message that ends a sequence of
-parts. A value is bytes as a whole (`name` is None) or a tree of files. So a message is read only
-when everything that belongs to it has come, and a tree is on the receiver's disk by then, never in
-its memory.
+of the value with a given index, or of one of its files) or the message that ends a sequence of
+parts. A value is either bytes (`name` is None) or a tree of files. So a message is read only when
+all its values have arrived, and a tree is on the receiver's disk by then, never in its memory.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class FramePart(NamedTuple):
 
 
 ROOT = "."
-"""Name of a tree's own directory, with which it begins: so also an empty tree comes."""
+"""Name of a tree's own directory. It is sent first, so that an empty tree arrives too."""
 
 
 class PartFrame(Tagged, tag="Part"):
-    """Says that bytes of the value with a number follow, or of one of its files."""
+    """Announces bytes of the value with a number, or of one of its files."""
 
     number: int
     name: str | None = None
@@ -73,7 +72,7 @@ def message_frame(message: object) -> bytes:
 
 
 def batch_of(data: Buffer) -> Any:
-    """One item of a stream around bytes, without copying them."""
+    """Wrap bytes as one item of a stream, without copying them."""
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     offsets = pa.py_buffer(array.array("q", [0, buffer.size]))
     column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, buffer])
@@ -86,7 +85,7 @@ def bytes_of(batch: Any) -> Buffer:
 
 
 def tree_parts(index: int, root: Path) -> Iterator[FramePart]:
-    """A directory, then the files below it; one that is empty comes as one empty part."""
+    """Yield a directory, then the files below it; an empty file is one empty part."""
     yield FramePart(index, ROOT, b"")
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         name = str(path.relative_to(root))
@@ -96,14 +95,14 @@ def tree_parts(index: int, root: Path) -> Iterator[FramePart]:
 
 
 _NUMBERS = itertools.count()
-"""Of received trees; a process clears their directory when it starts."""
+"""Numbers of received trees; a process clears their directory when it starts."""
 
 
 class Tree:
     """Files that came with a message, below `path`.
 
-    A message may be dropped anywhere on its way [11]. So the files are removed when nothing refers
-    to their tree any more [12], unless they were moved away before.
+    A message may be dropped at any point [11]. So the files are removed once nothing refers to
+    their tree any more [12], unless they were moved before.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,19 +110,19 @@ class Tree:
         self._removal = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
 
     def move(self, target: Path) -> None:
-        """Make the files somebody's own; `target`, on the same file system, must not exist."""
+        """Move the files to `target`, on the same file system, which must not exist."""
         self.path.replace(target)
         self.path = target
         self._removal.detach()
 
 
 def read_frame(form: memoryview) -> Any:
-    """A frame that came from a peer.
+    """Decode a frame of a peer.
 
     Raises:
         UnknownRecord: it carries a part of the header log that cannot be read here.
         UnknownMessage: it is a message of a kind that is not known here.
-        Undecodable: it is no frame.
+        Undecodable: it is not a frame.
     """
     try:
         return decode(form, Frame)  # type: ignore[arg-type]
@@ -148,17 +147,17 @@ def _tag_of(form: memoryview) -> str:
 
 
 class Assembly:
-    """Puts together what comes on one stream. Trees grow below `directory`."""
+    """Assembles the messages of one stream. Trees are written below `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._values: dict[int, Buffer | Tree] = {}
 
     def take(self, frame: Buffer, data: Buffer | None) -> object | None:
-        """Take one item in; with the last one of a message that message, payload and all.
+        """Take one item; returns the message, with its payload, once it is complete.
 
         Raises:
-            UnknownMessage: nobody here understands the message; the next one can be taken in.
+            UnknownMessage: the message is of an unknown kind; the next one can be taken.
             Undecodable: the stream does not hold frames.
         """
         try:
@@ -177,7 +176,7 @@ class Assembly:
         return None
 
     def drop(self) -> None:
-        """Forget what belongs to an unfinished message, its trees included."""
+        """Drop the values of an unfinished message, its trees included."""
         self._values = {}
 
     def _complete(self, message: Any) -> object:

@@ -1,4 +1,4 @@
-"""How a replica or a merge finds the lead: any split says who leads."""
+"""Discovery of the lead by replicas and merges: any split names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tandem_runtime.protocol.types import Member, Peer
 class LeadDiscovery:
     """Where reports go, and which views count.
 
-    A view of an older version than one already taken in is of a deposed lead, or came late.
+    A view older than one already taken in is of a deposed lead, or came late.
     """
 
     __slots__ = (
@@ -44,28 +44,28 @@ class LeadDiscovery:
         self.term = 0
         """Lower terms are refused; raised by views and by a muster (i)."""
         self.format = 1
-        """The newest format of the header log that a view told of."""
+        """The newest format of the header log that a view named."""
         self.sequence = 0
         self.incarnations: BoundedMap[int] = BoundedMap()
 
     @property
     def mustered(self) -> bool:
-        """Was a muster answered, and has its lead, or a later one, not spoken yet (i)?"""
+        """Whether a muster was answered, and no view of its lead or a later one came yet (i)."""
         return self.term > self.version[0]
 
     def stale(self, sender: Peer) -> bool:
-        """Is a message of an older process on the sender's volume?"""
+        """Whether a message is of an older process on the sender's volume."""
         known = self.incarnations.get(sender.volume, 0)
         if sender.incarnation > known:
             self.incarnations[sender.volume] = sender.incarnation
         return sender.incarnation < known
 
     def discovered(self, members: tuple[Member, ...]) -> None:
-        """Discovery speaks. What is not there any more need not be remembered."""
+        """Replace the known splits by those that discovery found."""
         self.members = tuple(sorted(members))
 
     def not_lead(self, message: NotLead) -> None:
-        """A split says that another one leads."""
+        """Take the lead that a split names, unless its term is too low."""
         if message.place.lead and message.place.term >= self.term:
             self.lead = message.place.lead
 
@@ -74,7 +74,7 @@ class LeadDiscovery:
         volumes = [member.volume for member in self.members]
         known = self.lead in volumes
         if volumes and (not known or now - self.heard >= self.silence):
-            # After the silent one comes the next by name, so that everybody has a turn.
+            # After a silent split comes the next by name, so that each has a turn.
             after = volumes.index(self.lead) if known else -1
             self.lead = volumes[(after + 1) % len(volumes)]
             self.heard = now
@@ -86,11 +86,11 @@ class LeadDiscovery:
         return self.sequence
 
     def takes(self, sender: Peer, view: ReplicaView | MergeView, now: int) -> bool:
-        """Does a view count? Then its sender leads.
+        """Whether a view counts; if so, its sender leads.
 
         Raises:
-            UnreadableFormat: it leads by a log that this build, restarted as an older one, does
-                not read.
+            UnreadableFormat: this build, restarted as an older one, does not read the log of that
+                lead.
         """
         if view.version < self.version or view.version[0] < self.term:
             return False
@@ -103,7 +103,7 @@ class LeadDiscovery:
         return True
 
     def muster(self, sender: Peer, term: int, now: int) -> bool:
-        """A lead that rebuilds the header log calls (i)."""
+        """Take in the muster of a lead that rebuilds the header log (i); false if outdated."""
         if term < self.term:
             return False
         self.term = term
@@ -121,12 +121,12 @@ class Reporting(Protocol):
 def splits_discovered(
     machine: Reporting, _: int, __: None, message: SplitsDiscovered
 ) -> list[Effect]:
-    """Discovery tells which splits exist."""
+    """Take in the splits that discovery found."""
     machine.lead_discovery.discovered(message.members)
     return []
 
 
 def told_who_leads(machine: Reporting, _: int, __: Peer, message: NotLead) -> list[Effect]:
-    """A split that does not lead tells who does."""
+    """Take in the lead that another split names."""
     machine.lead_discovery.not_lead(message)
     return []

@@ -1,12 +1,12 @@
-"""Starting the header log anew when every volume that had it is gone for good, rule (i).
+"""Rebuild of the header log when every volume that had it is gone for good, rule (i).
 
-The new lead musters: every replica and merge that reports to it says which headers it knows, how
-far it has committed and how far the sinks are, and refuses lower terms from then on. The newest
-header known to anybody, by term and epoch, becomes the last one, and the headers that lead to it by
-their digests are the log's history (`history.py`). What somebody knows of another history, because
-it was silent when the log was rebuilt before, does not count. Whoever does not speak, or has run
-another history, is struck and joins again by copy. Lanes end where headers reach; the sources go on
-from that header's positions. What cannot be had any more is said aloud: `DataLost`.
+The new lead musters: every replica and merge that reports to it answers with its headers, how far
+it has committed and how far the sinks are, and refuses lower terms from then on. The newest header
+of all answers, by term and epoch, becomes the last one, and the headers that lead to it by their
+digests are the log's history (`history.py`). Headers of another history, from a member that was
+silent when the log was rebuilt before, do not count. A replica that does not answer, or has run
+another history, loses its seat and joins again by copy. Lanes end where headers reach; sources are
+read from that header's positions. Data that cannot be recovered is recorded as `DataLost`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEATS = 2
 
 
 class Rebuild:
-    """The answers that have come so far, and whether they are enough."""
+    """The answers to a muster so far, and whether they are enough."""
 
     __slots__ = ("copies", "present", "since", "term", "_settings")
 
@@ -43,15 +43,15 @@ class Rebuild:
         self._settings = settings
         self.present: dict[str, Present] = {}
         self.copies: dict[LaneId, dict[str, int]] = {}
-        """Who holds how much of which lane."""
+        """The last chunk of each lane that each split holds."""
 
     def answered(self, volume: str, answer: Present) -> None:
-        """A replica or a merge spoke."""
+        """Keep the answer of a replica or merge."""
         if answer.term == self.term:
             self.present[volume] = answer
 
     def complete(self, intent: Intent | None, now: int) -> bool:
-        """Is it time to go on? Waiting longer can only strike fewer."""
+        """Whether to rebuild now. Waiting longer can only leave more members their seats."""
         waited = now - self.since
         if intent is None or waited < 2 * self._settings.silence:
             return False
@@ -67,7 +67,7 @@ class Rebuild:
         ) and heard >= known
 
     def last_header(self) -> Header | None:
-        """The newest header that anybody knows."""
+        """The newest header of all answers."""
         return newest(self._headers())
 
     def _headers(self) -> list[Header]:
@@ -84,7 +84,7 @@ class Rebuild:
         return known
 
     def _holders(self, pair: str, chain: dict[int, Header]) -> list[tuple[int, str]]:
-        """Full members of a pair that can go on with these headers, the one ahead first."""
+        """Full members of a pair whose state is of this history, the one ahead first."""
         found = [
             (-answer.committed, volume)
             for volume, answer in self.present.items()
@@ -94,9 +94,9 @@ class Rebuild:
         return [(-committed, volume) for committed, volume in sorted(found)]
 
     def _slots(self, intent: Intent) -> tuple[Slot, ...]:
-        """The merge slots as the merge knows them that heard last of them.
+        """The merge slots of the answer with the newest view.
 
-        One that began or ended after the last header did so in a past that is lost.
+        Where a slot began or ended after the last header, that record is lost.
         """
         last = self.last_header()
         epoch = last.epoch if last is not None else 0
@@ -110,7 +110,7 @@ class Rebuild:
         )
 
     def _sinks(self, intent: Intent) -> list[int]:
-        """How far the sinks of each slot are, as the merge knows that knows most."""
+        """How far the sinks of each slot are, by the merge that is furthest."""
         found = []
         for slot in self._slots(intent):
             told = [
@@ -129,13 +129,13 @@ class Rebuild:
         return max((max(a.delivered, a.furthest) for a in merges), default=0)
 
     def _know_slots(self, log_state: LogState, intent: Intent) -> Iterator[tuple[str, str]]:
-        """Slots and dealings; without its dealing nobody knows who has to deliver an epoch."""
+        """Restore slots and dealings; without its dealing no merge can deliver an epoch."""
         log_state.slots = {slot.number: slot for slot in self._slots(intent)}
         for slot in log_state.slots.values():
             SLOT.check(None, slot.state, slot.number)
         told = [answer.next_slot for answer in self.present.values()]
         log_state.next_slot = max([max(log_state.slots) + 1, *told])
-        # Two histories may have dealings of one number: whoever heard last knows the right one.
+        # Two histories may have dealings of one number: the answer with the newest view counts.
         answers = sorted(self.present.values(), key=lambda answer: answer.version)
         known = {dealing.number: dealing for answer in answers for dealing in answer.dealings}
         named = {header.dealing for header in log_state.headers.values()} - {UNDIVIDED}
@@ -145,8 +145,8 @@ class Rebuild:
     def rebuilt(
         self, intent: Intent, gone: Container[str]
     ) -> tuple[LogState, list[tuple[str, str]]]:
-        """The log state as far as it can be known, and what is lost."""
-        # A lower format would let builds take part that drop what the headers say.
+        """Return the log state as far as it can be restored, and the losses."""
+        # A lower format would admit builds that drop fields of the headers.
         formats = [answer.format for answer in self.present.values()]
         log_state = LogState(format=max(formats, default=1))
         last = self.last_header()
@@ -176,7 +176,7 @@ class Rebuild:
         return log_state, lost
 
     def _delivered_otherwise(self, chain: dict[int, Header]) -> bool:
-        """Has a sink an epoch of another history?"""
+        """Whether a sink has an epoch of another history."""
         return any(
             answer.kind is MemberKind.MERGE and answer.digest and not is_on_chain(chain, answer)
             for answer in self.present.values()
@@ -186,7 +186,7 @@ class Rebuild:
     def _seat_everyone(
         self, log_state: LogState, chain: dict[int, Header]
     ) -> Iterator[tuple[str, str]]:
-        """Give seats to full members that can go on with the headers that are known."""
+        """Give seats to full members whose state is of this history."""
         for pair in log_state.pairs(log_state.generation):
             usable = self._holders(pair, chain)[:SEATS]
             for _, volume in usable:
@@ -209,7 +209,7 @@ class Rebuild:
         log_state.delivered = min(sinks, default=0)
 
     def _lanes(self, log_state: LogState, gone: Container[str]) -> Iterator[tuple[str, str]]:
-        """Lanes that kept headers speak of, closed where headers reach; what nobody has is lost."""
+        """Close lanes of kept headers where headers reach; yield those that no split has."""
         for header in log_state.headers.values():
             for span in header.spans:
                 before = log_state.lanes.get(span.lane)
@@ -227,7 +227,7 @@ class Rebuild:
 
 
 def is_on_chain(chain: dict[int, Header], answer: Present) -> bool:
-    """Has somebody committed, or delivered, the last epoch that it has in this very history?"""
+    """Whether the last epoch that a member has committed, or delivered, is of this history."""
     reached = answer.committed if answer.kind is MemberKind.REPLICA else answer.delivered
     return digests_on(chain).get(reached) == answer.digest
 
@@ -237,7 +237,7 @@ def _generation(known: dict[int, Generation], last: Header | None, intent: Inten
 
 
 def _needed(log_state: LogState, lane: LaneId) -> bool:
-    """Does some pair's fastest replica still need rows of a lane?"""
+    """Whether the faster replica of some pair still needs rows of a lane."""
     epochs = [e for e, h in log_state.headers.items() if any(s.lane == lane for s in h.spans)]
     slowest = min(
         max((seat.hold for seat in seats if seat), default=0) for seats in log_state.seats.values()

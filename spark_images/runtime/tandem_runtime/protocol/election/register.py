@@ -13,17 +13,17 @@ from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 
 def swap(current: RegisterState, expected: int, place: RegisterState) -> tuple[bool, RegisterState]:
-    """The content after a compare-and-set, and whether it took place."""
+    """Return whether a compare-and-set succeeds, and the content after it."""
     if current.version != expected:
         return False, current
     return True, place.replace(version=expected + 1)
 
 
 class RegisterClient:
-    """One member's dealings with the register: at most one swap under way.
+    """One member's access to the register: at most one swap under way.
 
-    A swap that was sent is pursued until its outcome is known: it may land late, and then its
-    author must have known that it could.
+    A swap that was sent is pursued until its outcome is known: it may land late, and its author
+    must expect that.
     """
 
     __slots__ = ("consulted", "known", "_asked_at", "_op", "_swap", "_patience")
@@ -32,8 +32,8 @@ class RegisterClient:
         self.known: RegisterState = NOBODY
         """The newest content seen."""
         self.consulted = False
-        """Has this process read the register? Before that it may take the outcome of a former
-        process's swap for its own."""
+        """Whether this process has read the register. Before that it may take the outcome of a
+        former process's swap for its own."""
         self._op = 0
         self._asked_at: int | None = None
         self._swap: Swap | None = None
@@ -41,7 +41,7 @@ class RegisterClient:
 
     @property
     def busy(self) -> bool:
-        """Is a swap under way?"""
+        """Whether a swap is under way."""
         return self._swap is not None
 
     def propose(self, place: RegisterState, now: int) -> list[Effect]:
@@ -50,7 +50,7 @@ class RegisterClient:
         return [self._swap]
 
     def read(self, now: int) -> list[Effect]:
-        """Look what stands there."""
+        """Read the content."""
         return [ReadRegister(self._next(now))]
 
     def tick(self, now: int) -> list[Effect]:
@@ -60,7 +60,7 @@ class RegisterClient:
         return []
 
     def answered(self, answer: RegisterAnswer, now: int) -> tuple[bool | None, list[Effect]]:
-        """Take an answer: the outcome of the swap if that is known now, and what to do."""
+        """Take in an answer; return the outcome of the swap if it is known now, and effects."""
         self.consulted = True
         if answer.place.version > self.known.version:
             self.known = answer.place

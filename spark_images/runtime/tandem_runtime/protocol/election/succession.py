@@ -1,10 +1,10 @@
-"""Who leads: the rules of succession of the header log.
+"""Succession of the lead, by the rules of the header log.
 
 (a) A buddy that takes over first refuses lower terms, then swaps lead:=self, buddy:=none, term+1.
     If the swap fails it returns to the register's term. Everything it holds is final.
-(b) A lead whose buddy is dead or slow swaps buddy:=none and goes on alone.
+(b) A lead whose buddy is dead or slow swaps buddy:=none and continues alone.
 (c) A new buddy is filled first, then every new entry also waits for it, only then is it named.
-(d) Published is what is on every member now required; nothing of an older term is finished.
+(d) An entry on every member now required is published; none of an older term is finished.
 (e) Only the named buddy may take over. After an unknown swap result the register is read first.
 (f) Silence makes a member *try*; no clock decides.
 (g) In term 0 any split may swap itself in.
@@ -75,7 +75,7 @@ class Succession:
         """Lower terms than this are refused (a)."""
         self.heard_lead = now
         self.former: str | None = None
-        """Who led when this member last tried to."""
+        """The lead at the time when this member last tried to lead."""
         self.leaving = False
 
     @property
@@ -84,7 +84,7 @@ class Succession:
         return max(self.promised, self.log.copy.fence[0])
 
     def concerns(self) -> Found:
-        """The volumes whose end matters to the header log; also before its copy here counts."""
+        """Yield the volumes that the header log depends on, also before its copy here counts."""
         yield from (self.register.known.lead, self.register.known.buddy)
         if self.lead is not None:
             yield self.lead.log.follower
@@ -98,7 +98,7 @@ class Succession:
     # --- time and the register ----------------------------------------------------------------
 
     def tick(self, now: int) -> list[Effect]:
-        """Time passed."""
+        """Do what is due as lead, in a rebuild, or as another split."""
         effects = self.register.tick(now)
         if self.lead is not None:
             effects += self._tend_buddy(self.lead, now)
@@ -123,7 +123,7 @@ class Succession:
         self.former = place.lead
         effects: list[Effect] = []
         if place.buddy == self.me:
-            # The log here is the one to go on with, whatever was tried on older knowledge.
+            # The log here is the one to continue, whatever was tried on older knowledge.
             effects = self.log.redeem()
         elif place.term > 0 and place.lead != self.me:
             effects = self.log.declare_void()
@@ -142,7 +142,7 @@ class Succession:
         return place.lead in self.gone and (place.buddy is None or place.buddy in self.gone)
 
     def answered(self, answer: RegisterAnswer, now: int) -> list[Effect]:
-        """The register spoke."""
+        """Take in the register's answer: start to lead, or step down."""
         outcome, effects = self.register.answered(answer, now)
         place = self.register.known
         if self.lead is not None or self.rebuild is not None:
@@ -155,7 +155,7 @@ class Succession:
         return effects
 
     def _still_leading(self, place: RegisterState, now: int) -> list[Effect]:
-        """Compare the register with the part that is played here."""
+        """Step down if the register names another lead; else take in the recorded buddy."""
         term = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
         if place.term > term or (place.term == term and place.lead != self.me):
             self._step_down(now)
@@ -166,13 +166,13 @@ class Succession:
         return [Happened(event, self.me, place.buddy or ""), *self.lead.advance(now)]
 
     def _step_down(self, now: int) -> None:
-        """Another leads. Whatever was under way here is discarded (d)."""
+        """Stop leading. Whatever was under way here is discarded (d)."""
         self.lead = None
         self.rebuild = None
         self.heard_lead = now
 
     def _begin(self, place: RegisterState, now: int) -> list[Effect]:
-        """The register names this member lead."""
+        """Lead, or first rebuild the log: the register names this member lead."""
         self.promised = place.term
         if self.log.void:
             self.rebuild = Rebuild(place.term, self.settings, now)
@@ -180,7 +180,7 @@ class Succession:
         return self._lead(place, now)
 
     def _lead(self, place: RegisterState, now: int) -> list[Effect]:
-        # Whoever was missed need not be missed once more before its lane is closed.
+        # The silence of the former lead counts from before, so its lane is closed sooner.
         before = {self.former: self.heard_lead} if self.former not in (None, self.me) else {}
         self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
         self.lead.log.view = place.version
@@ -190,7 +190,7 @@ class Succession:
         return effects + self.lead.advance(now)
 
     def _try_rebuild(self, rebuild: Rebuild, now: int) -> list[Effect]:
-        """Go on once enough have answered the muster (i)."""
+        """Rebuild the log and lead, once enough members have answered the muster (i)."""
         if self.intent is None or not rebuild.complete(self.intent, now):
             return []
         log_state, lost = rebuild.rebuilt(self.intent, self.gone)
@@ -201,12 +201,12 @@ class Succession:
         self.rebuild = None
         return effects + self._lead(self.register.known, now)
 
-    # --- what members say ---------------------------------------------------------------------
+    # --- reports ------------------------------------------------------------------------------
 
     def on_report(
         self, sender: Peer, report: SplitReport | ReplicaReport | MergeReport, now: int
     ) -> list[Effect]:
-        """A report: for the lead, for a lead that musters, or for another split."""
+        """Take in a report as lead; muster its sender in a rebuild; else name the lead."""
         if self.lead is not None:
             if isinstance(report, SplitReport):
                 return self.lead.on_split_report(sender, report, now)
@@ -224,7 +224,7 @@ class Succession:
         return []
 
     def on_present(self, sender: Peer, message: Present) -> list[Effect]:
-        """A member answers the muster (i)."""
+        """Take in a member's answer to the muster (i)."""
         if self.rebuild is not None:
             self.rebuild.answered(sender.volume, message)
         return []
@@ -248,20 +248,20 @@ class Succession:
         return []
 
     def _ask_register(self, now: int) -> list[Effect]:
-        """Have the register name the buddy that the log asks for."""
+        """Propose the buddy that the log asks for to the register."""
         if self.lead is None or self.lead.log.asking is None or self.register.busy:
             return []
         _, buddy = self.lead.log.asking
         return self.register.propose(RegisterState(0, self.lead.term, self.me, buddy), now)
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
-        """A follower acknowledged."""
+        """Take in a follower's acknowledgement."""
         if self.lead is None:
             return []
         return self.lead.copied(sender, message, now) + self._ask_register(now)
 
     def need_fill(self, sender: Peer, message: NeedFill) -> list[Effect]:
-        """A follower has nothing to append to: it is no buddy any more."""
+        """Drop a follower that has no copy to append to."""
         log = self.lead.log if self.lead else None
         if log is None or (sender.volume, message.fence) != (log.follower, log.fence):
             return []
@@ -270,7 +270,7 @@ class Succession:
         return []
 
     def deposed(self, message: Deposed, now: int) -> list[Effect]:
-        """Somebody speaks of a higher term: only the register can tell."""
+        """Read the register, because a member knows a higher term."""
         if self.lead is not None and message.term > self.lead.term:
             return self.register.read(now)
         return []
@@ -278,7 +278,7 @@ class Succession:
     # --- as a buddy ---------------------------------------------------------------------------
 
     def filled(self, sender: Peer, message: FillLog, now: int) -> list[Effect]:
-        """A lead makes this member its copy."""
+        """Replace the log here by a lead's snapshot, and acknowledge."""
         if self._refuses(sender, message.fence):
             return self._refuse(sender, message.fence, now)
         self.heard_lead = now
@@ -294,7 +294,7 @@ class Succession:
         return effects
 
     def entry(self, sender: Peer, message: CopyEntry, now: int) -> list[Effect]:
-        """A lead appends, or only says that it lives."""
+        """Store an entry of the lead, or take in its heartbeat, and acknowledge."""
         if self._refuses(sender, message.fence):
             return self._refuse(sender, message.fence, now)
         if not self.log.copy.admits(message.fence):
@@ -309,12 +309,12 @@ class Succession:
         return [*effects, Send(sender.volume, reply)]
 
     def _refuses(self, sender: Peer, fence: tuple[int, int]) -> bool:
-        """Lower terms, and a lead whose volume is gone for good: it may run on unnoticed."""
+        """Whether to refuse a lower term, or a lead whose volume is gone: it may still run."""
         lower = fence[0] < self.term
         return lower or sender.volume in self.gone or bool(self.lead or self.rebuild)
 
     def _refuse(self, sender: Peer, fence: tuple[int, int], now: int) -> list[Effect]:
-        """Work of a lower term is refused; word of a higher one makes a lead look again."""
+        """Refuse a sender of a lower term; as lead, read the register if its term is higher."""
         mine = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
         if mine and fence[0] > mine:
             return self.register.read(now)
@@ -322,7 +322,7 @@ class Succession:
         return [refused, Send(sender.volume, Deposed(max(self.term, mine)))]
 
     def take_lead(self, sender: Peer, message: TakeLead, now: int) -> list[Effect]:
-        """The lead leaves and asks its buddy to go on."""
+        """Take over from a lead that leaves and asks its buddy to."""
         place = self.register.known
         asked_rightly = message.term == self.log.copy.fence[0] and sender.volume == place.lead
         if self.lead or self.register.busy or place.buddy != self.me or not asked_rightly:

@@ -1,7 +1,7 @@
-"""Whose end matters: the volumes that a shell has to look for among those that are gone.
+"""Volumes that a shell has to watch for being gone for good.
 
-Nobody keeps a list of all that ever went. So a split says whom it has to do with, and its shell
-finds out which of them are gone for good.
+There is no list of all volumes that are gone. So a split names the volumes it depends on, and its
+shell finds out which of them are gone for good.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Found = Iterator[str | None]
 
 
 def in_log_state(log_state: LogState) -> Found:
-    """Owners and buddies of lanes, holders of seats, active merges."""
+    """Yields owners and buddies of lanes, holders of seats, active merges."""
     for lane, state in log_state.lanes.items():
         yield from (lane.split, state.buddy)
     for seats in log_state.seats.values():
@@ -26,7 +26,7 @@ def in_log_state(log_state: LogState) -> Found:
 
 
 def in_peer_reports(reports: PeerReports) -> Found:
-    """Whoever reported, and the buddies that splits ask for."""
+    """Yields members that reported, and the buddies that splits ask for."""
     for known in (reports.splits, reports.replicas, reports.merges):
         yield from known
     for heard in reports.splits.values():
@@ -36,7 +36,7 @@ def in_peer_reports(reports: PeerReports) -> Found:
 
 
 def in_rebuild(rebuild: Rebuild) -> Found:
-    """Whoever answered, and whoever holds chunks."""
+    """Yields members that answered the muster, and splits that hold chunks."""
     yield from rebuild.present
     for holders in rebuild.copies.values():
         yield from holders

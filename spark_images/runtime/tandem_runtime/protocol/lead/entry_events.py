@@ -1,4 +1,4 @@
-"""Events of published log entries: what operators, metrics and tests see of a decision."""
+"""Events of published log entries, by which operators, metrics and tests see decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tandem_runtime.protocol.types import Header
 
 
 def describe_entry(entry: Entry, generation: int) -> Iterator[Effect]:
-    """Returns what status, events and metrics should say about a published entry."""
+    """Returns the events of a published entry, for status, events and metrics."""
     name = type(entry).__name__
     if isinstance(entry, Header):
         yield Happened("HeaderPublished", str(entry.epoch))

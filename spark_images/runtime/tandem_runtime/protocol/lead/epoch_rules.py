@@ -1,4 +1,4 @@
-"""What the lead decides about epochs: when to cut, what goes in, where time stands, the end."""
+"""Epoch decisions of the lead: when to cut, which chunks, watermarks, completion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IDLE, _ENDED = PartitionState.IDLE, PartitionState.ENDED
 def cut_epoch(
     log_state: LogState, reports: PeerReports, settings: ProtocolSettings, since_cut: int, term: int
 ) -> Iterator[Entry]:
-    """The next header, if one is due and the pairs keep up."""
+    """Cuts the next header, if one is due and the pairs keep up."""
     if reports.intent is None or log_state.final:
         return
     generation = next_generation(log_state, reports, settings)
@@ -70,7 +70,7 @@ def cut_epoch(
 def is_keeping_up(
     log_state: LogState, reports: PeerReports, settings: ProtocolSettings, generation: int
 ) -> bool:
-    """Has the faster replica of every pair committed all but K epochs?"""
+    """Whether the faster replica of every pair is fewer than K epochs behind the last header."""
     return all(
         log_state.epoch - committed_by_faster(log_state, reports, pair) < settings.max_uncommitted
         for pair in log_state.pairs(generation)
@@ -80,10 +80,10 @@ def is_keeping_up(
 def _take_in(
     log_state: LogState, reports: PeerReports, settings: ProtocolSettings
 ) -> tuple[tuple[Span, ...], dict[str, Mark], bool, bool]:
-    """The chunks of the next epoch in lane order, where they leave the partitions, and urgency.
+    """Returns the next epoch's chunks in lane order, its marks, and whether it is urgent or full.
 
-    Urgent is what others wait for: the rest of a closed lane, a partition let go or ended. An epoch
-    is full when more waits than it has room for. Every bound admits one chunk when it is empty.
+    Urgent: other members wait for the rest of a closed lane, or for a partition released or ended.
+    Full: more chunks wait than there is room for. Every bound admits one chunk when it is empty.
     """
     marks = dict(log_state.marks)
     room = settings.max_epoch_bytes
@@ -108,7 +108,7 @@ def _take_in(
 
 
 def _note(log_state: LogState, reports: PeerReports, lane: LaneId, number: int) -> Note | None:
-    """The note of a chunk that may go into an epoch: sealed on both volumes."""
+    """Returns the note of a chunk that may go into an epoch: sealed on both volumes."""
     state = log_state.lanes[lane]
     if state.state is not _CLOSED:
         return reports.notes.get(lane, {}).get(number)
@@ -122,9 +122,9 @@ def _note(log_state: LogState, reports: PeerReports, lane: LaneId, number: int) 
 def _watermarks(
     log_state: LogState, streams: tuple[IntentStream, ...], marks: dict[str, Mark]
 ) -> tuple[tuple[str, int], ...]:
-    """Each stream's watermark: the minimum over its partitions, never falling.
+    """Returns each stream's watermark: the minimum over its partitions, never falling.
 
-    Only what an owner said takes a partition out of the minimum: idle or ended.
+    Only its owner can take a partition out of the minimum, by reporting it idle or ended.
     """
     result = []
     for stream in streams:
@@ -145,7 +145,7 @@ def _watermarks(
 
 
 def _all_ended(streams: tuple[IntentStream, ...], marks: dict[str, Mark]) -> bool:
-    """Has every source partition ended?"""
+    """Whether every source partition has ended."""
     return all(
         partition in marks and marks[partition].state is _ENDED
         for stream in streams
@@ -154,14 +154,14 @@ def _all_ended(streams: tuple[IntentStream, ...], marks: dict[str, Mark]) -> boo
 
 
 def _at_the_end(log_state: LogState) -> bool:
-    """Does the last header's watermark stand at the end of time for every stream?"""
+    """Whether the last header's watermark is at the end of time for every stream."""
     return bool(log_state.watermarks) and all(
         m == END_OF_TIME for m in log_state.watermarks.values()
     )
 
 
 def complete_pipeline(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Once the final epoch is delivered, and ended slots are sealed, everybody may stop."""
+    """Completes the pipeline once the final epoch is delivered and ended slots are sealed."""
     if (
         not log_state.final
         or log_state.completed

@@ -1,4 +1,4 @@
-"""What the lead decides about generations: to know, to name, to give up, to retire."""
+"""Generation lifecycle decisions of the lead: announce, cut over, give up, retire."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from tandem_runtime.protocol.types import ProtocolSettings
 
 
 def follow_intent(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Generations that the intent brings or gives up.
+    """Records generations that the intent adds or gives up.
 
-    An intent older than one that was acted on says nothing: this lead may be new and its watch
-    late.
+    Ignores an intent older than one that was acted on: this lead may be new and its watch late.
     """
     intent = reports.intent
     if intent is None or intent.version < log_state.intent_version:
@@ -43,10 +42,10 @@ def follow_intent(log_state: LogState, reports: PeerReports, _now: int) -> Itera
 
 
 def next_generation(log_state: LogState, reports: PeerReports, settings: ProtocolSettings) -> int:
-    """The generation of the next header: never lower than the last one's [7].
+    """Returns the generation of the next header: never lower than the last one's [7].
 
     The intent's target counts only while every new pair has a full member that keeps up; until
-    then the old generation goes on.
+    then headers name the old generation.
     """
     target = reports.intent.target if reports.intent else 0
     if target <= log_state.generation or target not in log_state.generations:
@@ -61,10 +60,10 @@ def next_generation(log_state: LogState, reports: PeerReports, settings: Protoco
 
 
 def retire_pairs(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Pairs that only an older generation has, once the new ones stand on their own feet.
+    """Retires pairs that only an older generation has, once all current replicas have committed.
 
-    In two steps: a new pair that died unnoticed, after its last word had made the old ones
-    dispensable, must still find them.
+    In two steps: the last report of a new pair may have made the old ones dispensable, and if that
+    pair then died unnoticed, it must still find them.
     """
     if len(log_state.names) <= 1 or log_state.generation == 0:
         return
@@ -86,7 +85,7 @@ def retire_pairs(log_state: LogState, reports: PeerReports, _now: int) -> Iterat
 
 
 def all_replicas_committed(log_state: LogState, reports: PeerReports) -> bool:
-    """Has every replica of every current pair committed an epoch of the current generation?"""
+    """Whether every replica of the current generation has committed one of its epochs."""
     replicas = reports.intent.replicas if reports.intent else 2
     return all(
         seat is not None
@@ -98,12 +97,12 @@ def all_replicas_committed(log_state: LogState, reports: PeerReports) -> bool:
 
 
 def _current(log_state: LogState) -> list[str]:
-    """Volumes of the replicas of the current generation."""
+    """Returns the volumes of the replicas of the current generation."""
     pairs = log_state.pairs(log_state.generation)
     return [seat.volume for pair in pairs for seat in log_state.seats[pair] if seat is not None]
 
 
 def _lives_since(volume: str, call: int, reports: PeerReports) -> bool:
-    """Has a replica spoken since it was told of a call?"""
+    """Whether a replica has reported since it received a call."""
     heard = reports.replicas.get(volume)
     return heard is not None and heard.report.calls >= call

@@ -1,6 +1,6 @@
-"""What the lead decides about lanes: opening, second copies, closing, owners of partitions.
+"""Lane decisions of the lead: open, change the buddy, close, assign partitions.
 
-For a lane the header log plays the part that the register plays for the header log.
+The header log records the buddy of a lane, as the register records that of the header log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENDED, _RELEASED = PartitionState.ENDED, PartitionState.RELEASED
 
 
 def open_requested_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Lanes that splits ask for. A lane takes no row before this is published."""
+    """Opens the lanes that splits ask for. A lane takes no row before this is published."""
     for split, heard in reports.splits.items():
         asked = heard.report.opening
         if asked is None or heard.report.leaving or split in reports.gone:
@@ -42,7 +42,7 @@ def open_requested_lanes(log_state: LogState, reports: PeerReports, _now: int) -
 
 
 def change_buddies(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Changes of second copies that owners ask for; refused while a lane is closing."""
+    """Records changes of buddies that owners ask for; none while a lane is closing."""
     for lane, state in log_state.lanes.items():
         report = reports.lanes.get(lane)
         if (
@@ -59,7 +59,7 @@ def change_buddies(log_state: LogState, reports: PeerReports, _now: int) -> Iter
 
 
 def begin_closing_lanes(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Lanes whose owner is gone, silent, or says itself that the lane takes no more rows."""
+    """Starts to close lanes whose owner is gone, is silent, or has ended the lane itself."""
     for lane, state in log_state.lanes.items():
         if state.state is not _OPEN:
             continue
@@ -70,17 +70,17 @@ def begin_closing_lanes(log_state: LogState, reports: PeerReports, now: int) -> 
 
 
 def close_or_resume_lanes(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Lanes being closed whose end is known now, or whose closing is cancelled.
+    """Closes lanes whose end is known now, or cancels their closing.
 
-    The recorded buddy's answer counts: it refuses copies since, so nothing beyond it was ever
-    acknowledged to a source. The owner's word counts where no buddy can answer.
+    The recorded buddy's answer counts: it refuses copies since, so no later chunk was ever
+    acknowledged to a source. The owner's report counts where no buddy can answer.
     """
     for lane, state in log_state.lanes.items():
         if state.state is not _CLOSING:
             continue
         sealed = _buddy_answer(reports, lane, state)
         if sealed is not None:
-            # A buddy filled late need not have what was forgotten before it was told so.
+            # A buddy filled late may lack chunks that were trimmed before.
             yield LaneClosed(lane, max(sealed.through, state.trimmed), sealed.notes)
             continue
         if state.buddy and state.buddy not in reports.gone and not reports.silent(state.buddy, now):
@@ -88,7 +88,7 @@ def close_or_resume_lanes(log_state: LogState, reports: PeerReports, now: int) -
         report = reports.lanes.get(lane)
         if lane.split in reports.gone:
             if _nobody_has(reports, lane, state):
-                # Rows beyond are read again from the source, which says so if it cannot.
+                # Later rows are read again from the source, which reports if it cannot.
                 yield LaneClosed(lane, state.reach, ())
         elif report is not None and not reports.silent(lane.split, now):
             if report.live:
@@ -99,7 +99,7 @@ def close_or_resume_lanes(log_state: LogState, reports: PeerReports, now: int) -
 
 
 def _buddy_answer(reports: PeerReports, lane: LaneId, state: Lane) -> SealedCopy | None:
-    """What the recorded buddy, having sealed its copy, says is the lane's last chunk."""
+    """Returns the sealed copy that the recorded buddy reports; it ends with the last chunk."""
     heard = reports.splits.get(state.buddy) if state.buddy else None
     if heard is None:
         return None
@@ -110,10 +110,10 @@ def _buddy_answer(reports: PeerReports, lane: LaneId, state: Lane) -> SealedCopy
 
 
 def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Closed lanes of which both copies are gone while somebody may still need them.
+    """Reports closed lanes of which both copies are gone while a replica may still need them.
 
     Their rows are lost unless every pair has a replica that is past them; its twin lapses [5].
-    Replicas of other generations that would need them let go.
+    Replicas of other generations that would need them are vacated.
     """
     told: set[str] = set()
     for lane, state in log_state.lanes.items():
@@ -145,14 +145,14 @@ def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> I
 
 
 def _named(lane: LaneId) -> str:
-    """What a lane is called where its rows are lost."""
+    """Returns the name of a lane in `DataLost`."""
     return f"lane {lane.split}/{lane.number}"
 
 
 def has_rows_at_risk(log_state: LogState, reports: PeerReports) -> bool:
-    """Does a closed lane that is still needed have fewer than two copies on splits that stay?
+    """Whether a closed lane that is still needed has fewer than two copies on splits that stay.
 
-    An open one gets another buddy; nobody copies a closed one again.
+    An open lane gets another buddy; a closed one is never copied again.
     """
     leaving = {split for split, heard in reports.splits.items() if heard.report.leaving}
     return any(
@@ -170,7 +170,7 @@ def _nobody_has(reports: PeerReports, lane: LaneId, state: Lane) -> bool:
 
 
 def assign_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Source partitions that need an owner, given to the lanes with the fewest [9]."""
+    """Assigns source partitions without an owner to the lanes with the fewest [9]."""
     streams = reports.intent.streams if reports.intent is not None else ()
     free = [
         p for stream in streams for p in stream.partitions if can_assign_partition(log_state, p)
@@ -183,10 +183,10 @@ def assign_partitions(log_state: LogState, reports: PeerReports, _now: int) -> I
 
 
 def can_assign_partition(log_state: LogState, partition: str) -> bool:
-    """May a new owner start to read a partition?
+    """Whether a new owner may start to read a partition.
 
-    Only once a published header covers everything its former owner took in, so that the new
-    one's rows come in later epochs and its start stands in that header [9].
+    Only once a published header covers all rows of its former owner, so that the new owner's rows
+    come in later epochs and its start position stands in that header [9].
     """
     mark = log_state.marks.get(partition)
     if mark is not None and mark.state is _ENDED:
@@ -199,7 +199,7 @@ def can_assign_partition(log_state: LogState, partition: str) -> bool:
 
 
 def partitions_by_open_lane(log_state: LogState, reports: PeerReports) -> dict[LaneId, int]:
-    """Lanes that can take partitions, with how many they have."""
+    """Returns the lanes that can take partitions, with how many they have."""
     load: dict[LaneId, int] = {}
     for lane, state in log_state.lanes.items():
         heard = reports.splits.get(lane.split)
@@ -213,7 +213,7 @@ def partitions_by_open_lane(log_state: LogState, reports: PeerReports) -> dict[L
 
 
 def partitions_to_release(log_state: LogState, reports: PeerReports) -> dict[str, str]:
-    """Partitions to be let go, by split, because another lane has two fewer."""
+    """Returns the partition to release, by split, because another lane has two fewer."""
     load = partitions_by_open_lane(log_state, reports)
     if not load or max(load.values()) - min(load.values()) <= 1:
         return {}
@@ -229,9 +229,9 @@ def partitions_to_release(log_state: LogState, reports: PeerReports) -> dict[str
 
 
 def report_lost_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Sources that can no longer give rows that are needed: said aloud, once.
+    """Reports, once, sources that no longer have rows that are needed.
 
-    Only the present owner's word counts: a former one asks for rows that others have long taken.
+    Only the present owner's report counts: a former one asks for rows that others have taken.
     """
     for split, heard in reports.splits.items():
         for partition in heard.report.lost:

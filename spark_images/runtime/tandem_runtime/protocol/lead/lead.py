@@ -1,8 +1,8 @@
-"""The lead: hears reports, decides, writes the header log, tells what is published.
+"""The lead: receives reports, decides, writes the header log, sends views of published entries.
 
-One batch of entries is under way at a time, and every decision is made from what is published:
-no decision ever rests on an entry that another lead may not know. Records come before trim
-points and headers, so a trim point counts every seat that stands in the log before it [5].
+One batch of entries is under way at a time, and every decision is made from published entries:
+none ever depends on an entry that another lead may not know. Records come before trim points
+and headers, so a trim point counts every seat that stands in the log before it [5].
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Lead:
         now: int,
         before: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Lead from now on; `before` tells who was heard last before, and when."""
+        """Start to lead; `before` holds when volumes last reported before this term."""
         self.me = me
         self.term = term
         self.settings = settings
@@ -126,28 +126,28 @@ class Lead:
         self.heartbeat = Heartbeat(settings)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""
-        # Nobody knows how long ago the last cut was: what waits need not wait longer.
+        # The time of the last cut is unknown: rows that wait need not wait longer.
         self.cut_at = now - settings.interval
 
     @property
     def version(self) -> Version:
-        """What the views of this moment know of."""
+        """The version of views sent now."""
         return self.term, self.log.end - len(self.pending)
 
     def begin(self) -> list[Effect]:
         """Take the log over under the new term."""
         effects = self.stored.reset((self.term, 0), self.log.end, self.log_state.copy())
         effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
-        # What is lost may stand in the log without anybody having been told.
+        # The former lead may have recorded losses without reporting their events.
         effects.extend(
             Happened("DataLost", f"{s}: {why}") for s, why in self.log_state.lost.items()
         )
         return effects
 
-    # --- what comes in ------------------------------------------------------------------------
+    # --- reports and the intent ---------------------------------------------------------------
 
     def on_split_report(self, sender: Peer, report: SplitReport, now: int) -> list[Effect]:
-        """A split's report."""
+        """Take in a split's report: its lanes, copies and notes."""
         if report.format < self.log_state.format:
             return [self._outdated(sender)]
         heard = self.reports.splits.get(sender.volume)
@@ -158,7 +158,7 @@ class Lead:
         for lane in report.lanes:
             known = self.log_state.lanes.get(lane.lane)
             if known is not None and lane.live:
-                # Of a past lane the owner may hold a chunk that its buddy never had.
+                # The owner of a past lane may hold a chunk that its buddy never had.
                 notes = self.reports.notes.setdefault(lane.lane, {})
                 notes.update(note for note in lane.notes if note[0] > known.reach)
         effects = self.advance(now) if has_news(heard, report) else []
@@ -166,7 +166,7 @@ class Lead:
         return effects
 
     def on_replica_report(self, sender: Peer, report: ReplicaReport, now: int) -> list[Effect]:
-        """A replica's report: registers it and acknowledges what it has committed."""
+        """Take in a replica's report, which registers it and acknowledges its commits."""
         if report.format < self.log_state.format:
             return [self._outdated(sender)]
         heard = self.reports.replicas.get(sender.volume)
@@ -181,7 +181,7 @@ class Lead:
         return effects
 
     def on_merge_report(self, sender: Peer, report: MergeReport, now: int) -> list[Effect]:
-        """A merge's report: how far its sinks are."""
+        """Take in a merge's report: how far it has delivered."""
         if report.format < self.log_state.format:
             return [self._outdated(sender)]
         heard = self.reports.merges.get(sender.volume)
@@ -195,11 +195,11 @@ class Lead:
         return effects
 
     def _outdated(self, sender: Peer) -> Effect:
-        """A member that came after the format was raised, and nothing is given to it."""
+        """Refuse a member that joined after the format was raised and does not read it."""
         return Send(sender.volume, Outdated(self.log_state.format))
 
     def on_intent(self, intent: Intent, now: int) -> list[Effect]:
-        """The operator's document; an older one than is known says nothing."""
+        """Take in the operator's document, unless a newer one is known."""
         known = self.reports.intent
         if known is not None and intent.version <= known.version:
             return []
@@ -207,20 +207,20 @@ class Lead:
         return self.advance(now)
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
-        """The buddy, or one being filled, has the log through an entry."""
+        """Take in that the buddy, or one being filled, has the log through an entry."""
         if not self.log.copied(sender.volume, message.fence, message.through, now):
             return []
         return self.advance(now)
 
     def tick(self, now: int) -> list[Effect]:
-        """Time passed: go on, and send again what the buddy has not acknowledged."""
+        """Advance, and send again entries that the buddy has not acknowledged."""
         self.reports.forget_gone()
         return [*self._copy_again(now), *self.advance(now)]
 
     # --- deciding -----------------------------------------------------------------------------
 
     def advance(self, now: int) -> list[Effect]:
-        """Publish what can be, then decide, until nothing more follows."""
+        """Publish and decide in turns, until there is nothing left to decide."""
         effects: list[Effect] = []
         while True:
             effects.extend(self._publish())
@@ -232,7 +232,7 @@ class Lead:
             effects.extend(self._write(batch, now))
 
     def _decide(self, now: int) -> list[Entry]:
-        """The next entries: records of one kind, or else a trim point and a header."""
+        """Return the next entries: records of one rule, or else a trim point and a header."""
         log_state, reports = self.log_state, self.reports
         for decide in _RECORDS:
             if batch := list(decide(log_state, reports, now)):
@@ -243,10 +243,10 @@ class Lead:
         ]
 
     def _write(self, batch: list[Entry], now: int) -> list[Effect]:
-        """Put a batch on the own volume and on its way to the follower.
+        """Write a batch to the own volume and send it to the follower.
 
         Raises:
-            IllegalMove: an entry must not be; nothing is written.
+            IllegalMove: an entry is not legal here; nothing is written.
         """
         effects: list[Effect] = []
         for entry in batch:
@@ -256,15 +256,15 @@ class Lead:
             effects.extend(self.stored.add(number, entry))
             self.pending.append((number, entry))
             if isinstance(entry, Header):
-                # Keep the beat: a cut that came late does not delay all later ones, and one that
-                # came before its time does not either.
+                # Keep the rhythm: a late cut does not delay all later ones, and an early one does
+                # not either.
                 interval = self.settings.interval
                 self.cut_at = min(now, max(self.cut_at + interval, now - interval // 2))
         effects.extend(self._copy(number) for number, _ in self.pending if self.log.follower)
         return effects
 
     def _publish(self) -> list[Effect]:
-        """Make the batch count once it is on every member now required (d)."""
+        """Apply the batch once it is on every member now required (d), and send views."""
         if not self.pending or self.log.published < self.pending[-1][0]:
             return []
         batch, self.pending = [entry for _, entry in self.pending], []
@@ -277,7 +277,7 @@ class Lead:
         return effects
 
     def _apply(self, batch: list[Entry], effects: list[Effect]) -> list[str]:
-        """Take published entries in; the volumes that lost their seat by them."""
+        """Apply published entries; return the volumes that lost their seat by them."""
         displaced: list[str] = []
         for entry in batch:
             if isinstance(entry, Seated | Vacated | Lapsed):
@@ -291,10 +291,10 @@ class Lead:
             effects.extend(describe_entry(entry, before))
         return displaced
 
-    # --- telling ------------------------------------------------------------------------------
+    # --- views --------------------------------------------------------------------------------
 
     def _tell(self, batch: list[Entry], displaced: list[str]) -> Iterator[Effect]:
-        """Views for those whom published entries concern; the others get theirs on request."""
+        """Send views to members that published entries concern; others get theirs with a report."""
         headers = any(isinstance(entry, Header | Completed | PairsRetired) for entry in batch)
         if headers or any(isinstance(entry, _SEAT_NEWS) for entry in batch):
             seated = [s.volume for seats in self.log_state.seats.values() for s in seats if s]
@@ -329,7 +329,7 @@ class Lead:
     # --- the second copy ----------------------------------------------------------------------
 
     def fill(self, follower: str, now: int) -> list[Effect]:
-        """Start to make another split a buddy (c). Only a lead that is alone does."""
+        """Start to make another split the buddy (c), while there is none."""
         self.log.fill(follower, now)
         self.log.acked = -1
         return self._copy_again(now)
@@ -340,7 +340,7 @@ class Lead:
         return Send(self.log.follower or "", message)
 
     def _copy_again(self, now: int) -> list[Effect]:
-        """What the follower has not acknowledged, or a sign of life."""
+        """Send entries that the follower has not acknowledged, or a heartbeat."""
         log = self.log
         if log.follower is None:
             return []

@@ -1,8 +1,8 @@
-"""What a lead has heard since it leads.
+"""Reports that a lead has received in its term.
 
-All of it is soft: reports are cumulative and sent again, also to a new lead, so a lead that knows
-nothing yet is only slow, never wrong. A volume's newer incarnation replaces the older, and of one
-incarnation the report with the higher number; the rest is a zombie's or came late [11].
+All of it is soft state: reports are cumulative and sent again, also to a new lead, so a lead
+without reports is only slow, never wrong. A report replaces one of an older incarnation of its
+volume, or of the same one with a lower number; any other is a zombie's or came late [11].
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class PeerReports:
     ) -> None:
         self.since = now
         self.before = before
-        """When volumes last spoke that were listened to before this term."""
+        """When volumes last reported, as far as this member observed it before this term."""
         self.silence = silence
         self.gone = gone
         self.splits: dict[str, LastReport[SplitReport]] = {}
         self.replicas: dict[str, LastReport[ReplicaReport]] = {}
         self.merges: dict[str, LastReport[MergeReport]] = {}
         self.foreign: set[str] = set()
-        """Replicas whose state is of another history than the log's: what they say counts not."""
+        """Replicas whose state is of another history than the log's; their commits do not count."""
         self.lanes: dict[LaneId, LaneReport] = {}
-        """What each lane's owner last said of it."""
+        """The last report of each lane by its owner."""
         self.notes: dict[LaneId, dict[int, Note]] = {}
         """Notes of chunks that no header covers yet."""
         self.delivered: dict[int, int] = {}
@@ -81,11 +81,11 @@ class PeerReports:
         self.intent: Intent | None = None
 
     def silent(self, volume: str, now: int) -> bool:
-        """Has a volume said nothing for long? That only makes the lead *try* (f)."""
+        """Whether a volume sent no report for `silence`; that only makes the lead *try* (f)."""
         return now - self.last_word(volume) >= self.silence
 
     def last_word(self, volume: str) -> int:
-        """When a volume last spoke; the beginning of this term if nobody listened before."""
+        """When a volume last reported; the beginning of this term if that is not known."""
         heard = self.replicas.get(volume) or self.splits.get(volume) or self.merges.get(volume)
         return heard.at if heard else self.before.get(volume, self.since)
 
@@ -94,7 +94,7 @@ class PeerReports:
         return {volume for volume in volumes if volume in self.gone}
 
     def on_lanes(self, before: LastReport[SplitReport] | None, report: SplitReport) -> None:
-        """Take in what an owner says of its lanes; of those it no longer names it says nothing."""
+        """Replace an owner's lane reports, and drop those of lanes that it no longer names."""
         for lane in before.report.lanes if before else ():
             self.lanes.pop(lane.lane, None)
         for lane in report.lanes:
@@ -120,21 +120,22 @@ class PeerReports:
 
 
 def is_newer(heard: LastReport[R] | None, sender: Peer, report: R) -> bool:
-    """Is a report newer than what was heard of that volume?"""
+    """Whether a report is newer than the last one of its volume."""
     if heard is None:
         return True
     return (sender.incarnation, report.sequence) > (heard.incarnation, heard.report.sequence)
 
 
 def has_news(heard: LastReport[R] | None, report: R) -> bool:
-    """Does a report say anything else than the one before it?"""
+    """Whether a report differs from the one before it in more than its number."""
     return heard is None or heard.report.replace(sequence=report.sequence) != report
 
 
 def is_foreign(log_state: LogState, report: ReplicaReport) -> bool:
-    """Is a replica's state of another history? Then the digest of its last header is another one.
+    """Whether a replica's state is of another history: the digest of its last header differs.
 
-    Nobody commits a header that is not published, so one beyond the last is of another history too.
+    No replica commits a header that is not published, so a commit beyond the last header is of
+    another history too.
     """
     if not report.verified:
         return False
@@ -146,8 +147,8 @@ def is_foreign(log_state: LogState, report: ReplicaReport) -> bool:
 def committed(book_seat: Seat, reports: PeerReports) -> int:
     """How far the holder of a seat has committed, for certain.
 
-    Only what the very volume on the seat says counts: its predecessor may still be talking. And
-    only of the log's own history: of another one the same epochs mean something else.
+    Only reports of the volume on the seat count: its predecessor may still send some. And only
+    those of the log's own history: in another one the same epochs have other content.
     """
     if book_seat.state in JOINING or book_seat.volume in reports.foreign:
         return book_seat.hold
@@ -156,7 +157,7 @@ def committed(book_seat: Seat, reports: PeerReports) -> int:
 
 
 def delivered_through(log_state: LogState, reports: PeerReports) -> int:
-    """The last epoch that every sink has from every slot; an ended one gives through its last."""
+    """The last epoch that every sink has from every slot; ended slots count until their last."""
     through: int | None = None
     for slot in log_state.slots.values():
         reached = max(reports.delivered.get(slot.number, 0), slot.first - 1)
@@ -177,7 +178,7 @@ def slot_delivered(log_state: LogState, reports: PeerReports, number: int) -> in
 
 
 def committed_by_faster(log_state: LogState, reports: PeerReports, pair: str) -> int:
-    """How far the replica of a pair has committed that is ahead."""
+    """How far the faster full member of a pair has committed."""
     ahead = 0
     for seat in log_state.seats.get(pair, ()):
         if (

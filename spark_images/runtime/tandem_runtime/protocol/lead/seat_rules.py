@@ -1,4 +1,4 @@
-"""What the lead decides about seats and merges: who joins, who counts, who lapses, the trim."""
+"""Seat and merge decisions of the lead: seating, verification, lapses, the trim point."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _VERIFIED = SeatState.VERIFIED
 
 
 def seat_joiners(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Joiners that get a seat. Only a volume without state joins; it will copy.
+    """Seats joiners. Only a volume without state joins; it will copy.
 
-    One of a generation to come waits while a lane is full: it would hold the trim point.
+    A joiner of a generation to come waits while a lane is full: it would hold the trim point.
     """
     taken: set[tuple[str, int]] = set()
     for volume, heard in reports.replicas.items():
@@ -52,9 +52,9 @@ def seat_joiners(log_state: LogState, reports: PeerReports, now: int) -> Iterato
 
 
 def _seat_for(log_state: LogState, reports: PeerReports, pair: str, now: int) -> int | None:
-    """The seat for a joiner: the empty one, else the lapsed one, else a silent one behind.
+    """Returns a joiner's seat: an empty one, else a lapsed one or a silent joiner's.
 
-    Never the one ahead: with it the pair's state might go.
+    Never that of the replica ahead: the pair's state might be lost with it.
     """
     numbers = range(reports.intent.replicas if reports.intent else 2)
     seats = log_state.seats[pair]
@@ -69,9 +69,10 @@ def _seat_for(log_state: LogState, reports: PeerReports, pair: str, now: int) ->
 
 
 def _dispensable(seat: Seat, twin: Seat | None, reports: PeerReports, now: int) -> bool:
-    """May a seat be taken from its holder at once?
+    """Whether a seat may be taken from its holder at once.
 
-    A lapsed one, while its twin carries the pair; and one whose holder never had the state.
+    True for a lapsed seat while its twin carries the pair, and for one whose holder is silent and
+    never had the state.
     """
     if seat.joins:
         return reports.silent(seat.volume, now)
@@ -79,12 +80,12 @@ def _dispensable(seat: Seat, twin: Seat | None, reports: PeerReports, now: int) 
 
 
 def can_carry_pair(twin: Seat | None) -> bool:
-    """Can a pair go on by this seat alone?"""
+    """Whether a pair can run on this seat alone."""
     return twin is not None and twin.state is _VERIFIED
 
 
 def verify_seats(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Joiners whose copy is verified: full, late members from now on."""
+    """Makes joiners whose copy is verified full members; they may still be late."""
     for pair, seats in log_state.seats.items():
         for number, seat in enumerate(seats):
             heard = reports.replicas.get(seat.volume) if seat is not None else None
@@ -95,7 +96,7 @@ def verify_seats(log_state: LogState, reports: PeerReports, _now: int) -> Iterat
 
 
 def vacate_seats(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Seats whose volume is gone for good, or has the state of another history."""
+    """Vacates seats whose volume is gone for good, or has the state of another history."""
     for pair, seats in log_state.seats.items():
         for number, seat in enumerate(seats):
             if seat is not None and seat.volume in reports.gone:
@@ -105,7 +106,7 @@ def vacate_seats(log_state: LogState, reports: PeerReports, _now: int) -> Iterat
 
 
 def report_sinks_ahead(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """A sink has an epoch that no header here knows: the header log was lost and rebuilt."""
+    """Reports sinks that have an epoch unknown here: the header log was lost and rebuilt."""
     if "sinks" in log_state.lost:
         return
     if max(reports.delivered.values(), default=0) > log_state.epoch:
@@ -115,13 +116,13 @@ def report_sinks_ahead(log_state: LogState, reports: PeerReports, _now: int) -> 
 
 
 def _delivered_otherwise(log_state: LogState, report: MergeReport) -> bool:
-    """Has a merge delivered an epoch whose header here is another one?"""
+    """Whether a merge has delivered an epoch whose header here is another one."""
     known = log_state.digest_of(report.delivered)
     return bool(report.delivered_digest) and known not in (None, report.delivered_digest)
 
 
 def report_lost_pairs(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Pairs whose state nobody holds any more and nobody can rebuild: said aloud, once."""
+    """Reports, once, pairs whose state no replica holds and no parent pair can rebuild."""
     if log_state.generation == 0 or log_state.trim == 0:
         return
     pairs = {pair for names in log_state.names.values() for pair in names}
@@ -138,9 +139,9 @@ def _has_state(seats: list[Seat | None]) -> bool:
 
 
 def _answering_pairs(log_state: LogState, reports: PeerReports) -> list[str]:
-    """Pairs that answer for epochs to come, or for one that is cut and not delivered.
+    """Returns pairs that answer for epochs to come, or for one that is cut and not delivered.
 
-    A retired pair's epochs are all delivered, even if a new lead has not heard of it yet.
+    A retired pair's epochs are all delivered, even if a new lead has no report of that yet.
     """
     delivered = delivered_through(log_state, reports)
     numbers = {h.generation for e, h in log_state.headers.items() if e > delivered}
@@ -150,10 +151,10 @@ def _answering_pairs(log_state: LogState, reports: PeerReports) -> list[str]:
 
 
 def build_sources(log_state: LogState, pair: str) -> tuple[tuple[str, ...], ...]:
-    """Volumes that a pair without any state of its own can be rebuilt from, by parent pair.
+    """Returns the volumes that a pair without state can be rebuilt from, by parent pair.
 
-    Parents run on, muted, until a new pair's both replicas stand on their own feet, so its keys'
-    state can be had from them. Nothing if some parent has no full member left.
+    Parents keep running, muted, until both replicas of a new pair have committed, so they still
+    have the state of its keys. Empty if some parent has no full member left.
     """
     birth = next((g for g in log_state.generations.values() if g.parents_of(pair)), None)
     if birth is None:
@@ -168,11 +169,11 @@ def build_sources(log_state: LogState, pair: str) -> tuple[tuple[str, ...], ...]
 
 
 def build_epoch(log_state: LogState, reports: PeerReports, pair: str) -> int | None:
-    """The epoch at which all parents' state is taken: the last one delivered.
+    """Returns the epoch at which all parents' state is taken: the last one delivered.
 
-    Later ones the new pair may have to answer for itself, and holders keep no earlier state. A new
-    lead may know less of the sinks than the trim point says. None while some parent has not come
-    that far.
+    The new pair may have to answer for later epochs itself, and holders keep no earlier state. The
+    trim point may be ahead of what a new lead knows of the sinks. None while some parent has not
+    committed that epoch.
     """
     epoch = max(log_state.trim, delivered_through(log_state, reports))
     birth = next(g for g in log_state.generations.values() if g.parents_of(pair))
@@ -183,11 +184,11 @@ def build_epoch(log_state: LogState, reports: PeerReports, pair: str) -> int | N
 
 
 def call_lapses(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Replicas that are given up, once their twin has answered.
+    """Calls replicas to lapse; they do once their twin has answered.
 
-    Because a full lane waits for them, because a joiner waits for the seat of one that is silent,
-    or because they gave another answer than their twin. Those of a generation to come that a full
-    lane waits for go at once and first: nothing is lost with them.
+    The causes: a full lane waits for the replica, a joiner waits for its seat while it is silent,
+    or its answer differs from its twin's. Replicas of a generation to come that a full lane waits
+    for are vacated at once and first: nothing is lost with them.
     """
     behind = _seats_that_hold(log_state, reports) if is_any_lane_full(reports) else []
     shadows = [found for found in behind if is_shadow(log_state, found[0])]
@@ -222,10 +223,10 @@ def _others_to_call(log_state: LogState, reports: PeerReports, now: int) -> Iter
 
 
 def answer_lapse_calls(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Calls to lapse that the twin has answered, or that are no longer needed.
+    """Ends calls to lapse that the twin has answered, or that are no longer needed.
 
-    The twin's answer shows that it lived when the log already said that it is alone: had it died
-    before, the one behind would still be the pair's second copy.
+    The twin's answer shows that it lived when the log already recorded it as alone: had it died
+    before, the replica behind would still be the pair's second copy.
     """
     for pair, seats in log_state.seats.items():
         for number, seat in enumerate(seats):
@@ -252,7 +253,7 @@ def _still_needed(
 def _replaceable(
     log_state: LogState, reports: PeerReports, pair: str, number: int, now: int
 ) -> bool:
-    """Is a holder silent and not ahead, and does a joiner wait for a seat?"""
+    """Whether a holder is silent and not ahead while a joiner waits for a seat."""
     seat, twin = log_state.seats[pair][number], log_state.seats[pair][1 - number]
     if (
         seat is None
@@ -266,7 +267,7 @@ def _replaceable(
 
 
 def _pairs_with_joiners(log_state: LogState, reports: PeerReports, now: int) -> set[str]:
-    """Pairs for which somebody without a seat waits."""
+    """Returns pairs for which a joiner waits without a seat."""
     return {
         heard.report.pair
         for volume, heard in reports.replicas.items()
@@ -278,7 +279,7 @@ def _pairs_with_joiners(log_state: LogState, reports: PeerReports, now: int) -> 
 
 
 def _differs(log_state: LogState, reports: PeerReports, pair: str, number: int) -> bool:
-    """Did a holder give another answer than its twin, which counts?"""
+    """Whether a holder's answer differs from that of its twin, whose answer counts."""
     seat, twin = log_state.seats[pair][number], log_state.seats[pair][1 - number]
     differing = diverged_volumes(reports)
     if seat is None or twin is None or seat.volume not in differing:
@@ -287,7 +288,7 @@ def _differs(log_state: LogState, reports: PeerReports, pair: str, number: int) 
 
 
 def diverged_volumes(reports: PeerReports) -> set[str]:
-    """Volumes that gave another answer than was delivered."""
+    """Returns volumes whose answer differs from the delivered one."""
     return {volume for heard in reports.merges.values() for _, _, volume in heard.report.differing}
 
 
@@ -296,7 +297,7 @@ def _any_of(seats: list[Seat | None], volumes: set[str]) -> bool:
 
 
 def is_any_lane_full(reports: PeerReports) -> bool:
-    """Does some lane wait for room?"""
+    """Whether some lane waits for room."""
     for heard in reports.splits.values():
         for report in heard.report.lanes:
             if report.over_bound:
@@ -305,7 +306,7 @@ def is_any_lane_full(reports: PeerReports) -> bool:
 
 
 def is_shadow(log_state: LogState, pair: str) -> bool:
-    """Is a pair only of a generation to come? It can be built again, so nothing is lost with it."""
+    """Whether a pair is only of a generation to come; it can be rebuilt, so no data is lost."""
     return all(
         pair not in names
         for number, names in log_state.names.items()
@@ -314,7 +315,7 @@ def is_shadow(log_state: LogState, pair: str) -> bool:
 
 
 def _seats_that_hold(log_state: LogState, reports: PeerReports) -> list[tuple[str, int, Seat]]:
-    """The seats that keep the trim point where it is, if it is seats and not a sink."""
+    """Returns the seats that hold the trim point back, unless a sink does."""
     standing = [
         (pair, number, seat)
         for pair, seats in log_state.seats.items()
@@ -328,10 +329,10 @@ def _seats_that_hold(log_state: LogState, reports: PeerReports) -> list[tuple[st
 
 
 def _may_go(log_state: LogState, reports: PeerReports, pair: str, number: int, now: int) -> bool:
-    """Is a holder behind, and no longer to be waited for?
+    """Whether a holder is behind and the lanes need not wait for it any longer.
 
-    Under backlog lanes are full all the time, and of two twins one is always behind. It comes soon,
-    unless it is silent, or nothing could be forgotten for long.
+    Under backlog lanes are full all the time, and one of two twins is always behind. It catches up
+    soon, unless it is silent, or no chunk could be trimmed for long.
     """
     seat = log_state.seats[pair][number]
     if seat is None or not can_lapse(log_state, reports, pair, number):
@@ -340,7 +341,7 @@ def _may_go(log_state: LogState, reports: PeerReports, pair: str, number: int, n
 
 
 def can_lapse(log_state: LogState, reports: PeerReports, pair: str, number: int) -> bool:
-    """May trimming go on by this seat's twin alone [5]?"""
+    """Whether trimming may depend on this seat's twin alone [5]."""
     seat, twin = log_state.seats[pair][number], log_state.seats[pair][1 - number]
     if seat is None or twin is None or not twin.verified:
         return False
@@ -351,10 +352,10 @@ _NOBODY_SEATED: list[Seat | None] = [None, None]
 
 
 def trim_point(log_state: LogState, reports: PeerReports) -> Iterator[Entry]:
-    """Everything every seat that has not lapsed has committed, and every sink has [5].
+    """Raises the trim point to what every unlapsed seat has committed and every sink has [5].
 
     Computed from seats that stand in the log. A pair of the current generation without any seat
-    holds it where it is: somebody will have to rebuild that pair.
+    holds the trim point: a joiner will have to rebuild that pair.
     """
     point = min(delivered_through(log_state, reports), log_state.epoch)
     for pair, seats in log_state.seats.items():
@@ -372,7 +373,7 @@ def trim_point(log_state: LogState, reports: PeerReports) -> Iterator[Entry]:
 
 
 def choose_merges(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Slots whose active merge is missing, gone, silent or leaves get one that speaks and stays."""
+    """Replaces active merges that are missing, gone, silent or leaving by one that reports."""
     for slot in log_state.slots:
         active = log_state.merges.get(slot)
         if active and is_merge_present(active, reports, now):
@@ -389,7 +390,7 @@ def choose_merges(log_state: LogState, reports: PeerReports, now: int) -> Iterat
 
 
 def is_merge_present(volume: str, reports: PeerReports, now: int) -> bool:
-    """Is a merge there, as far as is known? One that has yet to report in this term may be."""
+    """Whether a merge is present, as far as is known; it may have yet to report in this term."""
     heard = reports.merges.get(volume)
     leaving = heard is not None and heard.report.leaving
     return not leaving and volume not in reports.gone and not reports.silent(volume, now)

@@ -1,7 +1,7 @@
-"""What the lead decides about merge slots: to open, to end, to forget, which pairs they deliver.
+"""Merge slot decisions of the lead: open, end, seal, and deal pairs to slots.
 
-All of it comes before the next header, so a header names a dealing that deals each of its pairs
-to one open slot, and an ended slot's last epoch is the last one that is cut.
+The lead decides all of it before the next header, so a header names a dealing that deals each of
+its pairs to one open slot, and an ended slot's last epoch is the last one that is cut.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tandem_runtime.protocol.types import UNDIVIDED
 
 
 def change_slots(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """Slots that the intent wants more or fewer of.
+    """Opens or ends slots until there are as many as the intent wants.
 
-    The first ones open at once. A later one opens when a merge for it speaks: delivery would wait
-    for it. The highest end first, so slot 0 stays.
+    The first ones open at once. A later one opens once a merge reports for it: delivery would wait
+    for that merge. The highest numbers end first, so slot 0 stays.
     """
     intent = reports.intent
     if intent is None or intent.version < log_state.intent_version or log_state.final:
@@ -47,7 +47,7 @@ def change_slots(log_state: LogState, reports: PeerReports, now: int) -> Iterato
 
 
 def _ready(log_state: LogState, reports: PeerReports, now: int) -> list[int]:
-    """Numbers never used before for which a merge is there."""
+    """Returns slot numbers never used before for which a merge is present."""
     speaking = {
         heard.report.slot
         for volume, heard in reports.merges.items()
@@ -57,7 +57,7 @@ def _ready(log_state: LogState, reports: PeerReports, now: int) -> list[int]:
 
 
 def deal_pairs(log_state: LogState, _hear: PeerReports, _now: int) -> Iterator[Entry]:
-    """A new dealing, where pairs or slots have changed since the newest one."""
+    """Makes a new dealing where pairs or slots have changed since the newest one."""
     slots = log_state.open_slots()
     if len(slots) <= 1 or not log_state.names:
         return
@@ -70,13 +70,16 @@ def deal_pairs(log_state: LogState, _hear: PeerReports, _now: int) -> Iterator[E
 
 
 def dealing_in_force(log_state: LogState) -> int:
-    """The dealing that the next header names."""
+    """Returns the dealing that the next header names."""
     newest = log_state.newest_dealing()
     return newest.number if newest is not None and len(log_state.open_slots()) > 1 else UNDIVIDED
 
 
 def seal_slots(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Ended slots that every sink has sealed. An open one is sealed only where a log was lost."""
+    """Records ended slots that every sink has sealed.
+
+    A sealed slot that is open here means that a log was lost.
+    """
     sealed = {slot for heard in reports.merges.values() for slot in heard.report.sealed}
     for number in sorted(sealed & log_state.slots.keys()):
         subject = f"slot {number}"

@@ -1,4 +1,4 @@
-"""The pipeline in one value, for whoever watches it: the operator, `tandem status`."""
+"""The state of the pipeline in one value, for the operator and `tandem status`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class SeatSummary(NamedTuple):
 
     @property
     def verified(self) -> bool:
-        """Is it a full member?"""
+        """Whether it is a full member."""
         return self.state.is_full
 
     @property
     def lapsed(self) -> bool:
-        """Has it to join again?"""
+        """Whether it has to join again."""
         return self.state is SeatState.LAPSED
 
 
@@ -41,7 +41,7 @@ class PairSummary(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the lead knows."""
+    """The pipeline as the lead knows it."""
 
     term: int
     epoch: int
@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     pairs: tuple[PairSummary, ...]
     lost: tuple[str, ...]
     vulnerable: tuple[str, ...]
-    """What has only one copy now [8]."""
+    """Header log, lanes and pairs that have only one copy now [8]."""
     merges: tuple[tuple[int, str], ...]
     """The active merge of each slot."""
     completed: bool
@@ -66,9 +66,9 @@ class Summary(NamedTuple):
 
 
 def summarise(lead: Lead, now: int) -> Summary:
-    """The state of the pipeline, from published entries and what was reported.
+    """Returns the state of the pipeline, from published entries and reports.
 
-    The lead may go on meanwhile: whoever watches asks from another thread.
+    Called from another thread than the lead's, so the lead may change its state meanwhile.
     """
     log_state, reports = lead.log_state.copy(), lead.reports
     pairs = []

@@ -1,4 +1,4 @@
-"""What the lead tells each kind of peer: only what is published, and all of it that matters."""
+"""The lead's views for splits, replicas and merges: all published facts that concern each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SEATED = Standing.SEATED
 def split_view(
     log_state: LogState, reports: PeerReports, version: Version, split: str, report: SplitReport
 ) -> SplitView:
-    """The lead's word to a split: its lanes and copies, and what it is to read."""
+    """Returns a split's view: its lanes and copies, and the partitions it is to read."""
     told = dict.fromkeys([*(r.lane for r in report.lanes), *(lane for lane, _ in report.copies)])
     mine = {lane for lane in log_state.lanes if lane.split == split} | set(
         log_state.lane_buddies(split)
@@ -92,7 +92,7 @@ def replica_view(
     report: ReplicaReport,
     settings: ProtocolSettings,
 ) -> ReplicaView:
-    """The lead's word to a replica: its standing, where to copy from, the next headers."""
+    """Returns a replica's view: its standing, where to copy from, the next headers."""
     found = log_state.seat_of(volume)
     standing = _standing(log_state, found[2] if found else None, report)
     headers: tuple[Header, ...] = ()
@@ -102,7 +102,7 @@ def replica_view(
     delivered = delivered_through(log_state, reports)
     if found and standing is _SEATED:
         if found[2].verified or report.verified:
-            # What it has of another history it is to replace, from its last commit on.
+            # It is to replace headers of another history, from its last commit on.
             known = log_state.digest_of(report.have) == report.have_digest
             headers = _headers_after(log_state, report.have if known else report.committed, limit)
             source = _far_ahead(log_state, reports, found[0], found[1], settings.skips_beyond)
@@ -125,7 +125,7 @@ def replica_view(
 
 
 def _merges_of(log_state: LogState, pair: str, delivered: int) -> tuple[str, ...]:
-    """The active merges that deliver for a pair, by every dealing that still matters to it."""
+    """Returns the active merges that deliver for a pair, by every dealing still in use."""
     if len(log_state.slots) <= 1:
         return tuple(log_state.merges[slot] for slot in sorted(log_state.merges))
     numbers = {header.dealing for epoch, header in log_state.headers.items() if epoch > delivered}
@@ -153,9 +153,9 @@ def _standing(log_state: LogState, seat: Seat | None, report: ReplicaReport) -> 
 def _source(
     log_state: LogState, reports: PeerReports, pair: str, number: int
 ) -> tuple[tuple[tuple[str, ...], ...], int | None]:
-    """Where a joiner's state comes from.
+    """Returns where a joiner copies its state from, and at which epoch.
 
-    Its twin; else nothing at all, while every row since the beginning is still there; else the
+    Its twin; else the empty state, while every row since the beginning is still stored; else the
     pairs that owned its keys before. No source yet: (), None.
     """
     twin = log_state.seats[pair][1 - number]
@@ -171,9 +171,9 @@ def _source(
 def _far_ahead(
     log_state: LogState, reports: PeerReports, pair: str, number: int, limit: int
 ) -> tuple[tuple[str, ...], ...]:
-    """The twin of a full member, if it is far ahead, speaks, and gave no wrong answer.
+    """Returns the twin of a full member, if it is far ahead, reports, and gave no wrong answer.
 
-    A view answers a report, so how long ago the twin spoke is told by how long before that it did.
+    A view answers a report, so the twin's silence is measured up to that report.
     """
     seat, twin = log_state.seats[pair][number], log_state.seats[pair][1 - number]
     if (
@@ -197,7 +197,7 @@ def merge_view(
     report: MergeReport,
     limit: int,
 ) -> MergeView:
-    """The lead's word to a merge: whether it delivers, the headers, and who may answer."""
+    """Returns a merge's view: whether it delivers, the headers, and which replicas may answer."""
     headers = _headers_after(log_state, max(report.have, log_state.trim), limit)
     slot = log_state.slots.get(report.slot)
     return MergeView(
@@ -221,7 +221,7 @@ def merge_view(
 
 
 def _dealings(log_state: LogState, headers: tuple[Header, ...]) -> tuple[Dealing, ...]:
-    """The dealings that headers name, and the newest."""
+    """Returns the dealings that headers name, and the newest."""
     if not log_state.dealings:
         return ()
     numbers = {header.dealing for header in headers} | {max(log_state.dealings)}
@@ -246,7 +246,7 @@ def _named(log_state: LogState, headers: tuple[Header, ...]) -> tuple[Generation
 def _copies(
     log_state: LogState, headers: tuple[Header, ...]
 ) -> tuple[tuple[LaneId, tuple[str, ...]], ...]:
-    """Who has the chunks that headers speak of."""
+    """Returns the splits that have the chunks of some headers, by lane."""
     if not headers:
         return ()
     lanes = dict.fromkeys(span.lane for header in headers for span in header.spans)

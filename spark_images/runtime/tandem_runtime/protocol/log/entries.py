@@ -1,4 +1,4 @@
-"""Entries of the header log: headers and records. The one place where the data plane decides."""
+"""Entries of the header log: headers and records. Every decision of the data plane is one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BuddyChanged(Tagged):
 
 
 class LaneClosing(Tagged):
-    """The lane's end is being found out; its buddy refuses copies, its buddy cannot change."""
+    """The lead determines the lane's end; the buddy refuses copies and cannot change."""
 
     lane: LaneId
 
@@ -44,7 +44,7 @@ class LaneClosed(Tagged):
     last: int
     notes: tuple[tuple[int, Note], ...]
     alone: bool = False
-    """By the owner's word only: the recorded buddy need not have its last chunks."""
+    """Reported by the owner only: the recorded buddy may lack the last chunks."""
 
 
 class PartitionOwned(Tagged):
@@ -72,7 +72,7 @@ class Verified(Tagged):
 
 
 class Vacated(Tagged):
-    """A seat is empty: its volume is gone, or it was struck."""
+    """A seat is empty: its volume is gone, or the lead removed it."""
 
     pair: str
     seat: int
@@ -92,7 +92,7 @@ class LapseCalled(Tagged):
 
 
 class LapseDropped(Tagged):
-    """There is room again before the twin has answered: everything stays as it was."""
+    """The call to lapse is cancelled before the twin has answered: the seat stays as it was."""
 
     pair: str
     seat: int
@@ -156,37 +156,37 @@ class GenerationKnown(Tagged):
 
 
 class GenerationGivenUp(Tagged):
-    """A generation that no header named will never be; its pairs let go."""
+    """A generation that no header named is abandoned; its pairs exit."""
 
     number: int
     intent_version: int
 
 
 class RetirementCalled(Tagged):
-    """Older pairs retire once every current replica has shown that it lives after this."""
+    """Older pairs retire once every current replica has reported after this record."""
 
 
 class PairsRetired(Tagged):
-    """Pairs of an older generation are no longer needed; they let go."""
+    """Pairs of an older generation are no longer needed; they exit."""
 
     pairs: tuple[str, ...]
 
 
 class FormatRaised(Tagged):
-    """Every member reads this format of the log: its forms may be written from now on."""
+    """Every member reads this format of the log: it may be written from now on."""
 
     format: int
 
 
 class DataLost(Tagged):
-    """Something acknowledged cannot be delivered. Said once for each subject."""
+    """Acknowledged data cannot be delivered. Recorded once for each subject."""
 
     subject: str
     why: str
 
 
 class Completed(Tagged):
-    """Everything is delivered: everybody stops."""
+    """Everything is delivered: all members stop."""
 
 
 Entry = (

@@ -2,9 +2,9 @@
 
 A later version may add kinds of entries, or fields that must not be lost. Readers of an earlier
 format would stop at the former and drop the latter. So members report the newest format that they
-read, the lead raises the log's format by a record once all of them read it, and nobody writes a
-newer form before that record. Whoever comes later and does not read it is told so by the lead
-(`Outdated`), and stops. Fields whose loss does no harm need no new format.
+read, the lead raises the log's format by a record once all of them read it, and no member writes a
+newer form before that record. A later member that does not read it gets `Outdated` from the lead,
+and stops. Fields whose loss does no harm need no new format.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def check_entry(entry: Entry) -> None:
 
 
 def stop_if_outdated(_machine: object, _now: int, _sender: Peer, message: Outdated) -> list[Effect]:
-    """The lead says that this build is too old; see `check_format`."""
+    """Stop this build if it is too old for the lead's log; see `check_format`."""
     check_format(message.format)
     return []
 
 
 def raise_format(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
-    """The newest format that every member reads, once all places are filled and all reported.
+    """Raise the format to the newest that all members read, once all are seated and have reported.
 
-    Not every member has a place: a standby, or a split without a lane, is known by its reports
-    alone. So a new lead listens for as long as a member may be silent before it is missed.
+    Not every member has a place in the log: a standby, or a split without a lane, is known by its
+    reports alone. So a new lead first waits for the time after which a member counts as silent.
     """
     if log_state.format >= NEWEST_FORMAT or now - reports.since < reports.silence:
         return
@@ -73,7 +73,7 @@ def raise_format(log_state: LogState, reports: PeerReports, now: int) -> Iterato
 
 
 def _all_there(log_state: LogState, reports: PeerReports) -> bool:
-    """Whether every place of the pipeline is taken: whoever is still to come may be older."""
+    """Whether every seat and slot is taken: a member that is yet to come may be older."""
     if reports.intent is None or log_state.generation == 0:
         return False
     replicas = reports.intent.replicas
@@ -88,7 +88,7 @@ def _all_there(log_state: LogState, reports: PeerReports) -> bool:
 
 
 def _all_reported(log_state: LogState, reports: PeerReports) -> bool:
-    """Whether every member that the log names, and that is not gone, has spoken in this term."""
+    """Whether every member that the log names, and that is not gone, reported in this term."""
     splits = {lane.split for lane in log_state.lanes}
     splits.update(lane.buddy for lane in log_state.lanes.values() if lane.buddy is not None)
     seats = {

@@ -21,7 +21,7 @@ from tandem_runtime.protocol.log.replicated_log import Fence, LogCopy
 
 
 class StoredLogState(Record):
-    """The snapshot on a volume: what the entries through `index` add up to, under which fence."""
+    """The snapshot on a volume: the state after the entries through `index`, and its fence."""
 
     fence: Fence
     index: int
@@ -37,7 +37,7 @@ class StoredEntry(Record):
 
 SNAPSHOT: Key = ("book",)
 VOID: Key = ("void",)
-"""Stands on a volume from before its member leads by rule (i) until the log is rebuilt."""
+"""Marks a volume from when its member tries to lead by rule (i) until the log is rebuilt."""
 
 
 class HeaderLog:
@@ -48,12 +48,12 @@ class HeaderLog:
     def __init__(self, volume: Mapping[Key, object], limit: int) -> None:
         self._limit = limit
         self.void = VOID in volume
-        """What lies here is not the log that the register's members had."""
+        """The log here is not the one that the register's members had."""
         self.entries: dict[int, Entry] = {}
         """Entries after the snapshot."""
         self.snapshot = LogState()
         self.published = 0
-        """As far as the owner has told."""
+        """The last published entry, as far as the owner has reported."""
         self.copy = LogCopy((0, 0), 0, 0)
         if SNAPSHOT in volume:
             stored = cast("StoredLogState", volume[SNAPSHOT])
@@ -73,17 +73,17 @@ class HeaderLog:
             self.entries[self.copy.through] = stored.entry
 
     def fold(self) -> LogState:
-        """What the whole log says, published or not: every entry a member holds is final (a)."""
+        """Apply the whole log, published or not: every entry a member holds is final (a)."""
         log_state = self.snapshot.copy()
         for entry in self.entries.values():
             log_state.apply(entry)
         return log_state
 
     def reset(self, fence: Fence, index: int, log_state: LogState) -> list[Effect]:
-        """Start anew from a snapshot, under a new fence.
+        """Replace the log by a snapshot, under a new fence.
 
         Raises:
-            UnreadableFormat: parts of it could be dropped here unnoticed.
+            UnreadableFormat: this build could drop parts of it unnoticed.
         """
         check_format(log_state.format)
         stale: list[Effect] = [Erase(("entry", n)) for n in self.entries]
@@ -97,19 +97,19 @@ class HeaderLog:
         return [Write(SNAPSHOT, StoredLogState(fence, index, log_state)), *stale]
 
     def declare_void(self) -> list[Effect]:
-        """Remember, also across a restart, that this log is not the one to go on with."""
+        """Remember, also across a restart, that this log must not be continued."""
         self.void = True
         return [Write(VOID, True)]
 
     def redeem(self) -> list[Effect]:
-        """The register names this member buddy: its log counts."""
+        """Let the log count again: the register names this member buddy."""
         if not self.void:
             return []
         self.void = False
         return [Erase(VOID)]
 
     def add(self, number: int, entry: Entry) -> list[Effect]:
-        """Keep the next entry; nothing if it is here already or another has to come first."""
+        """Store the next entry; ignore one that is here already or is ahead of its turn."""
         if not self.copy.accept(number):
             return []
         check_entry(entry)

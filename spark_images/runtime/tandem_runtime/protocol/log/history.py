@@ -2,7 +2,7 @@
 
 A header log that was lost and rebuilt, rule (i), may cut an epoch again, differently. Then two
 headers have one number, and only their digests tell them apart. A digest is made once, by the lead
-that cuts the header, and never again: whoever reads a header takes the digest that came with it.
+that cuts the header, and never again: readers take the digest that came with the header.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ BEGINNING = ""
 
 
 def with_digest(header: Header) -> Header:
-    """A header that has just been cut, with the digest that it keeps for ever."""
+    """Returns a header that has just been cut, with its permanent digest."""
     return header.replace(digest=_digest(header))
 
 
 def _digest(header: Header) -> str:
-    """Over the predecessor's digest and everything else that the header says."""
+    """Computes the digest over the predecessor's digest and all other fields of the header."""
     content = (
         header.previous,
         header.term,
@@ -36,7 +36,7 @@ def _digest(header: Header) -> str:
         header.dealing,
         header.barrier,
     )
-    # Plain tuples of numbers and strings: their written form is one and the same everywhere.
+    # Plain tuples of numbers and strings: their repr is the same everywhere.
     return blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
@@ -49,7 +49,7 @@ def _mark(mark: Mark) -> tuple[object, ...]:
 
 
 def newest(headers: Iterable[Header]) -> Header | None:
-    """The last header of the newest history: of the latest lead, and of its headers the last.
+    """Returns the last header of the newest history: the last one of the latest lead.
 
     Headers of one term are of one history, and a later lead continues what it knows or rebuilds.
     """
@@ -57,7 +57,7 @@ def newest(headers: Iterable[Header]) -> Header | None:
 
 
 def chain_to(tip: Header, headers: Iterable[Header]) -> dict[int, Header]:
-    """The headers that lead to this one without a gap, by epoch; others do not count."""
+    """Returns the headers that lead to `tip` without a gap, and `tip`, by epoch."""
     by_digest = {header.digest: header for header in headers}
     chain = {tip.epoch: tip}
     header: Header | None = tip
@@ -67,6 +67,6 @@ def chain_to(tip: Header, headers: Iterable[Header]) -> dict[int, Header]:
 
 
 def digests_on(chain: dict[int, Header]) -> dict[int, str]:
-    """The digest of each epoch that a chain of headers knows of, also of the one before it."""
+    """Returns the digest of each epoch of a chain of headers, and of the one before it."""
     first = chain[min(chain)]
     return {first.epoch - 1: first.previous} | {e: header.digest for e, header in chain.items()}

@@ -1,7 +1,7 @@
-"""Which entries of the header log a log state may take: the moves that they make must be legal.
+"""Checks that an entry of the header log makes only legal moves of a log state.
 
-Checked before an entry changes anything, and by the lead before it writes one: an entry that was
-written can never be taken back.
+Run before an entry is applied, and by the lead before it writes one: an entry that was written
+can never be taken back.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ SlotRecord = SlotOpened | SlotEnded | SlotSealed
 
 
 def _header(log_state: LogState, header: Header) -> None:
-    """A header continues the last one; a rebuilt log begins with whichever is the last.
+    """Checks that a header continues the last one; a rebuilt log may begin with any header.
 
-    An epoch may hold several words of an owner of a partition, but none after its last.
+    An epoch may hold several marks of a partition, but none after it was released or has ended.
     """
     if log_state.epoch and (header.epoch, header.previous) != (
         log_state.epoch + 1,
@@ -56,7 +56,7 @@ def _header(log_state: LogState, header: Header) -> None:
 
 
 def _owned(log_state: LogState, record: PartitionOwned) -> None:
-    """A new owner; where the former one is gone, the partition is as that one left it."""
+    """Checks a new owner; a former owner that is gone may leave the partition active or idle."""
     mark = log_state.marks.get(record.partition)
     if mark is None or not mark.state.is_read:
         before = mark.state if mark is not None else None
@@ -69,10 +69,10 @@ def _lane(log_state: LogState, record: LaneRecord) -> None:
 
 
 def seat_after(log_state: LogState, record: SeatRecord) -> SeatState | None:
-    """The state of a seat after a record, which only its holder's may change; a joiner takes it.
+    """Returns the state of a seat after a record of its holder, or of a joiner that takes it.
 
     Raises:
-        IllegalMove: the record cannot be.
+        IllegalMove: the record is not legal in the present state.
     """
     seats = log_state.seats.get(record.pair)
     seat = seats[record.seat] if seats is not None else None
@@ -94,4 +94,4 @@ CHECKS: dict[type, Callable[..., object]] = {
     **dict.fromkeys((Seated, Verified, Vacated, LapseCalled, LapseDropped, Lapsed), seat_after),
     **dict.fromkeys((SlotOpened, SlotEnded, SlotSealed), _slot),
 }
-"""What each kind of entry must find; the others move nothing that has a state."""
+"""The check of each kind of entry; other kinds change nothing that has a state."""

@@ -1,7 +1,7 @@
-"""What the header log says: the fold of its entries.
+"""The state of the header log: the fold of its entries.
 
 Every member of the log can make it from a snapshot and the entries after it. Nothing is decided
-here; the lead decides (`lead.py`) and writes entries, everybody else reads.
+here; the lead decides (`lead.py`) and writes entries, other members read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tandem_runtime.protocol.log.entries import (
 )
 from tandem_runtime.protocol.log.history import BEGINNING
 from tandem_runtime.protocol.log.legal_moves import CHECKS, seat_after
-from tandem_runtime.protocol.states import SEAT, LaneState, PartitionState
+from tandem_runtime.protocol.states import LANE, SEAT, LaneState, PartitionState
 from tandem_runtime.protocol.types import (
     BEGINNING_OF_TIME,
     UNDIVIDED,
@@ -57,7 +57,7 @@ from tandem_runtime.protocol.types import (
 )
 
 REMEMBERED = 256
-"""How many names of the past are kept, to answer late-comers."""
+"""How many past pairs and splits are remembered, to answer members that come late."""
 
 
 class LogState(msgspec.Struct, omit_defaults=True):
@@ -109,7 +109,7 @@ class LogState(msgspec.Struct, omit_defaults=True):
     """The pairs of each known generation."""
     given_up: tuple[int, ...] = ()
     retired: tuple[str, ...] = ()
-    """Pairs that let go, of given-up or older generations; the last ones."""
+    """The last pairs that were retired, of given-up or older generations."""
     raised: bool = False
     """The last header raised a watermark: one empty epoch has to follow."""
     format: int = 1
@@ -118,10 +118,10 @@ class LogState(msgspec.Struct, omit_defaults=True):
     completed: bool = False
 
     def copy(self) -> LogState:
-        """A copy that later entries do not touch.
+        """Return a copy that later entries do not touch.
 
-        Entries may come while it is made, for whoever watches from another thread: each field is
-        whole then, and fields may be an entry apart.
+        Entries may be applied meanwhile if another thread copies: each field is consistent then,
+        and fields may be an entry apart.
         """
         other = copy(self)
         for name in _DICTS:
@@ -130,19 +130,19 @@ class LogState(msgspec.Struct, omit_defaults=True):
         return other
 
     def apply(self, entry: Entry) -> None:
-        """Take the next entry in.
+        """Apply the next entry.
 
         Raises:
-            IllegalMove: it cannot follow what is here; nothing has changed.
+            IllegalMove: it is not legal in this state; nothing has changed.
         """
         self.check(entry)
         _APPLY[type(entry)](self, entry)
 
     def check(self, entry: Entry) -> None:
-        """Make sure that an entry can follow what is here.
+        """Check that an entry is legal in this state.
 
         Raises:
-            IllegalMove: it cannot.
+            IllegalMove: it is not.
         """
         check = CHECKS.get(type(entry))
         if check is not None:
@@ -167,12 +167,12 @@ class LogState(msgspec.Struct, omit_defaults=True):
         return [name for name in dict.fromkeys(names) if name not in self.retired]
 
     def know(self, generation: Generation) -> None:
-        """Keep a generation that headers or the intent speak of."""
+        """Keep a generation that headers or the intent name."""
         self.generations[generation.number] = generation
         self.names[generation.number] = generation.names()
 
     def seat_of(self, volume: str) -> tuple[str, int, Seat] | None:
-        """Where a volume sits."""
+        """The seat of a volume: pair, number and seat."""
         for pair, seats in self.seats.items():
             for number, seat in enumerate(seats):
                 if seat is not None and seat.volume == volume:
@@ -289,7 +289,7 @@ class LogState(msgspec.Struct, omit_defaults=True):
                 del self.names[number]
 
     def _only_of(self, number: int) -> list[str]:
-        """Pairs of a generation that the current one does not carry on."""
+        """Pairs of a generation that the current one does not have."""
         current = self.pairs(self.generation)
         return [pair for pair in self.pairs(number) if pair not in current]
 
@@ -297,8 +297,12 @@ class LogState(msgspec.Struct, omit_defaults=True):
         """Drop closed lanes that are wholly trimmed and that no partition waits for."""
         owned = set(self.owners.values())
         for lane, state in list(self.lanes.items()):
-            over = state.state is LaneState.CLOSED and state.trimmed == state.last
-            if over and lane not in owned:
+            if (
+                state.state is LaneState.CLOSED
+                and state.trimmed == state.last
+                and lane not in owned
+            ):
+                LANE.check(state.state, None, lane)
                 del self.lanes[lane]
 
     def _merge_chosen(self, record: MergeChosen) -> None:
@@ -352,7 +356,8 @@ class LogState(msgspec.Struct, omit_defaults=True):
     def _let_go(self, pairs: tuple[str, ...]) -> None:
         self.retired = (*self.retired, *pairs)[-REMEMBERED:]
         for pair in pairs:
-            self.seats.pop(pair, None)
+            for seat in filter(None, self.seats.pop(pair, ())):
+                SEAT.check(seat.state, None, pair)
 
     def _format_raised(self, record: FormatRaised) -> None:
         self.format = record.format

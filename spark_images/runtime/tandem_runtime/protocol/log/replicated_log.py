@@ -1,7 +1,7 @@
 """The one replicated structure: numbered immutable entries, one owner, at most one buddy.
 
-Lanes and the header log are both this. Who the buddy is stands with an *authority*: the register
-for the header log, the header log for a lane. The owner asks, the authority records.
+Lanes and the header log are both this. An *authority* records the buddy: the register for the
+header log, the header log for a lane. The owner asks, the authority records.
 
     ALONE ──fill──▶ FILLING ──has everything──▶ JOINING ──recorded──▶ PAIRED
       ▲                │ silent                    │ silent              │ silent
@@ -9,7 +9,7 @@ for the header log, the header log for a lane. The owner asks, the authority rec
       └───────────recorded: no buddy────────── LEAVING ◀─────────────────┘
 
 A follower that is asked for (JOINING) may already be recorded, and one that is being dropped
-(LEAVING) may still be; both stay *required* until the authority has spoken [8]. That is rule (c),
+(LEAVING) may still be; both stay *required* until the authority answers [8]. That is rule (c),
 and with it an entry is published only when it is on every member now required, rule (d).
 """
 
@@ -40,10 +40,10 @@ class OwnedLog:
         self.bond = Bond.ALONE
         self.follower: str | None = None
         self.acked = 0
-        """What the follower holds, through."""
+        """The last entry that the follower holds."""
         self.fence: Fence = (term, 0)
         self.heard = now
-        """When the follower last spoke."""
+        """When the follower last answered."""
         self.view = 0
         """Number of the authority's last record about the buddy."""
         self.wanted = 0
@@ -51,12 +51,12 @@ class OwnedLog:
 
     @property
     def published(self) -> int:
-        """The last entry that is on every member now required (d): only such are shown [6]."""
+        """The last entry that is on every member now required (d); later ones are not shown [6]."""
         return self.acked if self.bond in _REQUIRED else self.end
 
     @property
     def asking(self) -> tuple[int, str | None] | None:
-        """What the authority is to record: the number of the change, and the buddy."""
+        """The record that the authority is asked for: the number of the change, and the buddy."""
         if self.bond is Bond.JOINING:
             return self.wanted, self.follower
         if self.bond is Bond.LEAVING:
@@ -64,7 +64,7 @@ class OwnedLog:
         return None
 
     def begin_with(self, buddy: str | None, now: int) -> None:
-        """The authority recorded an empty log together with its buddy."""
+        """Start with an empty log that the authority recorded together with its buddy."""
         self.follower = buddy
         self.bond = Bond.PAIRED if buddy else Bond.ALONE
         BOND.check(None, self.bond, buddy)
@@ -72,12 +72,12 @@ class OwnedLog:
         self.heard = now
 
     def append(self) -> int:
-        """One more entry; its number. The caller has to write it before saying so."""
+        """Return the number of a new entry. The caller has to write it before sending it."""
         self.end += 1
         return self.end
 
     def fill(self, follower: str, now: int) -> None:
-        """Start to make a new copy (c). Only an owner without a buddy does."""
+        """Start to make a new copy (c), while the owner has no buddy."""
         self._become(Bond.FILLING)
         self.fence = (self.fence[0], self.fence[1] + 1)
         self.follower = follower
@@ -85,10 +85,10 @@ class OwnedLog:
         self.heard = now
 
     def copied(self, member: str, fence: Fence, through: int, now: int) -> bool:
-        """A copy was acknowledged; true if that brought anything new.
+        """Take in an acknowledgement; true if it brought anything new.
 
-        Acknowledgements of members that are not the follower, or of an earlier fill, count for
-        nothing: they may be of a buddy that is no longer required.
+        Ignores those of members that are not the follower, or of an earlier fill: they may be of a
+        buddy that is no longer required.
         """
         if member != self.follower or fence != self.fence:
             return False
@@ -104,12 +104,12 @@ class OwnedLog:
         return news
 
     def misses_follower(self, settings: ProtocolSettings, now: int) -> bool:
-        """Has the follower said nothing for long? Sooner where entries wait for its word (b)."""
+        """Whether the follower is silent; sooner where entries wait for its answer (b)."""
         required = self.bond in _REQUIRED
         return now - self.heard >= (settings.copy_silence if required else settings.silence)
 
     def drop_follower(self) -> None:
-        """Go on without the follower: at once if it was never asked for, else by a record (b)."""
+        """Drop the follower: at once if its record was never asked for, else by a record (b)."""
         if self.bond is Bond.FILLING:
             self._alone()
         elif self.bond in (Bond.JOINING, Bond.PAIRED):
@@ -117,7 +117,7 @@ class OwnedLog:
             self.wanted = max(self.wanted, self.view) + 1
 
     def recorded(self, view: int, buddy: str | None) -> bool:
-        """The authority's record; true if it changed something here."""
+        """Take in the authority's record; true if it changed the bond."""
         if view <= self.view:
             return False
         self.view = view
@@ -138,17 +138,17 @@ class OwnedLog:
         self.bond = bond
 
     def next_to_copy(self, at_most: int) -> range:
-        """Numbers of the entries that the follower has not acknowledged, the lowest first."""
+        """Return the numbers of entries that the follower lacks, the lowest first."""
         if self.follower is None:
             return range(0)
         return range(self.acked + 1, min(self.end, self.acked + at_most) + 1)
 
 
 class LogCopy:
-    """The buddy's side: what it holds, and under which fence.
+    """The buddy's side: which entries it holds, and under which fence.
 
-    An entry once taken never changes [3]. A fence admits writes of the fill that made it. A sealed
-    copy admits nothing more, so that its last entry can be told as the end of the log; only a new
+    A stored entry never changes [3]. A fence admits writes of the fill that made it. A sealed copy
+    admits nothing more, so that its last entry can be reported as the end of the log; only a new
     fill of a higher fence unseals it.
     """
 
@@ -161,11 +161,11 @@ class LogCopy:
         self.sealed = sealed
 
     def admits(self, fence: Fence) -> bool:
-        """May an entry under this fence be written?"""
+        """Whether an entry under this fence may be written."""
         return fence == self.fence and not self.sealed
 
     def replaced_by(self, fence: Fence) -> bool:
-        """Does a fill under this fence replace what is here?"""
+        """Whether a fill under this fence replaces this copy."""
         return fence > self.fence
 
     def accept(self, number: int) -> bool:

@@ -1,1 +1,4 @@
-"""A merge: slots, positions of sinks, delivery."""
+"""Runs a merge as a state machine: slots, positions of sinks, delivery.
+
+Pure: no clock, no randomness, no I/O. It never touches a sink; the shell does.
+"""

@@ -1,4 +1,4 @@
-"""Which split keeps the second copy: the next one by name, on another node if there is one."""
+"""Choice of the buddy: the next split by name, on another node if there is one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Neighbours:
         self._for_log = 0
 
     def next_for_lane(self) -> str | None:
-        """A candidate for the lane's second copy; another one at each call."""
+        """Returns a candidate for the lane's second copy; another one at each call."""
         self._for_lane += 1
         return self._pick(self._for_lane - 1)
 
     def next_for_log(self) -> str | None:
-        """A candidate for the header log's second copy; another one at each call."""
+        """Returns a candidate for the header log's second copy; another one at each call."""
         self._for_log += 1
         return self._pick(self._for_log - 1)
 

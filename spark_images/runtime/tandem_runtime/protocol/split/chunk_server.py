@@ -1,7 +1,7 @@
 """Serving chunks to replicas: a fetch names a span of a lane, and the keys that it is for.
 
 The routing function that chooses the keys is named by its digest. A split that does not know it
-asks the lead, and answers *not here*: the replica tries the other copy, or the same one later.
+asks the lead, and answers *not here*: the replica tries the other copy, or this one later.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ChunkServer:
         self._copies = copies
         self._register = register
         self.functions: BoundedMap[bytes] = BoundedMap()
-        """Routing functions by their digest, as far as the intent or the lead has told of them."""
+        """Routing functions by their digest, from the intent or from the lead."""
 
     def learn(self, function: Function) -> None:
         """Keep a routing function."""
         self.functions[function.digest] = function.form
 
     def answer(self, sender: Peer, message: Fetch, own: OwnLane | None) -> list[Effect]:
-        """A replica wants chunks; five answers are possible."""
+        """Answer a replica's fetch, in one of five ways (`FetchAnswer`)."""
         lane, first, last = message.span.lane, message.span.first, message.span.last
         if own is not None and own.lane == lane:
             base, through, notes = own.log.base, own.log.published, own.notes
@@ -72,7 +72,7 @@ class ChunkServer:
         return [Send(lead, WantFunction(digest))]
 
     def tell_function(self, sender: Peer, message: WantFunction) -> list[Effect]:
-        """Another split lacks a routing function; whoever has it answers."""
+        """Send another split the routing function that it lacks, if it is known here."""
         form = self.functions.get(message.digest)
         if form is None:
             return []

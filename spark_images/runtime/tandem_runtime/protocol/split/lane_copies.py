@@ -1,7 +1,7 @@
-"""Chunks that a split keeps besides its own lane: copies for others, and lanes of its past.
+"""Chunks that a split keeps besides its own lane: copies of other splits' lanes, its past lanes.
 
-Either copy of a lane serves reads. The copy of the recorded buddy also tells where a lane ends
-when its owner is gone; for that it is sealed first.
+Either copy of a lane serves reads. The copy of the recorded buddy also determines where a lane
+ends when its owner is gone; for that it is sealed first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tandem_runtime.protocol.types import Chunk, LaneId, Note
 
 
 class StoredCopy(Record):
-    """What stands on a volume about a copy of a lane, beside its chunks."""
+    """The metadata of a lane's copy on a volume, beside its chunks."""
 
     fence: Fence
     base: int
@@ -38,7 +38,7 @@ class KeptLane:
         """Number of the buddy record under which it was sealed."""
 
     def stored(self) -> StoredCopy:
-        """What stands on the volume about this copy."""
+        """Return the metadata of this copy, for the volume."""
         return StoredCopy(self.copy.fence, self.copy.base, self.copy.sealed, self.sealed_view)
 
 
@@ -71,17 +71,17 @@ class Copies:
             kept.notes[kept.copy.through] = chunk.note
 
     def keep_own(self, lane: LaneId, base: int, through: int, notes: dict[int, Note]) -> None:
-        """An own lane has ended; its chunks stay readable."""
+        """Keep the chunks of an own lane that has ended readable."""
         kept = KeptLane(LogCopy((0, 0), base, through))
         kept.notes = notes
         self.lanes[lane] = kept
 
     def take(self, message: CopyChunk) -> tuple[list[Effect], int | None]:
-        """A chunk of another split's lane: what to do, and through where it is held now.
+        """Store a chunk of another split's lane; return effects, and the last chunk held now.
 
-        None if the copy is sealed or this owner's fill is outdated: then it gets no answer, and
-        goes on without this buddy. The same if the lane is not known and its owner may not have
-        heard yet that it was closed: a seal is forgotten together with its lane.
+        None if the copy is sealed or this owner's fill is outdated: then the owner gets no answer,
+        and drops this buddy. The same if the lane is unknown and its owner may not know yet that
+        it was closed: a seal is forgotten together with its lane.
         """
         kept = self.lanes.get(message.lane)
         effects: list[Effect] = []
@@ -105,13 +105,13 @@ class Copies:
         return effects, kept.copy.through
 
     def _refill(self, message: CopyChunk, kept: KeptLane) -> list[Effect]:
-        """A new fill: what is here stays, being the same chunks; only the fence is new."""
+        """Start a new fill: the chunks here stay, being the same; only the fence is new."""
         kept.copy = LogCopy(message.fence, kept.copy.base, kept.copy.through)
         kept.sealed_view = 0
         return [Write(("copy", message.lane), kept.stored())]
 
     def seal(self, lane: LaneId, view: int) -> list[Effect]:
-        """The lane is being closed and this is its recorded buddy: take nothing more."""
+        """Refuse further chunks: the lane is being closed and this is its recorded buddy."""
         kept = self.lanes.get(lane)
         if kept is None:
             kept = self.lanes[lane] = KeptLane(LogCopy((0, 0), 0, 0))
@@ -126,7 +126,7 @@ class Copies:
         kept = self.lanes.get(lane)
         if kept is None or through <= kept.copy.base:
             return []
-        # What is forgotten everywhere need not have been copied.
+        # Chunks trimmed everywhere need no copy.
         kept.copy.through = max(kept.copy.through, through)
         return self._drop(lane, kept, through)
 
@@ -144,7 +144,7 @@ class Copies:
         return effects
 
     def forget(self, lane: LaneId, version: Version) -> list[Effect]:
-        """The lane is over: remove whatever is here of it."""
+        """Remove everything of a lane that is over."""
         kept = self.lanes.pop(lane, None)
         if kept is None:
             return []
@@ -155,7 +155,7 @@ class Copies:
         return effects
 
     def sealed(self, reaches: dict[LaneId, int]) -> tuple[SealedCopy, ...]:
-        """Answers to closings."""
+        """Return the sealed copies, which answer closings."""
         return tuple(
             SealedCopy(
                 lane,
@@ -168,7 +168,7 @@ class Copies:
         )
 
     def past_lanes(self, reaches: dict[LaneId, int]) -> tuple[LaneReport, ...]:
-        """Own lanes that take no more rows."""
+        """Return reports of own lanes that take no more rows."""
         return tuple(
             LaneReport(
                 lane=lane,

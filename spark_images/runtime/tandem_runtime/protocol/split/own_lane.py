@@ -1,7 +1,7 @@
 """A lane as its owner keeps it: rows in, chunks sealed on two volumes, then acknowledged.
 
-A lane takes no row before its opening is recorded. A chunk counts, is told to the lead and its
-rows are acknowledged to their sources, once it is on every volume now required [1] [8].
+A lane takes no row before its opening is recorded. A chunk counts, is reported to the lead, and
+its rows are acknowledged to their sources, once it is on every volume now required [1] [8].
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEALED_WITHIN = 5000
 """Milliseconds that rows wait at most until they are in a chunk."""
 
 NOTES_AT_ONCE = 16
-"""Notes of chunks told to the lead in one report."""
+"""Notes of chunks sent to the lead in one report."""
 
 
 class PartitionReading(NamedTuple):
@@ -40,27 +40,27 @@ class PartitionReading(NamedTuple):
     event_time: int
     state: PartitionState
     pulled_at: int | None
-    """When the answer that is waited for was asked for."""
+    """When the pull under way was sent."""
     waiting_since: int | None
     """Since when the source has been asked for rows and has given none."""
     tenure: int
-    """For the how-manieth time this partition was given to a lane."""
+    """How often this partition was given to a lane, this time included."""
     rows: int
     """Rows taken in since the beginning, by all owners."""
     rejected: int
     """Rows and files put aside since the beginning, by all owners."""
     readable: bool = True
-    """The last answer was one; while the source cannot be read its silence says nothing."""
+    """False while the source cannot be read; then it does not count as idle."""
     empty_at: int | None = None
-    """When the source last said that it has no rows; only that word shows that none came."""
+    """When the source last answered that it has no rows; only that shows that none came."""
 
     def asked(self, now: int) -> PartitionReading:
-        """With a question under way."""
+        """Return the reading with a pull under way."""
         since = now if self.waiting_since is None and self.readable else self.waiting_since
         return self._replace(pulled_at=now, waiting_since=since)
 
     def become(self, partition: str, state: PartitionState) -> PartitionReading:
-        """With another word of its owner, or the same."""
+        """Return the reading in another state, or in the same."""
         if state is self.state:
             return self
         PARTITION.check(self.state, state, partition)
@@ -68,7 +68,7 @@ class PartitionReading(NamedTuple):
 
 
 class OnItsWay:
-    """What the follower was sent and has not acknowledged: chunks are large."""
+    """Chunks sent to the follower and not acknowledged; they are large, so not sent twice soon."""
 
     __slots__ = ("acked", "fence", "moved_at", "through")
 
@@ -78,21 +78,21 @@ class OnItsWay:
         self.through = 0
         """The last chunk that was sent."""
         self.moved_at = now
-        """When an acknowledgement last brought something, or everything was sent anew."""
+        """When an acknowledgement last brought something, or sending started over."""
 
     def note(self, number: int) -> None:
-        """A chunk was sent. One that is ahead of its turn is not taken, so it does not count."""
+        """Count a chunk as sent, unless it is ahead of its turn: the follower ignores it then."""
         if number == self.through + 1:
             self.through = number
 
     def first_to_send(self, log: OwnedLog, patience: int, now: int) -> int:
-        """The lowest chunk worth sending now: of those before it an answer may still come."""
+        """Return the lowest chunk worth sending now: earlier ones may still be acknowledged."""
         if log.fence != self.fence or log.acked != self.acked or log.acked >= self.through:
             if log.fence != self.fence:
                 self.through = log.acked
             self.fence, self.acked, self.moved_at = log.fence, log.acked, now
         elif now - self.moved_at >= patience:
-            # All of it may be lost: it goes again, a few at a time, as acknowledgements come.
+            # All may be lost: send again, a few at a time, as acknowledgements come.
             self.through, self.moved_at = log.acked, now
         return max(log.acked, self.through) + 1
 
@@ -123,17 +123,17 @@ class OwnLane:
         self.sent = OnItsWay(now)
         self.heartbeat = Heartbeat(settings)
         self.looked_at = now
-        """When partitions were last looked at for being idle."""
+        """When partitions were last checked for being idle."""
         self.lost: set[str] = set()
         """Partitions whose source has forgotten rows that are needed."""
         self.ending = False
         self.suspended = False
-        """Sources are not asked; what they have given already goes its way."""
+        """Sources are not pulled; rows already taken in are sealed and delivered."""
 
     # --- rows -----------------------------------------------------------------------------------
 
     def own(self, owned: Owned) -> None:
-        """Read a partition from where the last header says; also one that was let go before."""
+        """Read a partition from its position in the last header, also one released before."""
         reading = self.readings.get(owned.partition)
         if reading is None or owned.tenure > reading.tenure:
             before = reading.state if reading is not None else None
@@ -151,14 +151,14 @@ class OwnLane:
             )
 
     def release(self, partition: str) -> None:
-        """Let a partition go: the next chunk says so, and no later one has rows of it."""
+        """Release a partition: the next chunk records that, and no later one has rows of it."""
         reading = self.readings.get(partition)
         if reading is not None and reading.state.is_read:
             self.readings[partition] = reading.become(partition, PartitionState.RELEASED)
             self.changed.add(partition)
 
     def disown(self, kept: set[str]) -> None:
-        """Forget partitions that are others' by now."""
+        """Forget released partitions that have another owner now."""
         for partition in [p for p in self.readings if p not in kept]:
             if (
                 self.readings[partition].state is PartitionState.RELEASED
@@ -172,7 +172,7 @@ class OwnLane:
         return reading is not None and reading.state.is_read
 
     def pulls(self, now: int) -> list[Effect]:
-        """Ask sources for rows, as long as there is room; one question to each at a time."""
+        """Pull rows from sources, as long as there is room; one pull from each at a time."""
         if self.ending or self.suspended or not self._has_room():
             return []
         effects: list[Effect] = []
@@ -191,7 +191,7 @@ class OwnLane:
         return kept == 0 or kept < self.settings.max_lane_bytes
 
     def rows_came(self, message: SourceRows, now: int) -> None:
-        """A source answered; an answer to a question of the past counts for nothing."""
+        """Take in a source's answer; ignore an answer to an earlier pull."""
         reading = self.readings.get(message.partition)
         if (
             reading is None
@@ -237,7 +237,7 @@ class OwnLane:
             self.rows_size += message.size
 
     def _cannot_know(self, partition: str, reading: PartitionReading, now: int) -> None:
-        """Silence counts anew once the source can be read: rows may come that nobody sees."""
+        """Restart the idle timeout once the source can be read: rows may come unseen until then."""
         self.readings[partition] = reading.become(partition, PartitionState.ACTIVE)._replace(
             waiting_since=None, empty_at=None, readable=False
         )
@@ -245,17 +245,17 @@ class OwnLane:
             self._note_change(partition, now)
 
     def _note_change(self, partition: str, now: int) -> None:
-        """Let the next chunk carry this partition's mark; its time counts from the first."""
+        """Let the next chunk carry this partition's mark; its age counts from the first one."""
         if not self.rows and not self.changed:
             self.rows_since = now
         self.changed.add(partition)
 
     def grow_idle(self, timeouts: dict[str, int | None], now: int) -> None:
-        """Say of partitions that they are idle, where the stream has a timeout for that.
+        """Mark partitions idle, where the stream has a timeout for that.
 
-        Only the source's word that it has nothing counts: not the time in which a full, ending or
-        suspended lane did not ask, the source could not be read or took long to answer, and not the
-        time in which this process did not run and rows may have come.
+        Only empty answers of the source count: not the time in which a full, ending or suspended
+        lane did not pull, the source could not be read or took long to answer, and not the time in
+        which this process did not run and rows may have come.
         """
         unasked = self.ending or self.suspended
         away = unasked or now - self.looked_at >= self.settings.silence
@@ -281,7 +281,7 @@ class OwnLane:
     # --- chunks ---------------------------------------------------------------------------------
 
     def seal(self, version: Version, now: int) -> list[Effect]:
-        """Make a chunk of what came, if it is time."""
+        """Seal the rows and marks that came into a chunk, if it is due."""
         if not self.changed or not self._due(now):
             return []
         marks = tuple(
@@ -311,7 +311,7 @@ class OwnLane:
         return effects + self.acknowledge()
 
     def _due(self, now: int) -> bool:
-        """Half an interval is long enough: a cut then finds what came before it sealed.
+        """Whether to seal now: after half an interval, so that a cut finds earlier rows sealed.
 
         However long epochs are, rows are safe soon, and sources can forget them.
         """
@@ -328,7 +328,7 @@ class OwnLane:
         return Ship(follower, message, (("chunk", self.lane, number),))
 
     def copy_again(self, version: Version, now: int) -> list[Effect]:
-        """Send the follower what it lacks, or a sign of life; what is on its way not too soon."""
+        """Send the follower chunks that it lacks, or a heartbeat; do not resend too soon."""
         if self.log.follower is None:
             return []
         lacking = self.log.next_to_copy(COPIES_AT_ONCE)
@@ -342,7 +342,7 @@ class OwnLane:
         return missing or ([alive] if self.heartbeat.is_due(alive, now) else [])
 
     def acknowledge(self) -> list[Effect]:
-        """Tell the sources what is safe now: on every volume required."""
+        """Acknowledge rows to their sources that are on every volume required."""
         effects: list[Effect] = []
         for number in range(self.acknowledged + 1, self.log.published + 1):
             if number in self.notes:
@@ -366,15 +366,15 @@ class OwnLane:
             effects.insert(0, Write(("lane", self.lane), through))
         return effects
 
-    # --- telling --------------------------------------------------------------------------------
+    # --- reports --------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
-        """The owner leaves and everything it took in is sealed."""
+        """Whether the owner leaves and everything it took in is sealed."""
         return self.ending and not self.changed and self.log.published == self.log.end
 
     def report(self, reach: int, now: int) -> LaneReport:
-        """This lane, for the lead."""
+        """Return the report of this lane for the lead."""
         first = reach + 1
         last = min(self.log.published, first + NOTES_AT_ONCE - 1)
         notes = tuple((n, self.notes[n]) for n in range(first, last + 1) if n in self.notes)
@@ -389,7 +389,7 @@ class OwnLane:
         )
 
     def _full_for(self, time: int, now: int) -> bool:
-        """Full for so long without having been trimmed: somebody does not keep up."""
+        """Whether the lane was full this long without a trim: a replica or sink lags behind."""
         if self._has_room():
             self.full_since = None
             return False

@@ -98,7 +98,7 @@ class SplitMachine:
         return _HANDLERS[type(message)](self, now, sender, message)
 
     def tick(self, now: int) -> list[Effect]:
-        """Time passed."""
+        """Do what is due: the header log, the own lane, the report."""
         effects = self.succession.tick(now)
         if self.lane is not None:
             effects += self._tend_lane(self.lane, now)
@@ -111,7 +111,7 @@ class SplitMachine:
         return summarise(lead, now) if lead is not None else None
 
     def concerns(self) -> frozenset[str]:
-        """The other volumes whose end would change what is done here."""
+        """The other volumes that this split depends on."""
         found = {member.volume for member in self.neighbours.members}
         if self.lane is not None and self.lane.log.follower is not None:
             found.add(self.lane.log.follower)
@@ -121,7 +121,7 @@ class SplitMachine:
     # --- the own lane -------------------------------------------------------------------------
 
     def _tend_lane(self, lane: OwnLane, now: int) -> list[Effect]:
-        """Seal what is due, read on, and see to the second copy."""
+        """Seal a chunk that is due, pull rows, and maintain the second copy."""
         log = lane.log
         follower = log.follower
         if follower is not None and (
@@ -141,7 +141,7 @@ class SplitMachine:
         return effects + lane.pulls(now)
 
     def _report(self, now: int) -> list[Effect]:
-        """Tell the lead everything; ask it for a lane if there is none."""
+        """Report to the lead, and ask it for a lane if there is none."""
         lead = self.succession.register.known.lead
         if not lead:
             return []
@@ -179,7 +179,7 @@ class SplitMachine:
         return [Write(("lanes",), number), Write(("lane", lane), 0)]
 
     def _end_lane(self) -> None:
-        """The own lane takes no more rows; what is not sealed will be read again by others."""
+        """End the own lane; another split reads rows again that are not sealed."""
         if self.lane is not None:
             log = self.lane.log
             self.copies.keep_own(self.lane.lane, log.base, log.end, self.lane.notes)
@@ -199,7 +199,7 @@ class SplitMachine:
         for lane in view.lanes:
             effects += self._lane_view(lane, now)
         if self.opening is not None and view.opened >= self.opening[0].number:
-            # Recorded, and over before this split heard of it: ask for another one.
+            # Recorded, and over before this split got a view of it: ask for another one.
             self.opening = None
         if self.lane is not None and self.lane.lane not in self.reaches:
             # It was recorded once, and a view lists all own lanes: this one is over.
@@ -215,7 +215,7 @@ class SplitMachine:
         return effects
 
     def _lane_view(self, lane: LaneView, now: int) -> list[Effect]:
-        """What is recorded of a lane that is kept here."""
+        """Apply the record of a lane that is kept here."""
         if self.opening is not None and lane.lane == self.opening[0] and lane.state is not _CLOSED:
             self.opening = None
             self.lane = OwnLane(lane.lane, lane.buddy, self.settings, now)
@@ -235,7 +235,7 @@ class SplitMachine:
         return effects + self.copies.trim(lane.lane, lane.trimmed)
 
     def _partitions(self, lane: OwnLane, view: SplitView, now: int) -> list[Effect]:
-        """Read what is owned, let go what is to be released."""
+        """Read owned partitions, and release those that the lead asks for."""
         mine = [owned for owned in view.owned if owned.lane == lane.lane]
         for owned in mine:
             lane.own(owned)
@@ -247,7 +247,7 @@ class SplitMachine:
     # --- leaving ------------------------------------------------------------------------------
 
     def _terminate(self, now: int, _: None, __: Terminate) -> list[Effect]:
-        """Seal, hand lane and lead over, then go once nobody needs this volume."""
+        """Seal, hand lane and lead over, then exit once no member needs this volume."""
         self.leaving = True
         self.succession.leaving = True
         self.opening = None
@@ -301,7 +301,7 @@ class SplitMachine:
         self.server.learn(message.function)
         return []
 
-    # --- what the operator and discovery say --------------------------------------------------
+    # --- intent and discovery -----------------------------------------------------------------
 
     def _new_intent(self, now: int, _: None, message: NewIntent) -> list[Effect]:
         for function in message.functions:
@@ -317,7 +317,7 @@ class SplitMachine:
         return succession.lead.on_intent(message.intent, now)
 
     def _heed_intent(self, lane: OwnLane) -> None:
-        """Sources pause while the newest intent says so."""
+        """Pause sources while the newest intent suspends the pipeline."""
         intent = self.succession.intent
         lane.suspended = intent is not None and intent.suspended
 
@@ -335,7 +335,7 @@ class SplitMachine:
 
 
 def _succession(method: Callable[..., list[Effect]]) -> Callable[..., list[Effect]]:
-    """A handler that passes a message on to the part in the header log."""
+    """Return a handler that passes a message to `Succession`."""
 
     def handler(machine: SplitMachine, now: int, sender: Peer, message: object) -> list[Effect]:
         return method(machine.succession, sender, message, now)

@@ -1,1 +1,4 @@
-"""A directory as a source: listing, order, position, new files."""
+"""Reads a directory as a source: listing, order, position, new files.
+
+It never writes, moves or deletes a file there. Rows are decoded in `sources.formats`.
+"""

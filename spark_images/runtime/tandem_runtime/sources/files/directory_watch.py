@@ -1,4 +1,4 @@
-"""A directory that is looked at again and again: what comes next, and what came too late."""
+"""Polls a directory for the next file, and for files that came too late."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -12,24 +12,24 @@ Look = Callable[[Mapping[str, int]], Listing]
 """Lists a directory; files whose last change is given count as not changed since."""
 
 _LASTS = 0.5
-"""Seconds after which the directory is looked at again although more files are known."""
+"""Seconds after which the directory is listed again although more files are known."""
 
 _TRUSTED = 2.0
-"""Seconds for which it is believed that files that are known have not changed. Those that were
-passed may grow, which does not change their directory."""
+"""Seconds for which known files are assumed unchanged. Files that were passed may grow, which does
+not change their directory."""
 
 _SHARE = 20
-"""Looking into a large directory takes at most one part in so many of the time."""
+"""Listing a large directory takes at most one part in so many of the time."""
 
 _REMEMBERED = 3
-"""Looks by which it is judged how long one takes."""
+"""Number of last listings from which their duration is estimated."""
 
 _LATE = "it came or changed after its place in the order was passed, and is not read"
 _UNUSABLE = "its name is not UTF-8, so it is not read"
 
 
 class DirectoryWatch:
-    """What is known of a directory, and what was passed of it.
+    """The known files of a directory, and those that were passed.
 
     `newest` is the latest change among the files passed. Time is the file system's, so it can be
     compared with that of files that come later, by whatever process.
@@ -56,7 +56,7 @@ class DirectoryWatch:
         self._told = set(told)
 
     def after(self, name: str | None) -> tuple[str | None, list[Rejected]]:
-        """The next file after a name if there is one, and files that turned out to be left out."""
+        """The next file after a name, if any, and files newly found to be left out."""
         following = self._listing.after(name)
         if not self._due(following is not None):
             return following, []
@@ -70,20 +70,20 @@ class DirectoryWatch:
         return self._listing.after(name), self._left_out(name)
 
     def passes(self, name: str, changed: int, end: int = 0) -> None:
-        """A file was read to its end, as of a change of it."""
+        """Record that a file was read to its end, as of its last change."""
         changed = max(changed, self._listing.changed.get(name, 0))
         self._passed[name] = (changed, end)
         self.newest = max(self.newest, changed)
 
     def end_of(self, name: str) -> int:
-        """How far a file was read that is left out now.
+        """How far a file that is left out now was read.
 
-        Of one that an earlier process passed that is not known here.
+        Unknown, and so `NOT_READ`, for a file that an earlier process passed.
         """
         return self._passed.get(name, (0, NOT_READ))[1]
 
     def _looked(self, started: float) -> Listing:
-        """List the directory; what is bounded is looked at as if for the first time."""
+        """List the directory; a bounded one is always listed afresh."""
         all_files = self._bounded or started >= self._files_due
         listing = self._look({} if all_files else self._listing.changed)
         self._looked_at = self._clock.now()
@@ -94,12 +94,12 @@ class DirectoryWatch:
         return listing
 
     def _still_holds(self, now: float) -> bool:
-        """Whether looking would show what is known. Never of what is bounded: that must be sure."""
+        """Whether a new listing would be the same; never assumed of a bounded source."""
         young = self._settled and now < self._files_due
         return young and not self._bounded and is_unchanged(self._listing)
 
     def _due(self, more_is_known: bool) -> bool:
-        # That nothing is left in a bounded directory is true only if it was looked at just now.
+        # A bounded directory counts as exhausted only right after a listing.
         if self._looked_at is None or (self._bounded and not more_is_known):
             return True
         effort = self._files_effort if self._bounded else self._names_effort
@@ -120,20 +120,20 @@ class DirectoryWatch:
 
 
 class Effort:
-    """How long a look takes, and so how long to pause before the next one.
+    """Derives the pause before the next listing from the duration of the last few.
 
-    The quickest of the last few tells: others were held up by something else, such as processes
-    that had the processor meanwhile, and a pause of many times that would hold rows up.
+    The fastest of them counts: the others were delayed by something else, such as processes that
+    had the CPU meanwhile, and a pause of many times that would delay rows.
     """
 
     def __init__(self) -> None:
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
 
     def took(self, seconds: float) -> None:
-        """A look is over."""
+        """Record the duration of a listing."""
         self._took.append(seconds)
 
     @property
     def pause(self) -> float:
-        """Seconds."""
+        """Seconds to wait before the next listing."""
         return _SHARE * min(self._took, default=0.0)

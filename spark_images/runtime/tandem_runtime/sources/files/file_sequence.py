@@ -1,10 +1,9 @@
-"""The way through the files of a partition, one piece after the other.
+"""Reads the files of a partition in order, one piece after the other.
 
-A position is 0 before the first file, then what `place` says: the file, how far it was read, and
-what was decided on the way. By the latest change among the files passed, a file that comes or
-grows after its place was passed is noticed, also after a restart; it is rejected as a whole, never
-skipped in silence. Only a change that falls between two looks into the directory right before a
-crash can escape.
+A position is 0 before the first file, then as in `position`: the file, how far it was read, and the
+decisions on the way. The latest change among the files passed shows, also after a restart, when a
+file comes or grows after its place was passed; it is rejected as a whole, never skipped silently.
+Only a change between two listings of the directory right before a crash can be missed.
 
 A bounded source ends when no file sorts after the position. A watched one waits for more: for
 files, and for lines of the last one. There only whole lines count: a last line without an end, and
@@ -36,7 +35,7 @@ _SETTLED = 2.0
 
 
 class Files(NamedTuple):
-    """Which files are walked through, and how they are opened."""
+    """The files to read, and how they are opened."""
 
     directory: Path
     partition: int
@@ -46,9 +45,9 @@ class Files(NamedTuple):
 
 
 class Walk:
-    """The files of a partition from a position on.
+    """Walks through the files of a partition from a position on.
 
-    `ended`: nothing will come any more.
+    `ended`: no rows will follow.
     """
 
     def __init__(
@@ -56,8 +55,8 @@ class Walk:
     ) -> None:
         """Go to the position.
 
-        `left_out` takes files that are rejected as a whole because of when they came or went. It
-        belongs to the caller: what was told once cannot be found out again after an error.
+        `left_out` collects files that are rejected as a whole because of when they came or went.
+        It belongs to the caller: a file once reported is not found again after an error.
 
         Raises:
             OSError: the file cannot be read now.
@@ -71,7 +70,7 @@ class Walk:
         self._size = 0
         """Size of the open file when it was opened."""
         self._still_since: float | None = None
-        """Since when an unfinished file has been seen not to grow."""
+        """Since when an unfinished file has not grown."""
         told = [each.file for each in self._place.decisions if each.verdict is FileVerdict.LEFT_OUT]
         self._watch = DirectoryWatch(
             self._look, clock, self._place.newest, bounded=files.bounded, told=told
@@ -158,7 +157,7 @@ class Walk:
         return following
 
     def _leave_out(self, rejected: Rejected) -> None:
-        """Once: after an error the same is found again, from the position before it."""
+        """Reject a file once: after an error it is found again, from the position before it."""
         if rejected not in self._left_out:
             self._left_out.append(rejected)
 

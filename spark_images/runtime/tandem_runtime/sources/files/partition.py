@@ -23,17 +23,16 @@ from tandem_runtime.sources.formats.parquet_file import ParquetReader
 from tandem_runtime.sources.pacing import Clock, Pace
 
 _BATCH_BYTES = 2 * 2**20
-"""A batch is handed out when it has this size; small files are put together."""
+"""Size at which a batch is returned; small files are combined."""
 
 _LOOK_AGAIN = 0.05
-"""Seconds between two looks at a directory in which nothing new was."""
+"""Seconds between two polls of a directory without new rows."""
 
 
 class FilesPartition:
     """The files of a directory that belong to one partition of a stream.
 
-    What the format has no form for is refused when it is made. Nothing is opened before the first
-    read.
+    Creating it fails if the format cannot hold a column. No file is opened before the first read.
     """
 
     def __init__(self, stream: Stream, source: FilesSource, index: int, clock: Clock) -> None:
@@ -44,7 +43,7 @@ class FilesPartition:
         rate = source.rows_per_second
         self._pace = Pace(None if rate is None else rate / source.partitions)
         self._left_out: list[Rejected] = []
-        """Files that were rejected as a whole and not told yet."""
+        """Files that were rejected as a whole and not reported yet."""
         self._walk: Walk | None = None
 
     def read(self, position: Position) -> Batch:
@@ -61,7 +60,7 @@ class FilesPartition:
                 waited += pause
                 piece = self._gather(walk)
         except OSError as error:
-            # What was gathered is read again, from the position.
+            # The gathered rows are read again, from the position.
             self.close()
             raise SourceUnavailable(f"{self._files.directory} cannot be read: {error}") from error
         return self._batch(position, walk, piece)
@@ -79,7 +78,7 @@ class FilesPartition:
         return self._walk
 
     def _gather(self, walk: Walk) -> Piece:
-        """Pieces put together until there is a batch, or no more now."""
+        """Combine pieces until there is a batch, or no more now."""
         gathered = Piece([], [])
         rows = size = 0
         while size < _BATCH_BYTES and rows < MOST_ROWS:
@@ -91,7 +90,7 @@ class FilesPartition:
             gathered.rejected.extend(piece.rejected)
             taken = sum(batch.num_rows for batch in piece.batches)
             self._pace.took(taken)
-            # What is left out counts too: of a file in which nothing fits it is everything [12].
+            # Rejected rows count too: they may be all rows of a file [12].
             rows += taken + len(piece.rejected)
             size += sum(batch.nbytes for batch in piece.batches)
             size += sum(len(rejected.row or "") for rejected in piece.rejected)

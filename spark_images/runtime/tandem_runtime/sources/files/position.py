@@ -1,4 +1,4 @@
-"""A position among files, as its parts: everything that decided which rows came before it.
+"""A position among files: all that determines which rows came before it.
 
 | part | |
 |---|---|
@@ -7,8 +7,8 @@
 | passed | a digest of the names of all files passed and of how far each was read |
 | decisions | what was left out, rejected or taken as it stood, the last few |
 
-So whoever reads the same way again knows what was left out although it is there by now, and sees by
-the digest whether it passed the same files as far as they were read then.
+So a replay knows which files were left out although they exist by now, and the digest shows whether
+it passed the same files, each as far as it was read then.
 """
 
 from enum import IntEnum
@@ -32,18 +32,18 @@ _NO_FILE = ""
 
 
 class FileVerdict(IntEnum):
-    """What was decided of a file; the numbers are part of positions, and never change."""
+    """A decision on a file; the numbers are part of positions, and never change."""
 
     AS_IT_STOOD = 0
     """Its last line had no end at the offset and was taken; it was read on when it had grown."""
     LEFT_OUT = 1
     """Nothing beyond the offset is read."""
     REJECTED = 2
-    """It was told that nothing beyond the offset can be read, and is not told again there."""
+    """Reported as unreadable beyond the offset; not reported again there."""
 
 
 class FileDecision(NamedTuple):
-    """What was decided of a file that may look different when it is read again."""
+    """The decision on a file that may look different when it is read again."""
 
     file: str
     offset: int
@@ -74,17 +74,17 @@ class FilesPosition(NamedTuple):
         return (self.name or _NO_FILE, self.offset, self.newest, self.passed, *decided)
 
     def decided(self, decision: FileDecision) -> "FilesPosition":
-        """With one more decision, and without the oldest if there are too many."""
+        """Add a decision, and drop the oldest if there are too many."""
         if decision in self.decisions:
             return self
         return self._replace(decisions=(*self.decisions, decision)[-_REMEMBERED:])
 
     def passes(self) -> "FilesPosition":
-        """Nothing more is read of the file: how far it was read counts from now on."""
+        """Leave the file and add it to the digest, with how far it was read."""
         return self.leaves()._replace(passed=passed_too(self.passed, self.name or "", self.offset))
 
     def leaves(self) -> "FilesPosition":
-        """The file is not read on: what was decided where it ended need not be said any more."""
+        """Leave the file: drops the decisions at its end, which no longer matter."""
         at_its_end = [
             FileDecision(self.name or "", self.offset, verdict) for verdict in _WHERE_READ
         ]

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class Engine:
     """One JVM and one query. `boot`, `open`, then `run` and `finish` for each epoch.
 
-    Its methods are called from one thread at a time; what happens is told from another.
+    Its methods are called from one thread at a time; events are reported from another.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Engine:
         Args:
             pipeline: its paths are absolute.
             inbox: directory for the rows of epochs and for what Spark puts aside.
-            events: is told what happens.
+            events: receives the reports.
             session: a session to use instead of one with a JVM of its own.
         """
         self._pipeline = pipeline
@@ -105,7 +105,7 @@ class Engine:
         self._query.finish(epoch)
 
     def stop(self) -> None:
-        """End the query, and the JVM if it is the engine's own. Nothing is told any more."""
+        """End the query, and the JVM if it is the engine's own. Nothing is reported any more."""
         if self._running is not None:
             self._running.stop()
         if self._driver is not None:

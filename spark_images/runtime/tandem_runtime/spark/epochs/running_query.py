@@ -1,5 +1,6 @@
 """One query on one checkpoint, from its start to its end."""
 
+import logging
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ from tandem_runtime.spark.query import (
 from tandem_runtime.spark.state.checkpoint import claim, settle
 from tandem_runtime.spark.state.offsets import read_batch
 
+_log = logging.getLogger(__name__)
+
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _ON_HEAP_STORE = f"{_STATE}.HDFSBackedStateStoreProvider"
@@ -38,7 +41,7 @@ _DISK_STORE = f"{_STATE}.RocksDBStateStoreProvider"
 
 
 class EngineEvents(Protocol):
-    """What a query tells, from a thread of its own, one call after the other."""
+    """Receives the reports of a query, from a thread of its own, one call after the other."""
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
         """An epoch's rows are there; the batch waits for `finish`."""
@@ -54,7 +57,7 @@ class EngineEvents(Protocol):
 
 
 class OutOfStep(Exception):
-    """Spark did something else than it was told."""
+    """Spark did something other than requested."""
 
 
 class RunningQuery:
@@ -125,7 +128,7 @@ class RunningQuery:
         self._bridge.finish(epoch)
 
     def stop(self) -> None:
-        """End the query; nothing is told any more. A batch that waits for `finish` is undone."""
+        """End the query; nothing is reported then. A batch that waits for `finish` is undone."""
         self._stopping = True
         try:
             self._bridge.stop()
@@ -140,7 +143,8 @@ class RunningQuery:
                 pass
         except (Py4JError, ConnectionError):
             self._fail(EngineFailure("JvmLost", "the JVM exited; see its log"))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and fails the query
+            _log.exception("events of the query cannot be read")
             self._fail(EngineFailure(type(error).__name__, str(error)))
 
     def _hear(self, event: dict[str, Any]) -> bool:

@@ -1,1 +1,4 @@
-"""The JVM: which Java, its flags and class archive, its launch."""
+"""Launches the JVM: which Java, its flags and class archive.
+
+No JVM may outlive the process that launched it. Queries are not checked here; see `spark.checks`.
+"""

@@ -72,7 +72,7 @@ def make_archive() -> Path:
         driver = start_driver(spark, Path(scratch, "spark"))
         engine = Engine(_pipeline(), Path(scratch, "inbox"), _Deaf(), session=driver.session)
         engine.boot()
-        # The archive is written by a JVM that ends in good order.
+        # The archive is written by a JVM that ends gracefully.
         driver.leave()
         fresh.replace(archive)
     _forget_old(archive.parent)

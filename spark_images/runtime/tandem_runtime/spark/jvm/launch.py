@@ -62,7 +62,7 @@ class SparkDriver:
         self._bury()
 
     def leave(self) -> None:
-        """End the JVM in good order, which takes seconds."""
+        """End the JVM gracefully, which takes seconds."""
         self._expect_the_end()
         with suppress(Py4JError, OSError):
             self.session.sparkContext._jvm.System.exit(0)  # type: ignore[union-attr]

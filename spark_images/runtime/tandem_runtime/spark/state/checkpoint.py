@@ -2,7 +2,7 @@
 
 Files of a checkpoint appear complete, by renaming, and never change afterwards, so a copy is made
 of hard links and the query need not pause. What can happen meanwhile is that Spark removes what is
-old; then the copy is begun anew.
+old; then the copy starts again.
 """
 
 import os
