@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
-from tandem_runtime.protocol.lead import epoch_rules, lead, seat_rules, views
+from tandem_runtime.protocol.lead import epoch_rules, lead, trim_rules, views
 from tandem_runtime.protocol.log.entries import Completed, Trimmed
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge import merge_machine
@@ -128,7 +128,7 @@ def _edits() -> list[ModuleEdit]:
         (LogState.__module__, appended(_FOLD_NOTED.replace("@records@", records))),
         (_of(lead), appended(_WRITE_NOTED.replace("@records@", records))),
         (_of(epoch_rules), replaced("Header(\n", f'Header(\n        {NEW_HEADER_FIELD}="next",\n')),
-        (_of(seat_rules), replaced("Trimmed(point)", 'Trimmed(point, why="next")')),
+        (_of(trim_rules), replaced("Trimmed(point)", 'Trimmed(point, why="next")')),
         (
             _of(views),
             replaced("return SplitView(\n", 'return SplitView(\n    hint="next",\n'),

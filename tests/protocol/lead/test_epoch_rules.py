@@ -81,11 +81,11 @@ def rows(number: int, state: PartitionState = PartitionState.ACTIVE, size: int =
 # --- when -----------------------------------------------------------------------------------------
 
 
-def test_nothing_new_nothing_cut() -> None:
+def test_no_header_is_cut_without_new_chunks() -> None:
     assert headers(running_state(), heard()) == []
 
 
-def test_what_is_new_waits_for_the_interval() -> None:
+def test_new_chunks_wait_for_interval() -> None:
     reports = heard({A1: {1: rows(1)}})
     assert headers(running_state(), reports, DUE - 1) == []
     (found,) = headers(running_state(), reports, DUE)
@@ -93,43 +93,43 @@ def test_what_is_new_waits_for_the_interval() -> None:
     assert found == with_digest(right)
 
 
-def test_epochs_count_up_and_chunks_follow_without_a_gap() -> None:  # [1] [6]
+def test_epochs_are_consecutive_and_chunks_have_no_gap() -> None:  # [1] [6]
     log_state = running_state(header(1, Span(A1, 1, 2)))
     (found,) = headers(log_state, heard({A1: {3: rows(3), 4: rows(4), 6: rows(6)}}))
     assert (found.epoch, found.spans) == (2, (Span(A1, 3, 4),))
     assert headers(log_state, heard({A1: {4: rows(4)}})) == []
 
 
-def test_without_an_intent_or_a_generation_or_after_the_final_one_nothing_is_cut() -> None:
+def test_no_header_is_cut_without_intent_or_generation_or_after_final() -> None:
     notes = {A1: {1: rows(1)}}
     assert headers(running_state(), make_reports(notes=notes)) == []
     assert headers(state_of(LaneOpened(A1, "b")), heard(notes)) == []
     assert headers(running_state(header(1, final=True)), heard(notes)) == []
 
 
-def test_lanes_come_in_the_order_of_their_opening() -> None:  # [4]
+def test_spans_follow_order_of_lane_opening() -> None:  # [4]
     log_state = running_state(LaneOpened(B1, "a"))
     (found,) = headers(log_state, heard({B1: {1: note()}, A1: {1: rows(1)}}))
     assert found.spans == (Span(A1, 1, 1), Span(B1, 1, 1))
 
 
 @pytest.mark.parametrize("state", [PartitionState.RELEASED, PartitionState.ENDED])
-def test_a_partition_let_go_or_ended_is_itself_a_reason_to_cut(state: PartitionState) -> None:
+def test_released_or_ended_partition_triggers_cut(state: PartitionState) -> None:
     assert len(headers(running_state(), heard({A1: {1: rows(1, state)}}), 0)) == 1
 
 
 @pytest.mark.parametrize("state", [PartitionState.ACTIVE, PartitionState.IDLE])
-def test_an_active_or_idle_partition_is_not(state: PartitionState) -> None:
+def test_active_or_idle_partition_does_not_trigger_cut(state: PartitionState) -> None:
     assert headers(running_state(), heard({A1: {1: rows(1, state)}}), 0) == []
 
 
-def test_the_rest_of_a_closed_lane_is_a_reason_to_cut() -> None:
+def test_rest_of_closed_lane_triggers_cut() -> None:
     log_state = running_state(LaneClosing(A1), LaneClosed(A1, 1, ((1, rows(1)),)))
     (found,) = headers(log_state, heard(), 0)
     assert found.spans == (Span(A1, 1, 1),)
 
 
-def test_a_closed_lane_gives_nothing_beyond_its_end() -> None:  # close-at-report [3]
+def test_closed_lane_contributes_nothing_beyond_its_end() -> None:  # close-at-report [3]
     log_state = running_state(LaneClosing(A1), LaneClosed(A1, 1, ()))
     (found,) = headers(log_state, heard({A1: {1: rows(1), 2: rows(2)}}), 0)
     assert found.spans == (Span(A1, 1, 1),)
@@ -137,7 +137,7 @@ def test_a_closed_lane_gives_nothing_beyond_its_end() -> None:  # close-at-repor
     assert headers(log_state, heard({A1: {2: rows(2)}}), 0) == []
 
 
-def test_after_a_raised_watermark_one_empty_epoch_follows() -> None:
+def test_raised_watermark_is_followed_by_one_empty_epoch() -> None:
     log_state = running_state(header(1, watermarks={"s": 50}))
     assert headers(log_state, heard(), DUE - 1) == []
     (found,) = headers(log_state, heard())
@@ -146,7 +146,7 @@ def test_after_a_raised_watermark_one_empty_epoch_follows() -> None:
     assert headers(log_state, heard()) == []
 
 
-def test_a_header_says_how_far_is_delivered() -> None:
+def test_header_carries_delivered_epoch() -> None:
     reports = heard({A1: {2: rows(2)}}, committed=1)
     reports.delivered = {0: 1}
     (found,) = headers(running_state(header(1, Span(A1, 1, 1))), reports)
@@ -156,7 +156,7 @@ def test_a_header_says_how_far_is_delivered() -> None:
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-def test_cutting_waits_while_the_faster_replica_is_k_epochs_behind() -> None:  # [12]
+def test_cutting_pauses_while_faster_replica_is_max_uncommitted_behind() -> None:  # [12]
     settings = S._replace(max_uncommitted=2)
     log_state = running_state(header(1), header(2))
     notes = {A1: {1: rows(1)}}
@@ -164,7 +164,7 @@ def test_cutting_waits_while_the_faster_replica_is_k_epochs_behind() -> None:  #
     assert len(headers(log_state, heard(notes, committed=1), settings=settings)) == 1
 
 
-def test_one_lagging_pair_is_enough() -> None:
+def test_one_lagging_pair_pauses_cutting() -> None:
     wide = generation(1, "x", "v")
     log_state = state_of(
         GenerationKnown(wide, 1), *seated("x", "x0"), *seated("v", "v0"), header(1)
@@ -176,7 +176,7 @@ def test_one_lagging_pair_is_enough() -> None:
     assert is_keeping_up(log_state, reports, settings, 1)
 
 
-def test_a_header_takes_at_most_so_many_bytes() -> None:  # [12]
+def test_header_respects_max_epoch_bytes() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=25)
     notes = {A1: {n: rows(n) for n in (1, 2, 3)}, B1: {1: note(5), 2: note(1)}}
     log_state = running_state(LaneOpened(B1, "a"))
@@ -185,7 +185,7 @@ def test_a_header_takes_at_most_so_many_bytes() -> None:  # [12]
     assert dict(found.marks)["p"].position == 2
 
 
-def test_a_full_epoch_does_not_wait_for_the_interval() -> None:
+def test_full_epoch_is_cut_before_interval() -> None:
     settings = S._replace(max_epoch_bytes=20)
     two, three = ({A1: {n: rows(n) for n in range(1, most)}} for most in (3, 4))
     assert headers(running_state(), heard(two), 0, settings=settings) == []
@@ -193,21 +193,21 @@ def test_a_full_epoch_does_not_wait_for_the_interval() -> None:
     assert found.spans == (Span(A1, 1, 2),)
 
 
-def test_what_just_fits_is_taken_and_no_more() -> None:  # [12]
+def test_chunks_that_exactly_fill_epoch_are_taken() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=20)
     notes = {A1: {n: rows(n) for n in (1, 2, 3)}, B1: {1: note(0)}}
     (found,) = headers(running_state(LaneOpened(B1, "a")), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 2),)
 
 
-def test_a_second_lane_is_not_an_empty_epoch() -> None:  # [12]
+def test_chunk_of_second_lane_respects_byte_bound() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=25)
     notes = {A1: {1: rows(1)}, B1: {1: note(16)}}
     (found,) = headers(running_state(LaneOpened(B1, "a")), heard(notes), settings=settings)
     assert found.spans == (Span(A1, 1, 1),)
 
 
-def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
+def test_oversized_chunk_is_taken_alone() -> None:  # [12]
     settings = S._replace(max_epoch_bytes=3)
     notes = {A1: {1: rows(1), 2: rows(2)}}
     (found,) = headers(running_state(), heard(notes), settings=settings)
@@ -217,7 +217,7 @@ def test_every_bound_admits_one_item_when_empty() -> None:  # [12]
 # --- generations along headers ------------------------------------------------------------------
 
 
-def test_a_new_target_is_itself_a_reason_to_cut() -> None:  # [7]
+def test_new_target_generation_triggers_cut() -> None:  # [7]
     log_state = running_state(
         header(1), GenerationKnown(G2, 2), *seated("y", "y0"), *seated("z", "z0")
     )
@@ -226,7 +226,7 @@ def test_a_new_target_is_itself_a_reason_to_cut() -> None:  # [7]
     assert (found.epoch, found.generation) == (2, 2)
 
 
-def test_the_first_generation_alone_is_no_reason() -> None:
+def test_first_generation_alone_does_not_trigger_cut() -> None:
     assert headers(running_state(), heard(), 0) == []
 
 
@@ -243,15 +243,15 @@ def watermark(log_state: LogState, marks: Mapping[str, Mark], known: Intent = TW
     return dict(found.watermarks)["s"]
 
 
-def test_the_watermark_is_the_minimum_less_the_delay() -> None:
+def test_watermark_is_minimum_less_delay() -> None:
     assert watermark(running_state(), {"p": Mark(1, 100), "q": Mark(1, 70)}) == 60
 
 
-def test_a_partition_that_showed_no_row_holds_it() -> None:
+def test_partition_without_rows_holds_watermark() -> None:
     assert watermark(running_state(), {"p": Mark(1, 100)}) == BEGINNING_OF_TIME
 
 
-def test_a_partition_that_changes_hands_holds_it() -> None:
+def test_released_partition_holds_watermark() -> None:
     found = watermark(
         running_state(), {"p": Mark(1, 100), "q": Mark(1, 70, PartitionState.RELEASED)}
     )
@@ -259,17 +259,17 @@ def test_a_partition_that_changes_hands_holds_it() -> None:
 
 
 @pytest.mark.parametrize("state", [PartitionState.IDLE, PartitionState.ENDED])
-def test_only_what_its_owner_called_idle_or_ended_leaves_the_minimum(state: PartitionState) -> None:
+def test_only_idle_or_ended_partitions_leave_watermark_minimum(state: PartitionState) -> None:
     found = watermark(running_state(), {"p": Mark(1, 100), "q": Mark(1, 70, state)})
     assert found == 90
 
 
-def test_the_watermark_never_falls() -> None:
+def test_watermark_never_falls() -> None:
     log_state = running_state(header(1, watermarks={"s": 80}))
     assert watermark(log_state, {"p": Mark(1, 100), "q": Mark(1, 70)}) == 80
 
 
-def test_when_all_are_idle_time_stands_still() -> None:
+def test_watermark_stands_still_when_all_partitions_are_idle() -> None:
     log_state = running_state(header(1, watermarks={"s": 80}))
     states = {"p": Mark(1, 200, PartitionState.IDLE), "q": Mark(1, 300, PartitionState.IDLE)}
     assert watermark(log_state, states) == 80
@@ -277,7 +277,7 @@ def test_when_all_are_idle_time_stands_still() -> None:
     assert watermark(log_state, {**states, "q": Mark(1, 300, PartitionState.ENDED)}) == 80
 
 
-def test_when_all_have_ended_it_is_the_end_of_time() -> None:
+def test_watermark_is_end_of_time_when_all_partitions_ended() -> None:
     states = {"p": Mark(1, 200, PartitionState.ENDED), "q": Mark(1, 300, PartitionState.ENDED)}
     assert watermark(running_state(), states) == END_OF_TIME
 
@@ -291,7 +291,7 @@ def test_when_all_have_ended_it_is_the_end_of_time() -> None:
         )
     )
 )
-def test_along_headers_no_watermark_falls_and_no_chunk_is_left_out(
+def test_headers_never_lower_watermark_or_skip_chunk(
     steps: list[tuple[int, PartitionState]],
 ) -> None:  # [1] [7]
     log_state = running_state()
@@ -322,7 +322,7 @@ def all_ended(*more: Entry) -> LogState:
     return running_state(header(1), at_end, *more)
 
 
-def test_the_end_of_time_is_followed_by_the_final_header() -> None:
+def test_end_of_time_is_followed_by_final_header() -> None:
     log_state = running_state(header(1))
     (end,) = headers(log_state, heard({A1: {1: rows(1, PartitionState.ENDED)}}))
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
@@ -331,7 +331,7 @@ def test_the_end_of_time_is_followed_by_the_final_header() -> None:
     assert (final.spans, final.final) == ((), True)
 
 
-def test_an_ended_pipeline_without_rows_still_comes_to_its_end() -> None:
+def test_ended_pipeline_without_rows_reaches_end_of_time() -> None:
     log_state = running_state(
         header(1, marks={"p": Mark(0, 0, PartitionState.ENDED)}, watermarks={"s": 5})
     )
@@ -340,13 +340,13 @@ def test_an_ended_pipeline_without_rows_still_comes_to_its_end() -> None:
     assert (dict(end.watermarks)["s"], end.final) == (END_OF_TIME, False)
 
 
-def test_rows_that_come_after_all_are_not_in_a_final_header() -> None:  # [1]
+def test_late_rows_after_end_of_time_defer_final_header() -> None:  # [1]
     log_state = all_ended(LaneOpened(B1, "a"))
     (found,) = headers(log_state, heard({B1: {1: note()}}, committed=1))
     assert (found.final, found.spans) == (False, (Span(B1, 1, 1),))
 
 
-def test_one_partition_that_has_not_ended_keeps_the_pipeline_going() -> None:
+def test_one_open_partition_defers_final_header() -> None:
     log_state = running_state(
         header(1, marks={"p": Mark(1, 1, PartitionState.ENDED)}, watermarks={"s": END_OF_TIME}),
         PartitionOwned("q", A1),
@@ -358,7 +358,7 @@ def test_one_partition_that_has_not_ended_keeps_the_pipeline_going() -> None:
     assert headers(log_state, heard(known=TWO)) == []
 
 
-def test_completed_once_the_final_epoch_is_delivered() -> None:
+def test_pipeline_completes_once_final_epoch_is_delivered() -> None:
     log_state = running_state(header(1), header(2, final=True))
     assert list(complete_pipeline(log_state, make_reports(delivered=1), 0)) == []
     assert list(complete_pipeline(log_state, make_reports(delivered=2), 0)) == [Completed()]
@@ -367,7 +367,7 @@ def test_completed_once_the_final_epoch_is_delivered() -> None:
     assert list(complete_pipeline(running_state(header(1)), make_reports(delivered=1), 0)) == []
 
 
-def test_a_pair_without_full_members_counts_as_at_the_beginning() -> None:
+def test_pair_without_full_members_counts_as_at_epoch_0() -> None:
     log_state = state_of(GenerationKnown(G1, 1), header(1), header(2))
     assert is_keeping_up(log_state, make_reports(), S._replace(max_uncommitted=3), 1)
     assert not is_keeping_up(log_state, make_reports(), S._replace(max_uncommitted=2), 1)
@@ -378,7 +378,7 @@ def test_a_pair_without_full_members_counts_as_at_the_beginning() -> None:
 # --- history --------------------------------------------------------------------------------------
 
 
-def test_a_header_names_its_lead_s_term_and_the_header_before_it() -> None:  # (i)
+def test_header_carries_term_and_digest_of_previous_header() -> None:  # (i)
     log_state = running_state(header(1))
     (found,) = headers(log_state, heard({A1: {1: rows(1)}}), DUE)
     assert (found.term, found.previous) == (TERM, header(1).digest)

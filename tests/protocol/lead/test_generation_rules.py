@@ -43,33 +43,33 @@ def changes(log_state: LogState, *generations: Generation, version: int = 5) -> 
     return list(follow_intent(log_state, reports, 0))
 
 
-def test_generations_of_the_intent_become_known_in_order() -> None:
+def test_generations_of_intent_are_recorded_in_order() -> None:
     assert changes(LogState(), G2, G1) == [GenerationKnown(G1, 5), GenerationKnown(G2, 5)]
     assert list(follow_intent(LogState(), make_reports(), 0)) == []
 
 
-def test_a_known_generation_is_known_once() -> None:
+def test_known_generation_is_recorded_once() -> None:
     assert changes(state_of(GenerationKnown(G1, 5)), G1) == []
 
 
-def test_a_generation_missing_from_the_intent_is_given_up() -> None:
+def test_generation_missing_from_intent_is_abandoned() -> None:
     log_state = running_state(header(1), GenerationKnown(G2, 2))
     assert changes(log_state, G1) == [GenerationGivenUp(2, 5)]
     assert changes(log_state, G1, G2) == []
 
 
-def test_a_generation_that_headers_name_is_never_given_up() -> None:  # [7]
+def test_generation_named_by_header_is_never_abandoned() -> None:  # [7]
     log_state = running_state(header(1), GenerationKnown(G2, 2), header(2, generation=2))
     assert changes(log_state, G3) == [GenerationKnown(G3, 5)]
 
 
-def test_given_up_and_older_numbers_are_never_known_again() -> None:  # [7]
+def test_abandoned_and_older_generations_are_never_recorded_again() -> None:  # [7]
     log_state = running_state(header(1), GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
     assert changes(log_state, G1, G2) == []
     assert changes(log_state, G1, G3) == [GenerationKnown(G3, 5)]
 
 
-def test_an_intent_older_than_one_acted_on_says_nothing() -> None:  # [11] generation-back
+def test_intent_older_than_applied_one_is_ignored() -> None:  # [11] generation-back
     log_state = running_state(header(1), GenerationKnown(G2, 6))
     assert changes(log_state, G1, version=5) == []
     assert changes(log_state, G1, version=6) == [GenerationGivenUp(2, 6)]
@@ -94,28 +94,28 @@ def shadowed(*more: Entry) -> LogState:
     )
 
 
-def test_the_first_target_is_named_at_once() -> None:  # (g)
+def test_first_target_is_announced_at_once() -> None:  # (g)
     assert to_name(state_of(GenerationKnown(G1, 1)), 1) == 1
     assert to_name(LogState(), 1) == 0
     assert next_generation(running_state(), make_reports(), S) == 0
 
 
-def test_a_target_is_named_when_every_new_pair_keeps_up() -> None:
+def test_target_is_announced_when_every_new_pair_keeps_up() -> None:
     assert to_name(shadowed(), 2) == 2
     assert to_name(shadowed(), 1) == 1
 
 
-def test_a_target_waits_for_a_pair_that_lags() -> None:
+def test_target_waits_for_lagging_pair() -> None:
     assert to_name(shadowed(header(2), header(3)), 2, y0=3, z0=1) == 1
     assert to_name(shadowed(header(2), header(3)), 2, y0=3, z0=2) == 2
 
 
 @pytest.mark.parametrize("change", [Lapsed("z", 0, "z0"), Seated("z", 0, "n")])
-def test_a_target_waits_for_a_pair_without_a_full_member(change: Entry) -> None:
+def test_target_waits_for_pair_without_full_member(change: Entry) -> None:
     assert to_name(shadowed(change), 2) == 1
 
 
-def test_a_generation_never_falls() -> None:  # [7] generation-back
+def test_generation_never_falls() -> None:  # [7] generation-back
     assert to_name(shadowed(header(2, generation=2)), 1) == 2
 
 
@@ -138,7 +138,7 @@ def standing(*, delivered: int = 2, calls: int = 0, **committed: int) -> PeerRep
     return make_reports(replicas=committed_by, delivered=delivered)
 
 
-def test_old_pairs_are_called_to_retire_then_retire() -> None:  # early-retire
+def test_old_pairs_retire_after_retirement_call_is_answered() -> None:  # early-retire
     log_state = cut_over()
     assert list(retire_pairs(log_state, standing(), 0)) == [RetirementCalled()]
     log_state.apply(RetirementCalled())
@@ -148,7 +148,7 @@ def test_old_pairs_are_called_to_retire_then_retire() -> None:  # early-retire
     assert list(retire_pairs(log_state, standing(calls=1), 0)) == []
 
 
-def test_every_current_replica_must_have_spoken_since_the_call() -> None:  # early-retire
+def test_retirement_needs_report_of_every_current_replica_after_call() -> None:  # early-retire
     log_state = cut_over(RetirementCalled())
     reports = standing(calls=1)
     del reports.replicas["z1"]
@@ -157,11 +157,11 @@ def test_every_current_replica_must_have_spoken_since_the_call() -> None:  # ear
     assert list(retire_pairs(log_state, reports, 0)) == []
 
 
-def test_nothing_retires_before_an_epoch_of_the_new_generation_is_delivered() -> None:
+def test_no_pair_retires_before_new_generation_delivers_epoch() -> None:
     assert list(retire_pairs(cut_over(), standing(delivered=1), 0)) == []
 
 
-def test_nothing_retires_before_both_replicas_of_every_new_pair_committed() -> None:
+def test_no_pair_retires_before_all_replicas_of_new_pairs_committed() -> None:
     """early-retire"""
     assert list(retire_pairs(cut_over(), standing(z1=1), 0)) == []
     assert not all_replicas_committed(cut_over(), standing(z1=1))
@@ -171,11 +171,11 @@ def test_nothing_retires_before_both_replicas_of_every_new_pair_committed() -> N
 @pytest.mark.parametrize(
     "change", [Vacated("z", 1, "z1", ""), Lapsed("z", 1, "z1"), Seated("z", 1, "n")]
 )
-def test_nothing_retires_while_a_seat_is_empty_lapsed_or_unverified(change: Entry) -> None:
+def test_no_pair_retires_while_seat_is_empty_lapsed_or_unverified(change: Entry) -> None:
     assert list(retire_pairs(cut_over(change), standing(), 0)) == []
 
 
-def test_with_one_replica_per_pair_one_is_enough() -> None:
+def test_single_replica_suffices_with_one_replica_per_pair() -> None:
     log_state = cut_over(Vacated("z", 1, "z1", ""), Vacated("y", 1, "y1", ""))
     reports = standing()
     assert not all_replicas_committed(log_state, reports)
@@ -183,7 +183,7 @@ def test_with_one_replica_per_pair_one_is_enough() -> None:
     assert all_replicas_committed(log_state, reports)
 
 
-def test_pairs_carried_over_or_to_come_do_not_retire() -> None:
+def test_carried_over_or_future_pairs_do_not_retire() -> None:
     wide = generation(2, "x", "v")
     log_state = running_state(
         header(1), GenerationKnown(wide, 2), *seated("v", "v0", "v1"), header(2, generation=2)
@@ -195,5 +195,5 @@ def test_pairs_carried_over_or_to_come_do_not_retire() -> None:
     assert list(retire_pairs(log_state, reports, 0)) == []
 
 
-def test_without_any_header_nothing_retires() -> None:
+def test_no_pair_retires_without_header() -> None:
     assert list(retire_pairs(state_of(GenerationKnown(G1, 1)), make_reports(delivered=5), 0)) == []

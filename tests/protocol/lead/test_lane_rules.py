@@ -68,24 +68,24 @@ def says(reports: PeerReports, split: str, report: SplitReport, at: int = LATE) 
 # --- opening ----------------------------------------------------------------------------------
 
 
-def test_a_lane_asked_for_is_opened_with_its_buddy() -> None:
+def test_requested_lane_is_opened_with_its_buddy() -> None:
     reports = make_reports(splits={"a": split_report(opening=(A1, "b"))})
     assert list(open_requested_lanes(LogState(), reports, 0)) == [LaneOpened(A1, "b")]
 
 
-def test_a_buddy_that_is_gone_is_not_recorded() -> None:  # [8]
+def test_gone_buddy_is_not_recorded() -> None:  # [8]
     reports = make_reports(splits={"a": split_report(opening=(A1, "b"))}, gone={"b"})
     assert list(open_requested_lanes(LogState(), reports, 0)) == [LaneOpened(A1, None)]
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_number_used_before_opens_nothing(number: int) -> None:
+def test_used_lane_number_opens_no_lane(number: int) -> None:
     log_state = state_of(LaneOpened(A2, "b"), LaneClosed(A2, 0, ()))
     reports = make_reports(splits={"a": split_report(opening=(LaneId("a", number), "b"))})
     assert list(open_requested_lanes(log_state, reports, 0)) == []
 
 
-def test_splits_that_leave_are_gone_or_do_not_ask_get_no_lane() -> None:
+def test_leaving_gone_or_unasking_splits_get_no_lane() -> None:
     reports = make_reports(
         splits={
             "a": split_report(opening=(A1, "b"), leaving=True),
@@ -104,7 +104,7 @@ def asking(view: int, buddy: str | None, *, live: bool = True) -> SplitReport:
     return split_report(lane_report(A1, live=live, ask=(view, buddy)))
 
 
-def test_only_the_owner_changes_its_lane_s_buddy() -> None:  # [10] buddy-by-operator
+def test_only_owner_changes_buddy_of_its_lane() -> None:  # [10] buddy-by-operator
     log_state = running_state()
     assert list(change_buddies(log_state, make_reports(splits={"a": asking(2, "c")}), 0)) == [
         BuddyChanged(A1, 2, "c")
@@ -113,12 +113,12 @@ def test_only_the_owner_changes_its_lane_s_buddy() -> None:  # [10] buddy-by-ope
     assert list(change_buddies(log_state, quiet, 0)) == []
 
 
-def test_a_change_that_is_recorded_already_is_not_recorded_again() -> None:  # [11]
+def test_recorded_buddy_change_is_not_recorded_again() -> None:  # [11]
     reports = make_reports(splits={"a": asking(1, "c")})
     assert list(change_buddies(running_state(), reports, 0)) == []
 
 
-def test_buddy_changes_are_refused_while_closing_or_of_an_ended_or_lost_owner() -> None:
+def test_buddy_change_is_refused_for_closing_lane_or_ended_or_gone_owner() -> None:
     reports = make_reports(splits={"a": asking(2, None)})
     assert list(change_buddies(running_state(LaneClosing(A1)), reports, 0)) == []
     ended = make_reports(splits={"a": asking(2, None, live=False)})
@@ -130,18 +130,18 @@ def test_buddy_changes_are_refused_while_closing_or_of_an_ended_or_lost_owner() 
 # --- closing ----------------------------------------------------------------------------------
 
 
-def test_a_lane_whose_owner_speaks_stays_open() -> None:
+def test_lane_of_reporting_owner_stays_open() -> None:
     reports = make_reports(splits={"a": split_report(lane_report(A1))})
     assert list(begin_closing_lanes(running_state(), reports, LATE - 1)) == []
 
 
-def test_silence_of_the_owner_makes_the_lead_try_to_close() -> None:  # (f)
+def test_silent_owner_lane_begins_closing() -> None:  # (f)
     reports = make_reports(splits={"a": split_report(lane_report(A1))})
     assert list(begin_closing_lanes(running_state(), reports, LATE)) == [LaneClosing(A1)]
     assert list(begin_closing_lanes(running_state(LaneClosing(A1)), reports, LATE)) == []
 
 
-def test_a_lane_is_closing_when_its_owner_is_gone_or_says_so() -> None:
+def test_lane_begins_closing_when_owner_is_gone_or_ended_it() -> None:
     gone = make_reports(splits={"a": split_report(lane_report(A1))}, gone={"a"})
     assert list(begin_closing_lanes(running_state(), gone, 0)) == [LaneClosing(A1)]
     ended = make_reports(splits={"a": split_report(lane_report(A1, live=False))})
@@ -151,7 +151,7 @@ def test_a_lane_is_closing_when_its_owner_is_gone_or_says_so() -> None:
 SEALED = SealedCopy(A1, 1, 3, ((3, note(5)),))
 
 
-def test_a_lane_ends_where_its_sealed_buddy_says() -> None:  # close-at-report [1]
+def test_lane_closes_at_last_chunk_of_sealed_buddy() -> None:  # close-at-report [1]
     log_state = running_state(LaneClosing(A1))
     owner = split_report(lane_report(A1, through=9, live=False))
     reports = make_reports(splits={"a": owner, "b": split_report(sealed=(SEALED,))})
@@ -160,7 +160,7 @@ def test_a_lane_ends_where_its_sealed_buddy_says() -> None:  # close-at-report [
     ]
 
 
-def test_a_seal_of_another_buddy_record_or_of_a_stranger_does_not_count() -> None:
+def test_seal_for_another_buddy_record_or_from_stranger_is_ignored() -> None:
     log_state = running_state(BuddyChanged(A1, 2, "b"), LaneClosing(A1))
     old = make_reports(splits={"b": split_report(sealed=(SEALED,))})
     assert list(close_or_resume_lanes(log_state, old, 0)) == []
@@ -170,25 +170,25 @@ def test_a_seal_of_another_buddy_record_or_of_a_stranger_does_not_count() -> Non
     assert list(close_or_resume_lanes(log_state, other_lane, 0)) == []
 
 
-def test_an_open_lane_is_not_settled() -> None:
+def test_open_lane_is_neither_closed_nor_resumed() -> None:
     reports = make_reports(splits={"b": split_report(sealed=(SEALED,))})
     assert list(close_or_resume_lanes(running_state(), reports, 0)) == []
 
 
-def test_while_the_buddy_may_answer_the_lead_waits() -> None:
+def test_lead_waits_while_buddy_may_answer() -> None:
     log_state = running_state(LaneClosing(A1))
     reports = make_reports(splits={"a": split_report(lane_report(A1)), "b": split_report()})
     assert list(close_or_resume_lanes(log_state, reports, LATE - 1)) == []
 
 
-def test_closing_is_cancelled_if_the_buddy_is_silent_and_the_owner_answers() -> None:
+def test_closing_is_cancelled_if_buddy_is_silent_and_owner_answers() -> None:
     log_state = running_state(LaneClosing(A1))
     reports = make_reports(splits={"b": split_report()})
     says(reports, "a", split_report(lane_report(A1, through=4)))
     assert list(close_or_resume_lanes(log_state, reports, LATE)) == [LaneResumed(A1)]
 
 
-def test_an_ended_lane_whose_buddy_is_silent_ends_where_its_owner_says() -> None:
+def test_ended_lane_with_silent_buddy_closes_at_owner_end() -> None:
     log_state = running_state(header(1, Span(A1, 1, 2)), LaneClosing(A1))
     notes = {2: note(1), 3: note(2), 4: note(3)}
     reports = make_reports()
@@ -197,25 +197,25 @@ def test_an_ended_lane_whose_buddy_is_silent_ends_where_its_owner_says() -> None
     assert list(close_or_resume_lanes(log_state, reports, LATE)) == [closed]
 
 
-def test_without_a_buddy_the_owner_decides() -> None:
+def test_owner_alone_resumes_lane_without_buddy() -> None:
     log_state = state_of(LaneOpened(A1, None), LaneClosing(A1))
     reports = make_reports(splits={"a": split_report(lane_report(A1))})
     assert list(close_or_resume_lanes(log_state, reports, 0)) == [LaneResumed(A1)]
 
 
-def test_when_nobody_answers_the_lead_waits() -> None:  # (f)
+def test_lead_waits_when_neither_owner_nor_buddy_answers() -> None:  # (f)
     log_state = running_state(LaneClosing(A1))
     reports = make_reports(splits={"a": split_report(lane_report(A1)), "b": split_report()})
     assert list(close_or_resume_lanes(log_state, reports, LATE)) == []
     assert list(close_or_resume_lanes(log_state, make_reports(), LATE)) == []
 
 
-def test_a_lane_whose_owner_is_gone_waits_for_its_silent_buddy() -> None:  # [1]
+def test_lane_of_gone_owner_waits_for_silent_buddy() -> None:  # [1]
     log_state = running_state(LaneClosing(A1))
     assert list(close_or_resume_lanes(log_state, make_reports(gone={"a"}), LATE)) == []
 
 
-def test_a_gone_buddy_is_not_waited_for() -> None:
+def test_gone_buddy_is_not_waited_for() -> None:
     log_state = running_state(LaneClosing(A1))
     reports = make_reports(splits={"a": split_report(lane_report(A1))}, gone={"b"})
     assert list(close_or_resume_lanes(log_state, reports, 0)) == [LaneResumed(A1)]
@@ -229,17 +229,17 @@ def both_gone(**committed: int) -> PeerReports:
     return make_reports(replicas=committed_by, gone={"a", "b"})
 
 
-def test_a_lost_lane_that_no_kept_header_covers_loses_nothing() -> None:  # [1]
+def test_lost_lane_not_covered_by_kept_header_loses_nothing() -> None:  # [1]
     log_state = running_state(LaneClosing(A1))
     assert list(close_or_resume_lanes(log_state, both_gone(), 0)) == [LaneClosed(A1, 0, ())]
 
 
-def test_a_lost_lane_without_any_buddy() -> None:
+def test_lost_lane_without_buddy_is_closed() -> None:
     log_state = state_of(LaneOpened(A1, None), LaneClosing(A1))
     assert list(close_or_resume_lanes(log_state, both_gone(), 0)) == [LaneClosed(A1, 0, ())]
 
 
-def test_rows_that_a_pair_still_needs_are_said_to_be_lost() -> None:  # [1] DataLost
+def test_lost_rows_still_needed_by_pair_are_reported() -> None:  # [1] DataLost
     log_state = running_state(header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 4)), LaneClosing(A1))
     (closed,) = close_or_resume_lanes(log_state, both_gone(x0=1, x1=0), 0)
     assert closed == LaneClosed(A1, 4, ())
@@ -251,24 +251,24 @@ def test_rows_that_a_pair_still_needs_are_said_to_be_lost() -> None:  # [1] Data
     assert list(report_lost_lanes(log_state, both_gone(x0=1, x1=0), 0)) == []
 
 
-def test_a_closed_lane_of_which_one_copy_is_left_is_not_lost() -> None:  # [1]
+def test_closed_lane_with_one_remaining_copy_is_not_lost() -> None:  # [1]
     log_state = running_state(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
     reports = make_reports(replicas={"x0": replica_report(0)}, gone={"a"})
     assert list(report_lost_lanes(log_state, reports, 0)) == []
 
 
-def test_rows_that_only_the_slower_replica_needs_make_it_lapse() -> None:  # [5]
+def test_slower_replica_that_needs_lost_rows_lapses() -> None:  # [5]
     closing = (LaneClosing(A1), LaneClosed(A1, 2, ()))
     log_state = running_state(header(1, Span(A1, 1, 2)), header(2), *closing)
     assert list(report_lost_lanes(log_state, both_gone(x0=1, x1=0), 0)) == [Lapsed("x", 1, "x1")]
 
 
-def test_a_joiner_without_state_need_not_lapse_for_a_lost_lane() -> None:  # [5]
+def test_joiner_without_state_does_not_lapse_for_lost_lane() -> None:  # [5]
     log_state = running_state(header(1, Span(A1, 1, 2)), Seated("x", 1, "n"), LaneClosed(A1, 2, ()))
     assert list(report_lost_lanes(log_state, both_gone(x0=1), 0)) == []
 
 
-def test_a_closed_lane_whose_owner_lives_is_not_lost() -> None:  # [1]
+def test_closed_lane_of_living_owner_is_not_lost() -> None:  # [1]
     log_state = running_state(
         header(1, Span(A1, 1, 2)), BuddyChanged(A1, 2, None), LaneClosed(A1, 2, ())
     )
@@ -276,18 +276,18 @@ def test_a_closed_lane_whose_owner_lives_is_not_lost() -> None:  # [1]
     assert len(list(report_lost_lanes(log_state, make_reports(gone={"a"}), 0))) == 1
 
 
-def test_rows_that_everybody_has_are_not_missed() -> None:
+def test_rows_committed_by_all_replicas_are_not_lost() -> None:
     log_state = running_state(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
     assert list(report_lost_lanes(log_state, both_gone(x0=1, x1=1), 0)) == []
 
 
-def test_the_lapsed_are_not_asked_about_a_lost_lane_again() -> None:
+def test_lapsed_replica_is_ignored_for_lost_lane() -> None:
     closing = (LaneClosing(A1), LaneClosed(A1, 2, ()))
     log_state = running_state(header(1, Span(A1, 1, 2)), Lapsed("x", 1, "x1"), *closing)
     assert list(report_lost_lanes(log_state, both_gone(x0=1, x1=0), 0)) == []
 
 
-def test_a_shadow_that_needs_a_lost_lane_loses_no_data() -> None:
+def test_shadow_that_needs_lost_lane_loses_no_data() -> None:
     shadow = G1.replace(number=2, pairs=(Pair("y", "y"),))
     log_state = running_state(
         GenerationKnown(shadow, 2),
@@ -308,7 +308,7 @@ def live(*splits: str, leaving: tuple[str, ...] = ()) -> Mapping[str, SplitRepor
     return {split: split_report(leaving=split in leaving) for split in splits}
 
 
-def test_partitions_go_to_the_lanes_with_the_fewest() -> None:
+def test_partitions_are_assigned_to_lanes_with_fewest() -> None:
     log_state = state_of(LaneOpened(A1, "b"), LaneOpened(B1, "a"), PartitionOwned("q", A1))
     reports = make_reports(splits=live("a", "b"), known=intent(partitions=("p", "q", "r", "s")))
     assert list(assign_partitions(log_state, reports, 0)) == [
@@ -318,13 +318,13 @@ def test_partitions_go_to_the_lanes_with_the_fewest() -> None:
     ]
 
 
-def test_without_lanes_or_intent_nothing_is_owned() -> None:
+def test_no_partition_is_assigned_without_lanes_or_intent() -> None:
     assert list(assign_partitions(LogState(), make_reports(known=intent()), 0)) == []
     log_state = state_of(LaneOpened(A1, "b"))
     assert list(assign_partitions(log_state, make_reports(splits=live("a")), 0)) == []
 
 
-def test_a_partition_is_taken_over_only_once_headers_cover_its_old_lane() -> None:
+def test_partition_is_reassigned_only_once_headers_cover_its_old_lane() -> None:
     """[9] early-successor"""
     log_state = running_state(header(1, Span(A1, 1, 2)))
     assert not can_assign_partition(log_state, "p")
@@ -340,14 +340,14 @@ def test_a_partition_is_taken_over_only_once_headers_cover_its_old_lane() -> Non
     ("state", "free"),
     [(PartitionState.RELEASED, True), (PartitionState.ENDED, False), (PartitionState.IDLE, False)],
 )
-def test_a_released_partition_is_free_an_ended_one_never(
+def test_released_partition_is_assignable_and_ended_one_is_not(
     state: PartitionState, free: bool
 ) -> None:  # [9]
     log_state = running_state(header(1, marks={"p": Mark(5, 5, state)}))
     assert can_assign_partition(log_state, "p") is free
 
 
-def test_a_partition_that_nobody_owns_or_whose_lane_is_forgotten_is_free() -> None:
+def test_unowned_partition_or_one_of_forgotten_lane_is_assignable() -> None:
     assert can_assign_partition(LogState(), "p")
     log_state = state_of(PartitionOwned("p", C1))
     assert can_assign_partition(log_state, "p")
@@ -355,7 +355,7 @@ def test_a_partition_that_nobody_owns_or_whose_lane_is_forgotten_is_free() -> No
     assert not can_assign_partition(log_state, "p")
 
 
-def test_lanes_that_can_take_partitions() -> None:
+def test_only_live_open_lanes_take_partitions() -> None:
     log_state = state_of(
         LaneOpened(A1, "b"),
         LaneOpened(B1, "a"),
@@ -371,7 +371,7 @@ def test_lanes_that_can_take_partitions() -> None:
     assert partitions_by_open_lane(log_state, reports) == {A1: 1}
 
 
-def test_the_lane_with_two_more_lets_its_last_partition_go() -> None:
+def test_lane_with_two_more_partitions_releases_its_last() -> None:
     log_state = state_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), PartitionOwned("q", A1))
     log_state.apply(LaneOpened(B1, "a"))
     reports = make_reports(splits=live("a", "b"))
@@ -380,7 +380,7 @@ def test_the_lane_with_two_more_lets_its_last_partition_go() -> None:
     assert partitions_to_release(log_state, reports) == {}
 
 
-def test_nothing_is_released_while_a_partition_changes_hands() -> None:  # [9]
+def test_nothing_is_released_while_partition_changes_hands() -> None:  # [9]
     log_state = state_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), PartitionOwned("q", A1))
     log_state.apply(LaneOpened(B1, "a"))
     log_state.apply(header(1, marks={"q": Mark(1, 1, PartitionState.RELEASED)}))
@@ -404,7 +404,7 @@ def losing(lane: LaneId, *, is_live: bool = True) -> SplitReport:
     return split_report(lane_report(lane, live=is_live), lost=("p",))
 
 
-def test_a_source_that_forgot_rows_is_said_once() -> None:  # DataLost
+def test_rows_forgotten_by_source_are_reported_once() -> None:  # DataLost
     log_state = running_state()
     reports = make_reports(splits={"a": losing(A1)})
     (found,) = report_lost_partitions(log_state, reports, 0)
@@ -414,7 +414,7 @@ def test_a_source_that_forgot_rows_is_said_once() -> None:  # DataLost
     assert list(report_lost_partitions(log_state, reports, 0)) == []
 
 
-def test_only_the_present_owner_may_say_it() -> None:
+def test_only_current_owner_may_report_lost_partition() -> None:
     log_state = running_state()
     assert list(report_lost_partitions(log_state, make_reports(splits={"b": losing(B1)}), 0)) == []
     assert list(report_lost_partitions(log_state, make_reports(splits={"a": losing(A2)}), 0)) == []
@@ -436,7 +436,7 @@ def closed(last: int = 3, *more: Entry) -> LogState:
     return running_state(LaneClosing(A1), LaneClosed(A1, last, ((last, note(1)),)), *more)
 
 
-def test_a_closed_lane_is_at_risk_while_one_of_its_copies_leaves_or_is_gone() -> None:  # [8]
+def test_closed_lane_is_at_risk_while_one_copy_is_leaving_or_gone() -> None:  # [8]
     here = {"a": split_report(), "b": split_report()}
     assert not has_rows_at_risk(closed(), make_reports(splits=here))
     leaving = {**here, "a": split_report(leaving=True)}
@@ -444,7 +444,7 @@ def test_a_closed_lane_is_at_risk_while_one_of_its_copies_leaves_or_is_gone() ->
     assert has_rows_at_risk(closed(), make_reports(splits=here, gone={"b"}))
 
 
-def test_what_is_forgotten_open_or_lost_anyway_is_not_at_risk() -> None:
+def test_forgotten_open_or_lost_lane_is_not_at_risk() -> None:
     gone = make_reports(gone={"b"})
     assert not has_rows_at_risk(closed(0), gone)
     assert not has_rows_at_risk(running_state(), gone)

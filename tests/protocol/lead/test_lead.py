@@ -32,7 +32,7 @@ from tests.protocol.builders import (
 from tandem_core.contract.intent import Pair
 from tandem_runtime.protocol.effects import Effect, Happened, Send, Write
 from tandem_runtime.protocol.lead.lead import COPIES_AT_ONCE, Lead
-from tandem_runtime.protocol.lead.seat_rules import trim_point
+from tandem_runtime.protocol.lead.trim_rules import trim_point
 from tandem_runtime.protocol.log.entries import (
     Completed,
     Entry,
@@ -130,7 +130,7 @@ def busy(lead: Lead) -> Iterator[None]:
 # --- beginning ------------------------------------------------------------------------------------
 
 
-def test_a_new_term_starts_from_everything_held_published_or_not() -> None:  # (a)
+def test_new_term_starts_from_all_held_entries() -> None:  # (a)
     volume: Volume = {}
     stored = HeaderLog(volume, 24)
     carry_out(volume, stored.reset((1, 0), 3, state_of()))
@@ -146,7 +146,7 @@ def test_a_new_term_starts_from_everything_held_published_or_not() -> None:  # (
     assert [e.event for e in of(Happened, effects)] == ["LeadChanged"]
 
 
-def test_the_snapshot_on_the_volume_is_not_the_book_at_work() -> None:  # [6]
+def test_stored_snapshot_is_independent_of_live_log_state() -> None:  # [6]
     leading = Leading()
     before = told(leading.lead.stored.snapshot)
     leading.do(leading.lead.on_intent(intent(), 0))
@@ -157,7 +157,7 @@ def test_the_snapshot_on_the_volume_is_not_the_book_at_work() -> None:  # [6]
 # --- publishing -----------------------------------------------------------------------------------
 
 
-def test_alone_a_decision_counts_at_once() -> None:  # (b)
+def test_decision_without_buddy_applies_at_once() -> None:  # (b)
     leading = Leading()
     effects = leading.do(leading.lead.on_intent(intent(), 0))
     assert leading.written(effects) == [GenerationKnown(G1, 1)]
@@ -166,7 +166,7 @@ def test_alone_a_decision_counts_at_once() -> None:  # (b)
     assert leading.lead.version == (2, 1)
 
 
-def test_with_a_buddy_a_decision_counts_once_it_is_there_too() -> None:  # (d)
+def test_decision_with_buddy_applies_once_buddy_has_it() -> None:  # (d)
     leading = Leading(paired=True)
     effects = leading.do(leading.lead.on_intent(intent(), 0))
     (copy,) = sent(CopyEntry, effects)
@@ -178,7 +178,7 @@ def test_with_a_buddy_a_decision_counts_once_it_is_there_too() -> None:  # (d)
     assert leading.lead.stored.published == 1
 
 
-def test_an_entry_is_written_before_it_is_sent() -> None:  # (d)
+def test_entry_is_written_before_it_is_sent() -> None:  # (d)
     leading = Leading(paired=True)
     effects = leading.lead.on_intent(intent(), 0)
     assert [type(e) for e in effects] == [Write, Send]
@@ -193,7 +193,7 @@ def test_acknowledgements_of_others_publish_nothing() -> None:  # (d) stale-budd
     assert leading.lead.log_state.generations == {}
 
 
-def test_an_acknowledgement_without_news_decides_nothing() -> None:  # [11]
+def test_acknowledgement_without_news_triggers_no_decision() -> None:  # [11]
     leading = running()
     lead = leading.lead
     with busy(lead):
@@ -203,7 +203,7 @@ def test_an_acknowledgement_without_news_decides_nothing() -> None:  # [11]
     assert lead.log_state.epoch == 0
 
 
-def test_a_batch_is_published_whole_and_one_at_a_time() -> None:  # (d)
+def test_batches_are_published_whole_and_one_at_a_time() -> None:  # (d)
     leading = running(LaneOpened(B1, "a"), paired=True)
     report = split_report(lane_report(A1), opening=None)
     leading.lead.reports.splits.clear()
@@ -213,7 +213,7 @@ def test_a_batch_is_published_whole_and_one_at_a_time() -> None:  # (d)
     assert len(leading.lead.pending) == max(pending, 1)
 
 
-def test_two_entries_of_a_batch_wait_for_the_last() -> None:  # (d)
+def test_batch_of_two_entries_waits_for_last() -> None:  # (d)
     leading = running(header(1), paired=True)
     lead = leading.lead
     with busy(lead):
@@ -233,7 +233,7 @@ def test_two_entries_of_a_batch_wait_for_the_last() -> None:  # (d)
     assert (lead.log_state.trim, lead.log_state.epoch) == (1, 2)
 
 
-def test_a_trim_point_and_a_header_go_together() -> None:  # [5]
+def test_trim_point_and_header_share_batch() -> None:  # [5]
     leading = running(header(1))
     lead = leading.lead
     lead.reports.delivered = {0: 1}
@@ -245,7 +245,7 @@ def test_a_trim_point_and_a_header_go_together() -> None:  # [5]
     assert leading.written(effects) == [Trimmed(1)]
 
 
-def test_records_come_before_trim_points() -> None:  # [5] trim-without-joiner
+def test_seat_records_precede_trim_points() -> None:  # [5] trim-without-joiner
     leading = running(header(1), Vacated("x", 1, "x1", ""))
     lead = leading.lead
     with busy(lead):
@@ -257,7 +257,7 @@ def test_records_come_before_trim_points() -> None:  # [5] trim-without-joiner
     assert lead.log_state.trim == 0
 
 
-def test_after_completion_nothing_is_decided() -> None:
+def test_nothing_is_decided_after_completion() -> None:
     leading = running(Completed())
     effects = leading.do(
         leading.lead.on_split_report(peer("b"), split_report(opening=(B1, "a")), 0)
@@ -265,7 +265,7 @@ def test_after_completion_nothing_is_decided() -> None:
     assert leading.written(effects) == []
 
 
-def test_the_interval_counts_from_the_last_header() -> None:
+def test_interval_counts_from_last_header() -> None:
     leading = running()
     lead = leading.lead
     first = split_report(lane_report(A1, {1: note(1, p=Mark(1, 1))}))
@@ -280,12 +280,12 @@ def test_the_interval_counts_from_the_last_header() -> None:
     assert (lead.log_state.epoch, lead.cut_at) == (2, 1000)
 
 
-def test_a_new_lead_lets_nothing_wait_for_a_whole_interval_again() -> None:
+def test_new_lead_does_not_wait_full_interval_again() -> None:
     stored = HeaderLog({}, 24)
     assert Lead("a", 2, stored, S, set(), now=700).cut_at == 700 - S.interval
 
 
-def test_headers_that_did_not_wait_do_not_delay_the_next_one() -> None:
+def test_early_headers_do_not_delay_next_one() -> None:
     leading = running()
     lead = leading.lead
     for number in range(1, 5):
@@ -299,7 +299,7 @@ def test_headers_that_did_not_wait_do_not_delay_the_next_one() -> None:
 
 
 @pytest.mark.parametrize(("late", "beat"), [(700, 500), (750, 500), (751, 501), (2000, 1750)])
-def test_a_late_cut_keeps_the_beat_unless_it_is_half_an_interval_late(late: int, beat: int) -> None:
+def test_late_cut_keeps_schedule_unless_half_interval_late(late: int, beat: int) -> None:
     leading = running()
     lead = leading.lead
     first = split_report(lane_report(A1, {1: note(1, p=Mark(1, 1))}))
@@ -307,7 +307,7 @@ def test_a_late_cut_keeps_the_beat_unless_it_is_half_an_interval_late(late: int,
     assert (lead.log_state.epoch, lead.cut_at) == (1, beat)
 
 
-def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12]
+def test_published_entries_are_compacted_beyond_limit() -> None:  # [12]
     leading = running(settings=S._replace(entries_before_snapshot=2))
     lead = leading.lead
     for number in range(1, 5):
@@ -323,7 +323,7 @@ def test_published_entries_are_folded_away_once_there_are_many() -> None:  # [12
 # --- reports --------------------------------------------------------------------------------------
 
 
-def test_every_report_is_answered_with_a_view() -> None:
+def test_every_report_is_answered_with_view() -> None:
     leading = running()
     lead = leading.lead
     assert [
@@ -337,7 +337,7 @@ def test_every_report_is_answered_with_a_view() -> None:
     ]
 
 
-def test_late_repeated_and_zombie_reports_say_nothing() -> None:  # [11] shared-name
+def test_late_repeated_and_zombie_reports_are_ignored() -> None:  # [11] shared-name
     leading = running()
     lead = leading.lead
     lead.on_split_report(peer("a", 2), split_report(sequence=5), 1)
@@ -353,7 +353,7 @@ def test_late_repeated_and_zombie_reports_say_nothing() -> None:  # [11] shared-
     assert lead.reports.splits["a"].at == lead.reports.replicas["x0"].at == 1
 
 
-def test_a_report_that_repeats_itself_is_a_sign_of_life_and_no_decision() -> None:
+def test_unchanged_report_is_heartbeat_without_decision() -> None:
     leading = running()
     lead = leading.lead
     lead.on_replica_report(peer("x0"), replica_report(), 1)
@@ -363,7 +363,7 @@ def test_a_report_that_repeats_itself_is_a_sign_of_life_and_no_decision() -> Non
     assert lead.reports.last_word("x0") == 700
 
 
-def test_notes_count_only_of_live_lanes_that_are_known_and_not_covered() -> None:  # [1]
+def test_notes_count_only_for_live_known_uncovered_lanes() -> None:  # [1]
     leading = running(header(1, Span(A1, 1, 1)))
     lead = leading.lead
     chunk = note(1, p=Mark(1, 1))
@@ -378,7 +378,7 @@ def test_notes_count_only_of_live_lanes_that_are_known_and_not_covered() -> None
     assert 3 not in lead.reports.notes[A1]
 
 
-def test_delivery_of_a_slot_never_falls() -> None:
+def test_delivered_epoch_of_slot_never_falls() -> None:
     leading = running()
     lead = leading.lead
     lead.on_merge_report(peer("m"), merge_report(4), 1)
@@ -387,7 +387,7 @@ def test_delivery_of_a_slot_never_falls() -> None:
     assert lead.reports.delivered == {0: 4, 1: 1}
 
 
-def test_an_older_or_repeated_intent_says_nothing() -> None:  # [11]
+def test_older_or_repeated_intent_is_ignored() -> None:  # [11]
     leading = Leading()
     lead = leading.lead
     lead.on_intent(intent(version=3), 0)
@@ -397,7 +397,7 @@ def test_an_older_or_repeated_intent_says_nothing() -> None:  # [11]
     assert lead.reports.intent.slots == 1
 
 
-def test_a_tick_forgets_those_gone_for_good() -> None:  # [12]
+def test_tick_drops_reports_of_gone_volumes() -> None:  # [12]
     leading = running()
     lead = leading.lead
     lead.on_split_report(peer("b"), split_report(), 0)
@@ -409,7 +409,7 @@ def test_a_tick_forgets_those_gone_for_good() -> None:  # [12]
 # --- telling --------------------------------------------------------------------------------------
 
 
-def test_a_published_header_goes_at_once_to_seated_replicas_and_active_merges() -> None:
+def test_published_header_is_sent_at_once_to_seated_replicas_and_active_merges() -> None:
     leading = running(MergeChosen(0, "m"))
     lead = leading.lead
     lead.on_replica_report(peer("x0"), replica_report(), 0)
@@ -425,7 +425,7 @@ def test_a_published_header_goes_at_once_to_seated_replicas_and_active_merges() 
     assert [to for to, _ in sent(SplitView, effects)] == ["a"]
 
 
-def test_an_unpublished_header_goes_to_nobody() -> None:  # [6] (d)
+def test_unpublished_header_is_not_sent() -> None:  # [6] (d)
     leading = running(MergeChosen(0, "m"), paired=True)
     lead = leading.lead
     for volume in ("x0", "x1"):
@@ -440,7 +440,7 @@ def test_an_unpublished_header_goes_to_nobody() -> None:  # [6] (d)
     assert {h.epoch for _, v in sent(ReplicaView, effects) for h in v.headers} == {1}
 
 
-def test_whoever_loses_a_seat_is_told_at_once() -> None:
+def test_replica_that_loses_its_seat_is_notified_at_once() -> None:
     leading = running(header(1))
     lead = leading.lead
     lead.on_replica_report(peer("x1"), replica_report(), 0)
@@ -456,7 +456,7 @@ def test_whoever_loses_a_seat_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     "other", [replica_report(1, history="other"), replica_report(2), replica_report(1, have=9)]
 )
-def test_who_ran_another_history_counts_for_nothing_and_loses_its_seat(
+def test_replica_of_another_history_is_ignored_and_loses_its_seat(
     other: ReplicaReport,
 ) -> None:  # (i) [6] rebuild-by-number
     leading = running(header(1))
@@ -469,7 +469,7 @@ def test_who_ran_another_history_counts_for_nothing_and_loses_its_seat(
     assert standing == (Standing.DISPLACED if foreign else Standing.SEATED)
 
 
-def test_what_it_committed_of_another_history_does_not_move_the_trim_point() -> None:  # (i) [5]
+def test_commits_of_another_history_do_not_move_trim_point() -> None:  # (i) [5]
     leading = running(header(1))
     lead = leading.lead
     with busy(lead):
@@ -481,7 +481,7 @@ def test_what_it_committed_of_another_history_does_not_move_the_trim_point() -> 
         assert list(trim_point(lead.log_state, lead.reports)) == [Trimmed(1)]
 
 
-def test_a_joiner_with_a_copy_of_another_history_does_not_become_a_full_member() -> None:  # (i)
+def test_joiner_with_copy_of_another_history_is_not_verified() -> None:  # (i)
     leading = running(header(1), Vacated("x", 1, "x1", "gone"), Seated("x", 1, "n"))
     lead = leading.lead
     copied = replica_report(1, history="other")
@@ -489,7 +489,7 @@ def test_a_joiner_with_a_copy_of_another_history_does_not_become_a_full_member()
     assert leading.written(effects)[0] == Vacated("x", 1, "n", "other history")
 
 
-def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> None:  # [4]
+def test_replica_with_differing_result_is_notified_once_its_twin_has_answered() -> None:  # [4]
     leading = running()
     lead = leading.lead
     lead.on_replica_report(peer("x1"), replica_report(), 0)
@@ -501,7 +501,7 @@ def test_one_that_gave_another_answer_is_told_once_its_twin_has_answered() -> No
     assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
-def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
+def test_shadow_that_loses_its_seat_is_notified_at_once() -> None:  # [5]
     shadow = G1.replace(number=2, pairs=(Pair("y", "y"),))
     leading = Leading(running_state(header(1), GenerationKnown(shadow, 2), Seated("y", 0, "y0")))
     lead = leading.lead
@@ -516,7 +516,7 @@ def test_a_shadow_that_loses_its_seat_is_told_at_once() -> None:  # [5]
     assert "y0" in [to for to, _ in sent(ReplicaView, effects)]
 
 
-def test_records_of_lanes_go_to_every_split() -> None:
+def test_lane_records_are_sent_to_every_split() -> None:
     leading = running()
     lead = leading.lead
     lead.on_split_report(peer("a"), split_report(lane_report(A1)), 0)
@@ -526,7 +526,7 @@ def test_records_of_lanes_go_to_every_split() -> None:
     assert sent(SplitView, quiet) == []
 
 
-def test_a_chosen_merge_and_a_verified_replica_are_news_for_merges() -> None:
+def test_chosen_merge_and_verified_replica_are_sent_to_merges() -> None:
     leading = running(Vacated("x", 1, "x1", ""))
     lead = leading.lead
     effects = lead.on_merge_report(peer("m"), merge_report(), 0)
@@ -536,7 +536,7 @@ def test_a_chosen_merge_and_a_verified_replica_are_news_for_merges() -> None:
     assert dict(sent(MergeView, effects))["m"].holders == (("x", ("x0", "n")),)
 
 
-def test_calls_are_told_to_every_seated_replica() -> None:  # [5]
+def test_calls_are_sent_to_every_seated_replica() -> None:  # [5]
     leading = running(header(1), header(2))
     lead = leading.lead
     lead.reports.delivered = {0: 2}
@@ -552,7 +552,7 @@ def test_calls_are_told_to_every_seated_replica() -> None:  # [5]
     assert dict(sent(ReplicaView, effects))["x1"].standing == Standing.DISPLACED
 
 
-def test_a_retired_pair_hears_so_when_it_reports() -> None:
+def test_retired_pair_is_notified_when_it_reports() -> None:
     second = G1.replace(number=2, pairs=(Pair("v", "v"),))
     log_state = running_state(
         GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",))
@@ -566,7 +566,7 @@ def test_a_retired_pair_hears_so_when_it_reports() -> None:
 # --- the second copy ------------------------------------------------------------------------------
 
 
-def test_a_new_buddy_gets_the_whole_book_first() -> None:  # (c)
+def test_new_buddy_receives_whole_log_state_first() -> None:  # (c)
     leading = running()
     lead = leading.lead
     effects = lead.fill("b", 5)
@@ -577,7 +577,7 @@ def test_a_new_buddy_gets_the_whole_book_first() -> None:  # (c)
     assert (lead.log.bond, lead.log.heard) == (Bond.FILLING, 5)
 
 
-def test_until_it_has_that_nothing_else_is_sent() -> None:  # (c)
+def test_no_entry_is_sent_until_fill_is_acknowledged() -> None:  # (c)
     leading = running()
     lead = leading.lead
     lead.fill("b", 0)
@@ -587,7 +587,7 @@ def test_until_it_has_that_nothing_else_is_sent() -> None:  # (c)
     assert lead.log.asking is not None
 
 
-def test_a_filled_buddy_gets_what_came_meanwhile() -> None:  # (c)
+def test_filled_buddy_receives_entries_added_meanwhile() -> None:  # (c)
     leading = running()
     lead = leading.lead
     lead.fill("b", 0)
@@ -602,7 +602,7 @@ def test_a_filled_buddy_gets_what_came_meanwhile() -> None:  # (c)
     assert lead.log.asking is not None
 
 
-def test_a_follower_that_fell_behind_the_snapshot_is_filled_anew() -> None:  # (c) [12]
+def test_follower_behind_snapshot_is_filled_again() -> None:  # (c) [12]
     leading = running(settings=S._replace(entries_before_snapshot=2))
     lead = leading.lead
     lead.fill("b", 0)
@@ -617,7 +617,7 @@ def test_a_follower_that_fell_behind_the_snapshot_is_filled_anew() -> None:  # (
     assert fill.through == lead.log.end
 
 
-def test_a_silent_buddy_is_sent_the_same_again_a_few_at_a_time() -> None:  # [11] [12]
+def test_silent_buddy_is_resent_entries_in_small_batches() -> None:  # [11] [12]
     leading = running(paired=True)
     lead = leading.lead
     lead.pending.extend((lead.log.append(), Trimmed(n)) for n in range(COPIES_AT_ONCE + 2))
@@ -627,7 +627,7 @@ def test_a_silent_buddy_is_sent_the_same_again_a_few_at_a_time() -> None:  # [11
     assert numbers == list(range(1, COPIES_AT_ONCE + 1))
 
 
-def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:
+def test_up_to_date_buddy_receives_heartbeat() -> None:
     leading = running(paired=True)
     lead = leading.lead
     ((to, message),) = sent(CopyEntry, lead.tick(1))
@@ -635,7 +635,7 @@ def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:
     assert sent(CopyEntry, running().lead.tick(1)) == []
 
 
-def test_what_is_pending_waits_for_a_buddy_being_dropped() -> None:  # (b) (d)
+def test_pending_entries_wait_for_drop_of_buddy() -> None:  # (b) (d)
     leading = Leading(paired=True)
     lead = leading.lead
     leading.do(lead.on_intent(intent(), 0))
@@ -656,7 +656,7 @@ def events(effects: list[Effect]) -> list[tuple[str, str]]:
     return [(e.event, e.subject) for e in of(Happened, effects)]
 
 
-def test_published_entries_are_told_as_events() -> None:
+def test_published_entries_are_reported_as_events() -> None:
     leading = Leading()
     lead = leading.lead
     found = events(lead.on_intent(intent(), 0))
@@ -676,7 +676,7 @@ def test_published_entries_are_told_as_events() -> None:
     assert found[-1] == ("HeaderPublished", "1")
 
 
-def test_a_cut_to_another_generation_is_an_event_the_first_is_not() -> None:
+def test_cutover_is_reported_as_event_unless_first_generation() -> None:
     second = G1.replace(number=2)
     leading = Leading(running_state(header(1)))
     lead = leading.lead
@@ -693,7 +693,7 @@ def test_a_cut_to_another_generation_is_an_event_the_first_is_not() -> None:
 # --- a whole life ---------------------------------------------------------------------------------
 
 
-def test_a_pipeline_from_its_beginning_to_its_end() -> None:
+def test_small_pipeline_produces_each_decision_once_in_order() -> None:
     """Every decision once, in order: the header log of a small pipeline."""
     leading = Leading(settings=S._replace(interval=0))
     lead = leading.lead

@@ -32,7 +32,7 @@ from tandem_runtime.protocol.log.entries import GenerationKnown, Seated, SlotEnd
 from tandem_runtime.protocol.types import Seat, Span
 
 
-def test_silence_begins_after_the_last_word_of_any_kind() -> None:  # (f)
+def test_silence_begins_after_last_report_of_any_kind() -> None:  # (f)
     reports = make_reports(
         now=100,
         replicas={"r": replica_report()},
@@ -45,21 +45,21 @@ def test_silence_begins_after_the_last_word_of_any_kind() -> None:  # (f)
         assert reports.silent(volume, 1600)
 
 
-def test_who_never_spoke_is_silent_from_the_beginning_of_the_term() -> None:  # (f)
+def test_silence_of_unheard_member_begins_with_term() -> None:  # (f)
     reports = make_reports(now=50)
     reports.replicas["r"] = LastReport(1, 900, replica_report())
     assert reports.last_word("r") == 900
     assert reports.last_word("other") == 50
 
 
-def test_notes_go_once_covered_or_their_lane_is_over() -> None:  # [12]
+def test_notes_are_dropped_once_covered_or_lane_is_over() -> None:  # [12]
     log_state = running_state(header(1, Span(A1, 1, 2)))
     reports = make_reports(notes={A1: {1: note(), 2: note(), 3: note()}, B1: {1: note()}})
     reports.forget_notes(log_state)
     assert reports.notes == {A1: {3: note()}}
 
 
-def test_reports_of_volumes_gone_for_good_go() -> None:  # [12]
+def test_reports_of_gone_volumes_are_dropped() -> None:  # [12]
     reports = make_reports(
         splits={"a": split_report(), "b": split_report()},
         replicas={"x0": replica_report()},
@@ -74,7 +74,7 @@ def test_reports_of_volumes_gone_for_good_go() -> None:  # [12]
     )
 
 
-def test_a_newer_incarnation_or_number_replaces() -> None:  # [11] shared-name
+def test_newer_incarnation_or_sequence_replaces_report() -> None:  # [11] shared-name
     heard = LastReport(2, 0, replica_report(sequence=5))
     assert is_newer(None, peer("r", 1), replica_report())
     assert is_newer(heard, peer("r", 2), replica_report(sequence=6))
@@ -84,26 +84,26 @@ def test_a_newer_incarnation_or_number_replaces() -> None:  # [11] shared-name
     assert not is_newer(heard, peer("r", 1), replica_report(sequence=9))
 
 
-def test_news_is_what_differs_besides_the_number() -> None:
+def test_report_has_news_if_it_differs_beyond_sequence() -> None:
     heard = LastReport(1, 0, replica_report(3, sequence=1))
     assert has_news(None, replica_report(3))
     assert not has_news(heard, replica_report(3, sequence=2))
     assert has_news(heard, replica_report(4, sequence=2))
 
 
-def test_only_the_volume_on_the_seat_says_what_it_has_committed() -> None:  # [5] shared-name
+def test_only_volume_on_seat_reports_its_commits() -> None:  # [5] shared-name
     reports = make_reports(replicas={"old": replica_report(9), "new": replica_report(5)})
     assert committed(Seat("new", 2, SeatState.VERIFIED), reports) == 5
     assert committed(Seat("other", 2, SeatState.VERIFIED), reports) == 2
     assert committed(Seat("new", 7, SeatState.VERIFIED), reports) == 7
 
 
-def test_an_unverified_holder_has_committed_nothing_beyond_its_hold() -> None:  # [5]
+def test_unverified_holder_has_committed_nothing_beyond_its_hold() -> None:  # [5]
     reports = make_reports(replicas={"new": replica_report(5)})
     assert committed(Seat("new", 2), reports) == 2
 
 
-def test_delivered_is_what_every_slot_has_or_the_log_says() -> None:
+def test_delivered_through_is_minimum_over_slots_or_log_value() -> None:
     log_state = running_state(SlotOpened(slot=1, first=1, intent_version=1))
     reports = make_reports()
     reports.delivered = {0: 4}
@@ -114,14 +114,14 @@ def test_delivered_is_what_every_slot_has_or_the_log_says() -> None:
     assert delivered_through(log_state, reports) == 5
 
 
-def test_a_slot_that_begins_late_owes_nothing_before_its_first_epoch() -> None:
+def test_late_slot_owes_nothing_before_its_first_epoch() -> None:
     log_state = running_state(SlotOpened(slot=1, first=4, intent_version=1))
     reports = make_reports(delivered=7)
     assert delivered_through(log_state, reports) == 3
     assert slot_delivered(log_state, reports, 1) == 3
 
 
-def test_an_ended_slot_counts_through_its_last_epoch() -> None:
+def test_ended_slot_counts_through_its_last_epoch() -> None:
     ended = SlotEnded(slot=1, last=4, intent_version=2)
     log_state = running_state(SlotOpened(slot=1, first=1, intent_version=1), ended)
     reports = make_reports(delivered=7)
@@ -133,13 +133,13 @@ def test_an_ended_slot_counts_through_its_last_epoch() -> None:
     assert (slot_delivered(log_state, reports, 1), slot_delivered(log_state, reports, 2)) == (4, 0)
 
 
-def test_slots_that_the_log_does_not_know_do_not_count() -> None:
+def test_unknown_slots_do_not_count() -> None:
     reports = make_reports(delivered=2)
     reports.delivered[1] = 1
     assert delivered_through(state_of(), reports) == 2
 
 
-def test_the_faster_replica_counts_full_members_only() -> None:
+def test_faster_replica_is_chosen_among_full_members_only() -> None:
     log_state = running_state()
     reports = make_reports(replicas={"x0": replica_report(3), "x1": replica_report(5)})
     assert committed_by_faster(log_state, reports, "x") == 5
@@ -149,7 +149,7 @@ def test_the_faster_replica_counts_full_members_only() -> None:
     assert committed_by_faster(log_state, reports, "no such pair") == 0
 
 
-def test_what_an_owner_last_said_of_its_lanes_counts() -> None:
+def test_last_lane_report_of_owner_replaces_earlier_ones() -> None:
     reports = make_reports()
     first = split_report(lane_report(A1, through=3), lane_report(A2))
     reports.on_lanes(None, first)

@@ -58,17 +58,17 @@ def opened(slot: int, first: int, version: int = 1) -> SlotOpened:
 # --- opening and ending ---------------------------------------------------------------------------
 
 
-def test_the_first_slots_open_at_once_before_any_merge_is_there() -> None:
+def test_first_slots_open_before_any_merge_reports() -> None:
     reports = make_reports(known=intent(slots=2))
     assert list(change_slots(LogState(), reports, 0)) == [opened(0, 1), opened(1, 1)]
     assert list(change_slots(LogState(), make_reports(), 0)) == []
 
 
-def test_there_is_always_slot_0() -> None:
+def test_slot_0_always_exists() -> None:
     assert list(change_slots(LogState(), make_reports(known=intent(slots=0)), 0)) == [opened(0, 1)]
 
 
-def test_a_later_slot_opens_when_a_merge_for_it_speaks() -> None:
+def test_later_slot_opens_when_merge_for_it_reports() -> None:
     log_state = running_state(header(1), header(2))
     waiting = make_reports(known=intent(slots=2, version=2), merges={"m": merge_report(slot=0)})
     assert list(change_slots(log_state, waiting, 0)) == []
@@ -77,14 +77,14 @@ def test_a_later_slot_opens_when_a_merge_for_it_speaks() -> None:
     assert list(change_slots(log_state, ready, LATE)) == []
 
 
-def test_a_number_is_never_used_twice() -> None:
+def test_slot_number_is_never_reused() -> None:
     log_state = two_slots(SlotEnded(slot=1, last=0, intent_version=2), SlotSealed(1))
     merges = {"m": merge_report(slot=1), "n": merge_report(slot=3)}
     reports = make_reports(known=intent(slots=3, version=3), merges=merges)
     assert list(change_slots(log_state, reports, 0)) == [opened(3, 1, version=3)]
 
 
-def test_fewer_slots_end_the_highest_at_the_last_epoch_that_is_cut() -> None:
+def test_reducing_slots_ends_highest_at_last_cut_epoch() -> None:
     log_state = two_slots(header(1), header(2))
     reports = make_reports(known=intent(slots=1, version=4))
     assert list(change_slots(log_state, reports, 0)) == [
@@ -92,7 +92,7 @@ def test_fewer_slots_end_the_highest_at_the_last_epoch_that_is_cut() -> None:
     ]
 
 
-def test_an_older_intent_or_the_end_changes_no_slots() -> None:
+def test_older_intent_or_final_header_changes_no_slots() -> None:
     log_state = two_slots(SlotEnded(slot=1, last=0, intent_version=5))
     reports = make_reports(known=intent(slots=2, version=4), merges={"m": merge_report(slot=2)})
     assert list(change_slots(log_state, reports, 0)) == []
@@ -103,12 +103,12 @@ def test_an_older_intent_or_the_end_changes_no_slots() -> None:
 # --- dealing --------------------------------------------------------------------------------------
 
 
-def test_one_slot_needs_no_dealing() -> None:
+def test_single_slot_needs_no_dealing() -> None:
     assert list(deal_pairs(running_state(), make_reports(), 0)) == []
     assert dealing_in_force(running_state()) == UNDIVIDED
 
 
-def test_pairs_are_dealt_once_there_are_two_slots() -> None:
+def test_pairs_are_dealt_once_two_slots_are_open() -> None:
     first = dealt(1, (0, ("x",)), (1, ("y",)))
     assert list(deal_pairs(two_slots(), make_reports(), 0)) == [first]
     log_state = two_slots(first)
@@ -116,7 +116,7 @@ def test_pairs_are_dealt_once_there_are_two_slots() -> None:
     assert dealing_in_force(log_state) == 1
 
 
-def test_pairs_of_a_generation_to_come_are_dealt_before_it_is_cut() -> None:
+def test_pairs_of_future_generation_are_dealt_before_cutover() -> None:
     log_state = running_state(OPENED, dealt(1, (0, ("x",)), (1, ())), header(1, dealing=1))
     log_state.apply(GenerationKnown(G2, 2))
     (entry,) = deal_pairs(log_state, make_reports(), 0)
@@ -127,7 +127,7 @@ def test_pairs_of_a_generation_to_come_are_dealt_before_it_is_cut() -> None:
     assert list(deal_pairs(log_state, make_reports(), 0)) == [dealt(3, (0, ("y",)), (1, ("z",)))]
 
 
-def test_dealings_are_kept_while_a_kept_header_names_them() -> None:
+def test_dealings_are_kept_while_kept_header_names_them() -> None:
     log_state = two_slots(dealt(1, (0, ("x",)), (1, ("y",))), header(1, dealing=1))
     log_state.apply(dealt(2, (0, ("y",)), (1, ("x",))))
     assert set(log_state.dealings) == {1, 2}
@@ -149,7 +149,7 @@ def names(log_state: LogState, target: int = 1) -> Header:
     return entry
 
 
-def test_a_header_names_the_dealing_and_holds_slots_up_where_keys_change_theirs() -> None:
+def test_header_carries_dealing_and_barrier_when_keys_move_between_slots() -> None:
     log_state = running_state(header(1))
     log_state.raised = True
     assert (names(log_state).dealing, names(log_state).barrier) == (UNDIVIDED, False)
@@ -163,7 +163,7 @@ def test_a_header_names_the_dealing_and_holds_slots_up_where_keys_change_theirs(
     assert (names(log_state).dealing, names(log_state).barrier) == (UNDIVIDED, True)
 
 
-def test_a_new_generation_holds_divided_slots_up() -> None:
+def test_new_generation_sets_barrier_for_divided_slots() -> None:
     log_state = running_state(
         OPENED, GenerationKnown(G2, 2), *seated("y", "y0"), *seated("z", "z0")
     )
@@ -175,14 +175,14 @@ def test_a_new_generation_holds_divided_slots_up() -> None:
 # --- sealing --------------------------------------------------------------------------------------
 
 
-def test_an_ended_slot_is_forgotten_once_a_merge_says_that_it_is_sealed() -> None:
+def test_ended_slot_is_forgotten_once_reported_sealed() -> None:
     log_state = two_slots(SlotEnded(slot=1, last=2, intent_version=2))
     assert list(seal_slots(log_state, make_reports(merges={"m": merge_report()}), 0)) == []
     reports = make_reports(merges={"m": merge_report(sealed=(1, 7))})
     assert list(seal_slots(log_state, reports, 0)) == [SlotSealed(1)]
 
 
-def test_an_open_slot_that_a_sink_has_sealed_is_said_aloud_once() -> None:
+def test_open_slot_sealed_by_sink_is_reported_lost_once() -> None:
     log_state = two_slots()
     reports = make_reports(merges={"m": merge_report(sealed=(1,))})
     (entry,) = seal_slots(log_state, reports, 0)
@@ -192,7 +192,7 @@ def test_an_open_slot_that_a_sink_has_sealed_is_said_aloud_once() -> None:
     assert list(seal_slots(log_state, reports, 0)) == []
 
 
-def test_completion_waits_for_the_seal() -> None:
+def test_completion_waits_for_seal_of_ended_slot() -> None:
     ended = SlotEnded(slot=1, last=1, intent_version=2)
     log_state = two_slots(header(1), ended, header(2, final=True))
     reports = make_reports(delivered=2)
@@ -213,7 +213,7 @@ def told(log_state: LogState, pair: str, delivered: int = 0) -> tuple[str, ...]:
     return view.merges
 
 
-def test_a_replica_hears_only_of_merges_that_deliver_for_its_pair() -> None:
+def test_replica_view_lists_only_merges_that_deliver_its_pair() -> None:
     log_state = two_slots(MergeChosen(0, "m0"), MergeChosen(1, "m1"))
     log_state.apply(dealt(1, (0, ("x",)), (1, ("y",))))
     log_state.apply(header(1, dealing=1))
@@ -224,7 +224,7 @@ def test_a_replica_hears_only_of_merges_that_deliver_for_its_pair() -> None:
     assert told(log_state, "x", delivered=1) == ("m1",)
 
 
-def test_a_merge_hears_of_all_slots_and_of_dealings_that_it_needs() -> None:
+def test_merge_view_lists_all_slots_and_needed_dealings() -> None:
     log_state = two_slots(dealt(1, (0, ("x",)), (1, ("y",))), header(1, dealing=1))
     log_state.apply(dealt(2, (0, ("y",)), (1, ("x",))))
     log_state.apply(SlotEnded(slot=1, last=1, intent_version=2))
@@ -240,5 +240,5 @@ def test_a_merge_hears_of_all_slots_and_of_dealings_that_it_needs() -> None:
     assert (unknown.active, unknown.recorded) == (False, 0)
 
 
-def test_nothing_is_dealt_before_a_generation_is_known() -> None:
+def test_nothing_is_dealt_before_first_generation() -> None:
     assert list(deal_pairs(state_of(OPENED), make_reports(), 0)) == []

@@ -38,7 +38,7 @@ def heard(lead: Lead, volume: str, committed: int, at: int = 0) -> None:
     lead.reports.replicas[volume] = LastReport(1, at, replica_report(committed))
 
 
-def test_it_tells_where_everything_stands() -> None:
+def test_summary_reports_positions_and_generations() -> None:
     log_state = running_state(header(1), header(2), header(3, delivered=1), Trimmed(1))
     lead = lead_of(log_state)
     heard(lead, "x0", 3)
@@ -62,7 +62,7 @@ def test_it_tells_where_everything_stands() -> None:
     assert (found.lost, found.vulnerable, found.completed) == ((), (), False)
 
 
-def test_rows_and_what_was_put_aside_are_those_of_all_partitions() -> None:
+def test_summary_adds_rows_and_rejects_of_all_partitions() -> None:
     marks = {"p": Mark(9, 1, rows=5, rejected=2), "q": Mark(9, 1, rows=7, rejected=1)}
     found = summarise(lead_of(running_state(header(1, marks=marks))), 0)
     assert (found.rows_in, found.rejected) == (12, 3)
@@ -72,7 +72,7 @@ def synced(lead: Lead, now: int = 0) -> list[bool]:
     return [seat.synced for pair in summarise(lead, now).pairs for seat in pair.seats]
 
 
-def test_synced_is_close_to_the_last_header_speaking_and_verified() -> None:
+def test_replica_is_synced_if_verified_reporting_and_near_last_header() -> None:
     lead = lead_of(running_state(header(1), header(2)))
     heard(lead, "x0", 1)
     heard(lead, "x1", 0)
@@ -87,14 +87,14 @@ def vulnerable(lead: Lead) -> tuple[str, ...]:
     return summarise(lead, 0).vulnerable
 
 
-def test_what_has_only_one_copy_is_said() -> None:  # [8] Vulnerable
+def test_header_log_without_buddy_is_vulnerable() -> None:  # [8] Vulnerable
     lead = lead_of(running_state())
     assert vulnerable(lead) == ()
     lead.log.bond = Bond.JOINING
     assert vulnerable(lead) == ("header log",)
 
 
-def test_a_lane_without_a_second_copy_is_said() -> None:  # [8]
+def test_lane_without_second_copy_is_vulnerable() -> None:  # [8]
     lead = lead_of(running_state(BuddyChanged(A1, 2, None)))
     assert vulnerable(lead) == ("lane a/1",)
     for gone in ("a", "b"):
@@ -103,12 +103,12 @@ def test_a_lane_without_a_second_copy_is_said() -> None:  # [8]
         assert vulnerable(lead) == ("lane a/1",)
 
 
-def test_a_pair_with_one_full_member_is_said() -> None:  # [8]
+def test_pair_with_one_full_member_is_vulnerable() -> None:  # [8]
     for change in (Vacated("x", 1, "x1", ""), Seated("x", 1, "n"), Lapsed("x", 1, "x1")):
         assert vulnerable(lead_of(running_state(change))) == ("x",)
 
 
-def test_retired_pairs_are_not_told_of_and_losses_are() -> None:
+def test_summary_omits_retired_pairs_and_lists_losses() -> None:
     second = G1.replace(number=2, pairs=(Pair("v", "v"),))
     log_state = running_state(
         GenerationKnown(second, 2), header(1, generation=2), PairsRetired(("x",))
@@ -132,7 +132,7 @@ class _BusyLead:
         return False
 
 
-def test_a_lead_that_goes_on_meanwhile_is_summed_up_as_it_was() -> None:
+def test_summary_is_consistent_while_lead_changes_concurrently() -> None:
     log_state, busy = running_state(header(1)), _BusyLead()
     lead = lead_of(log_state)
     lead.reports.gone = busy

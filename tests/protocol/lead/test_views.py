@@ -76,7 +76,7 @@ def to_replica(
 # --- splits ---------------------------------------------------------------------------------------
 
 
-def test_a_split_hears_of_its_lanes_its_copies_and_those_it_told_of() -> None:
+def test_split_view_lists_its_lanes_its_copies_and_reported_ones() -> None:
     log_state = state_of(
         LaneOpened(A1, "b"), LaneOpened(B1, "a"), LaneOpened(C1, "b"), LaneOpened(A2, None)
     )
@@ -87,7 +87,7 @@ def test_a_split_hears_of_its_lanes_its_copies_and_those_it_told_of() -> None:
     assert [lane.lane for lane in to_split(log_state, "c", split_report()).lanes] == [C1]
 
 
-def test_a_lane_is_told_as_recorded() -> None:
+def test_lane_view_matches_recorded_lane() -> None:
     log_state = running_state(
         header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 3)), BuddyChanged(A1, 2, "c"), Trimmed(1)
     )
@@ -98,13 +98,13 @@ def test_a_lane_is_told_as_recorded() -> None:
     assert (lane.state, lane.last) == (LaneState.CLOSED, 4)
 
 
-def test_lanes_that_are_over_are_told_as_forgotten() -> None:  # [12]
+def test_ended_lanes_are_listed_as_forgotten() -> None:  # [12]
     log_state = state_of(LaneOpened(A1, "b"))
     report = split_report(lane_report(A1), lane_report(A2), copies=((B1, 1),))
     assert set(to_split(log_state, "a", report).forgotten) == {A2, B1}
 
 
-def test_a_split_hears_what_it_owns_from_where_and_for_which_time() -> None:  # [9]
+def test_split_view_lists_owned_partitions_with_position_and_tenure() -> None:  # [9]
     log_state = running_state(
         PartitionOwned("q", B1), PartitionOwned("r", A1), PartitionOwned("r", A1)
     )
@@ -115,7 +115,7 @@ def test_a_split_hears_what_it_owns_from_where_and_for_which_time() -> None:  # 
     )
 
 
-def test_a_split_hears_what_to_release_and_who_leaves_and_the_timeouts() -> None:
+def test_split_view_lists_release_leaving_splits_and_timeouts() -> None:
     log_state = state_of(
         LaneOpened(A1, "b"), PartitionOwned("p", A1), PartitionOwned("q", A1), LaneOpened(B1, "a")
     )
@@ -130,7 +130,7 @@ def test_a_split_hears_what_to_release_and_who_leaves_and_the_timeouts() -> None
     assert to_split(log_state, "a", split_report()).streams == ()
 
 
-def test_a_split_hears_its_highest_lane_and_of_completion() -> None:
+def test_split_view_carries_highest_lane_number_and_completion() -> None:
     log_state = state_of(LaneOpened(A1, "b"), LaneOpened(A2, "b"))
     view = to_split(log_state, "a", split_report())
     assert (view.opened, view.completed) == (2, False)
@@ -142,7 +142,7 @@ def test_a_split_hears_its_highest_lane_and_of_completion() -> None:
 # --- replicas -------------------------------------------------------------------------------------
 
 
-def test_the_standing_of_a_replica() -> None:
+def test_replica_view_carries_standing() -> None:
     log_state = running_state()
     assert to_replica(log_state, "x0", replica_report()).standing == Standing.SEATED
     assert to_replica(log_state, "n", joiner_report()).standing == Standing.WAITING
@@ -155,13 +155,13 @@ def test_the_standing_of_a_replica() -> None:
     assert to_replica(log_state, "x0", replica_report()).standing == Standing.COMPLETED
 
 
-def test_who_is_displaced_gets_neither_headers_nor_a_source() -> None:  # [5]
+def test_displaced_replica_gets_neither_headers_nor_source() -> None:  # [5]
     log_state = running_state(header(1), Lapsed("x", 1, "x1"))
     view = to_replica(log_state, "x1", replica_report())
     assert (view.standing, view.headers, view.source) == (Standing.DISPLACED, (), ())
 
 
-def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them() -> None:
+def test_full_member_gets_missing_headers_with_generations_lanes_and_merges() -> None:
     log_state = running_state(
         header(1, Span(A1, 1, 1)),
         LaneOpened(B1, None),
@@ -180,7 +180,7 @@ def test_a_full_member_gets_the_headers_it_lacks_with_all_that_belongs_to_them()
     assert (view.source, view.source_epoch, view.version) == ((), None, V)
 
 
-def test_where_rows_lie_is_told_also_for_headers_it_has() -> None:
+def test_lane_locations_are_sent_also_for_headers_already_held() -> None:
     log_state = running_state(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2)))
     view = to_replica(log_state, "x0", replica_report(0, have=2))
     assert view.headers == ()
@@ -188,7 +188,7 @@ def test_where_rows_lie_is_told_also_for_headers_it_has() -> None:
 
 
 @pytest.mark.parametrize("have", [2, 3, 9])
-def test_who_has_headers_of_another_history_gets_those_after_its_last_commit(
+def test_replica_with_headers_of_another_history_gets_those_after_its_last_commit(
     have: int,
 ) -> None:  # (i)
     log_state = running_state(*(header(epoch) for epoch in (1, 2, 3)))
@@ -196,7 +196,7 @@ def test_who_has_headers_of_another_history_gets_those_after_its_last_commit(
     assert [h.epoch for h in to_replica(log_state, "x0", report).headers] == [2, 3]
 
 
-def test_headers_come_a_few_at_a_time() -> None:  # [12]
+def test_headers_are_sent_in_bounded_batches() -> None:  # [12]
     log_state = running_state(*(header(epoch) for epoch in range(1, 6)))
     view = to_replica(log_state, "x0", replica_report(have=1), limit=2)
     assert [h.epoch for h in view.headers] == [2, 3]
@@ -204,14 +204,14 @@ def test_headers_come_a_few_at_a_time() -> None:  # [12]
     assert [h.epoch for h in last.headers] == [5]
 
 
-def test_a_joiner_copies_its_twin_whole() -> None:
+def test_joiner_copies_its_twin_whole() -> None:
     log_state = running_state(header(1), Trimmed(1), Seated("x", 1, "n"))
     view = to_replica(log_state, "n", joiner_report())
     assert (view.standing, view.source, view.source_epoch) == (Standing.SEATED, (("x0",),), None)
     assert view.headers == ()
 
 
-def test_a_joiner_with_its_copy_gets_headers_before_that_is_recorded() -> None:
+def test_joiner_with_copy_gets_headers_before_verification_is_recorded() -> None:
     log_state = running_state(header(1), Seated("x", 1, "n"))
     view = to_replica(log_state, "n", replica_report(0))
     assert [h.epoch for h in view.headers] == [1]
@@ -219,7 +219,7 @@ def test_a_joiner_with_its_copy_gets_headers_before_that_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("trimmed", [False, True])
-def test_the_first_of_a_pair_begins_with_nothing_only_while_all_rows_are_there(
+def test_first_replica_of_pair_begins_empty_only_before_first_trim(
     trimmed: bool,
 ) -> None:  # [1]
     log_state = state_of(GenerationKnown(G1, 1), header(1), Seated("x", 0, "n"))
@@ -229,7 +229,7 @@ def test_the_first_of_a_pair_begins_with_nothing_only_while_all_rows_are_there(
     assert (view.source, view.source_epoch) == ((), None if trimmed else 0)
 
 
-def test_a_lapsed_twin_is_not_copied() -> None:  # [5]
+def test_lapsed_or_unverified_twin_is_not_copied() -> None:  # [5]
     log_state = running_state(header(1), Trimmed(1), Lapsed("x", 0, "x0"), Seated("x", 1, "n"))
     view = to_replica(log_state, "n", joiner_report())
     assert (view.source, view.source_epoch) == ((), None)
@@ -237,7 +237,7 @@ def test_a_lapsed_twin_is_not_copied() -> None:  # [5]
     assert to_replica(unverified, "n", joiner_report()).source == ()
 
 
-def test_a_new_pair_is_built_from_its_parents_at_the_epoch_delivered() -> None:
+def test_new_pair_is_built_from_parents_at_delivered_epoch() -> None:
     log_state = running_state(header(1), Trimmed(1), GenerationKnown(G2, 2), Seated("y", 0, "n"))
     ready = make_reports(delivered=1, replicas={"x0": replica_report(1)})
     view = to_replica(log_state, "n", joiner_report("y"), ready)
@@ -247,7 +247,7 @@ def test_a_new_pair_is_built_from_its_parents_at_the_epoch_delivered() -> None:
     assert (view.source, view.source_epoch) == ((), None)
 
 
-def test_a_full_member_far_behind_hears_of_its_twin() -> None:
+def test_full_member_far_behind_is_offered_its_twin_as_source() -> None:
     log_state = running_state(*(header(epoch) for epoch in range(1, 10)))
     told = {
         ahead: to_replica(
@@ -261,7 +261,7 @@ def test_a_full_member_far_behind_hears_of_its_twin() -> None:
     assert told == {0: (), S.skips_beyond: (), S.skips_beyond + 1: (("x1",),)}
 
 
-def test_a_twin_that_is_silent_wrong_or_called_is_nobody_to_copy_from() -> None:
+def test_silent_wrong_or_lapsing_twin_is_no_copy_source() -> None:
     committed_by = {"x0": replica_report(1), "x1": replica_report(9)}
     epochs = [header(epoch) for epoch in range(1, 10)]
     silent = make_reports(now=S.silence, replicas=committed_by)
@@ -281,7 +281,7 @@ def test_a_twin_that_is_silent_wrong_or_called_is_nobody_to_copy_from() -> None:
 # --- merges ---------------------------------------------------------------------------------------
 
 
-def test_a_merge_hears_whether_it_delivers_what_and_from_whom() -> None:
+def test_merge_view_carries_role_position_holders_and_primaries() -> None:
     log_state = running_state(header(1), header(2), MergeChosen(0, "m0"), Seated("x", 1, "n"))
     reports = make_reports(delivered=1, known=intent(primaries=(("x", "x0"),)))
     view = merge_view(log_state, reports, V, "m0", merge_report(have=1), 8)
@@ -292,7 +292,7 @@ def test_a_merge_hears_whether_it_delivers_what_and_from_whom() -> None:
     assert view.primaries == (("x", "x0"),)
 
 
-def test_a_standby_is_told_so() -> None:
+def test_standby_merge_view_is_inactive() -> None:
     log_state = running_state(header(1), MergeChosen(0, "m0"), Vacated("x", 0, "x0", ""))
     view = merge_view(log_state, make_reports(), V, "m1", merge_report(), 8)
     assert (view.active, view.primaries) == (False, ())
@@ -301,7 +301,7 @@ def test_a_standby_is_told_so() -> None:
     assert not other.active
 
 
-def test_a_merge_gets_at_most_its_window_beginning_after_the_trim_point() -> None:  # [12]
+def test_merge_gets_at_most_its_window_after_trim_point() -> None:  # [12]
     log_state = running_state(*(header(epoch) for epoch in range(1, 8)), Trimmed(2))
     view = merge_view(log_state, make_reports(), V, "m0", merge_report(have=0), 3)
     assert [h.epoch for h in view.headers] == [3, 4, 5]
@@ -309,7 +309,7 @@ def test_a_merge_gets_at_most_its_window_beginning_after_the_trim_point() -> Non
     assert [h.epoch for h in view.headers] == [5, 6, 7]
 
 
-def test_generations_go_with_the_headers_that_name_them() -> None:
+def test_merge_view_lists_generations_named_by_its_headers() -> None:
     log_state = running_state(
         header(1), GenerationKnown(G2, 2), *seated("y", "y0"), header(2, generation=2), Completed()
     )
@@ -318,7 +318,7 @@ def test_generations_go_with_the_headers_that_name_them() -> None:
     assert view.completed
 
 
-def test_dealings_are_told_in_their_order() -> None:
+def test_dealings_are_listed_in_order() -> None:
     log_state = running_state(header(1))
     log_state.dealings = {number: Dealing(number, ((0, ("x",)),)) for number in (1, 8)}
     log_state.apply(header(2, dealing=1))

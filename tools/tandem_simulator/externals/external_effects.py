@@ -1,4 +1,4 @@
-"""What is outside the pipeline: register, sources, sinks, and whoever listens to events."""
+"""Carries out effects on register, sources and sinks, and processes events of machines."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 LONG_POLL = 400
-"""How long a source waits for rows before it says that it has none."""
+"""How long a source waits for rows before it answers that it has none."""
 
 # --- the register -----------------------------------------------------------------------------
 
 
 def swap(world: World, process: SimulatedProcess, effect: Swap) -> None:
-    """Send a compare-and-set on its way; it may be lost, come twice, or land much later."""
+    """Send a compare-and-set; it may be lost, be repeated, or take effect much later."""
     if _refused(world, process):
         return
     if process.volume in world.register_cut:
@@ -62,9 +62,10 @@ def swap(world: World, process: SimulatedProcess, effect: Swap) -> None:
 
 
 def _refused(world: World, process: SimulatedProcess) -> bool:
-    """Turn a zombie away: with its pod went the credentials that the register accepts.
+    """Reject a zombie: its credentials for the register were deleted with its pod.
 
-    That tells its shell, unless it cannot reach the register at all, that its volume is gone.
+    Unless it cannot reach the register at all, the rejection tells its shell that its volume is
+    gone.
     """
     if not process.zombie:
         return False
@@ -126,7 +127,7 @@ def _read_lands(world: World, process: SimulatedProcess, op: int) -> None:
 
 
 def pull(world: World, process: SimulatedProcess, partition: str, position: int) -> None:
-    """Ask a source partition for rows; the answer waits a while for something to say."""
+    """Ask a source partition for rows; the answer is delayed until there are some."""
     ready = world.sources[partition].ready_at(position)
     delay = min(max(0, ready - world.now), LONG_POLL) + world.rng.randint(1, 30)
     world.after(delay, world.in_process, process, _pulled, (partition, position))
@@ -148,7 +149,7 @@ def _sink_delay(world: World, sink: SimulatedSink) -> int:
 
 
 def read_position(world: World, process: SimulatedProcess, effect: ReadPosition) -> None:
-    """Read how far a slot has delivered to a sink; its position is made if there is none."""
+    """Read how far a slot has delivered to a sink; create its position if missing."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _read_position, world, process, effect)
 
@@ -159,7 +160,7 @@ def _read_position(world: World, process: SimulatedProcess, effect: ReadPosition
 
 
 def survey(world: World, process: SimulatedProcess, effect: SurveySink) -> None:
-    """Read how far a sink is with whichever slot."""
+    """Read a sink's positions of all slots."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _survey, world, process, effect)
 
@@ -174,7 +175,7 @@ def _survey(world: World, process: SimulatedProcess, effect: SurveySink) -> None
 
 
 def seal(world: World, process: SimulatedProcess, effect: SealSlot) -> None:
-    """Let a sink take nothing more from a slot."""
+    """Seal a slot at a sink, which then accepts nothing more from it."""
     sink = world.sinks[effect.sink]
     world.after(_sink_delay(world, sink), _seal, world, process, effect)
 
@@ -211,10 +212,10 @@ def _say_position(
 
 
 def deliver(world: World, process: SimulatedProcess, effect: Deliver) -> None:
-    """Put an epoch into a sink, in the way of its class."""
+    """Deliver an epoch to a sink, according to the sink's class."""
     sink = world.sinks[effect.sink]
     if sink.transactional:
-        # The transaction is in the sink's hands: it ends whatever becomes of the merge.
+        # The sink holds the transaction: it completes whatever happens to the merge.
         world.after(_sink_delay(world, sink), _transact, world, process, effect)
     else:
         world.after(_sink_delay(world, sink), world.in_process, process, _upsert_first, effect)
@@ -228,7 +229,7 @@ def _transact(world: World, process: SimulatedProcess, effect: Deliver) -> None:
 
 
 def _upsert_first(world: World, process: SimulatedProcess, effect: Deliver) -> None:
-    """Some of the rows; a fault may fall before the rest."""
+    """Write some of the rows; a fault may occur before the rest."""
     sink = world.sinks[effect.sink]
     if not sink.admits(effect.slot, effect.epoch):
         _note_delivery(world, process, effect, done=False)
@@ -263,13 +264,13 @@ def _note_delivery(world: World, process: SimulatedProcess, effect: Deliver, *, 
         world.occur("Delivered", process, effect.epoch)
 
 
-# --- Spark that errs --------------------------------------------------------------------------
+# --- wrong results of Spark -------------------------------------------------------------------
 
 
 def spoil(
     world: World, process: SimulatedProcess, epoch: int, output: tuple[tuple[object, ...], ...]
 ) -> tuple[tuple[object, ...], ...]:
-    """A result that differs from the twin's; either may be delivered, and it must be noticed."""
+    """Return a result that differs from the twin's. Either may be delivered; it must be noticed."""
     pair = process.pod.group
     if (pair, epoch) in world.ledger.corrupted:
         return output
@@ -285,13 +286,13 @@ def spoil(
 
 
 _DAILY = frozenset({"HeaderPublished", "Trimmed", "DuplicateDropped", "MergeChosen"})
-"""Events of every day, which a story leaves out first."""
+"""Routine events, which a story omits first."""
 
 # --- events -----------------------------------------------------------------------------------
 
 
 def happened(world: World, process: SimulatedProcess, effect: Happened) -> None:
-    """A machine has something to say."""
+    """Process an event that a machine reports."""
     event = effect.event
     world.coverage[event] += 1
     if world.trace is not None:
@@ -301,14 +302,14 @@ def happened(world: World, process: SimulatedProcess, effect: Happened) -> None:
     if event == "DataLost":
         _data_lost(world, process, effect)
     elif event == "MergeChosen":
-        slot = effect.subject.split()[0]
-        if world.chosen.setdefault(slot, effect.subject) != effect.subject:
-            world.chosen[slot] = effect.subject
+        slot, volume = _slot_of(effect), effect.subject.rpartition(" ")[2]
+        if world.chosen.setdefault(slot, volume) != volume:
+            world.chosen[slot] = volume
             world.coverage["merges changed"] += 1
     elif event == "SlotEnded":
-        world.ended_slot = int(effect.subject.split()[0])
+        world.ended_slot = _slot_of(effect)
     elif event == "SlotSealed":
-        world.ledger.dealt.over.add(int(effect.subject))
+        world.ledger.dealt.over.add(_slot_of(effect))
     elif event == "SinkRewound":
         broken(
             2,
@@ -324,7 +325,7 @@ def happened(world: World, process: SimulatedProcess, effect: Happened) -> None:
 
 
 def _rebuilt(world: World, process: SimulatedProcess, effect: Happened) -> None:
-    """The header log was made anew: only where all of its members were lost."""
+    """Check a rebuild of the header log: allowed only if all its members were lost."""
     if not world.went_beyond:
         broken(
             6,
@@ -340,7 +341,7 @@ def _rebuilt(world: World, process: SimulatedProcess, effect: Happened) -> None:
 
 
 def _data_lost(world: World, process: SimulatedProcess, effect: Happened) -> None:
-    """Loud, as it must be; right only where a fault went beyond what the design survives."""
+    """Check a `DataLost` event: allowed only if a fault exceeded what the design survives."""
     if not world.went_beyond:
         broken(
             1,
@@ -353,3 +354,8 @@ def _data_lost(world: World, process: SimulatedProcess, effect: Happened) -> Non
     world.ledger.lost.append(effect.subject)
     world.coverage["DataLost said, beyond"] += 1
     world.stop = True
+
+
+def _slot_of(effect: Happened) -> int:
+    """Return the slot of an event whose subject begins with `slot N`."""
+    return int(effect.subject.split()[1].rstrip(":"))

@@ -1,4 +1,4 @@
-"""Whom a fault means: roles are resolved at the moment at which it strikes."""
+"""Chooses the victims of faults: roles are resolved when a fault strikes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class Victims:
-    """Who has played in a script so far."""
+    """The processes and pods involved in a script so far."""
 
     __slots__ = ("first", "it", "last", "lane_buddy")
 
     def __init__(self) -> None:
         self.it: SimulatedProcess | None = None
-        """Who was at it when the present stage began."""
+        """The process that triggered the present stage."""
         self.first: SimulatedPod | None = None
-        """Whose pod the first step struck."""
+        """The pod that the first step struck."""
         self.last: SimulatedPod | None = None
         self.lane_buddy = ""
 
     def remember(self, process: SimulatedProcess) -> None:
-        """A step strikes this one."""
+        """Remember the victim of a step."""
         if self.first is None:
             self.first = process.pod
             self.lane_buddy = process.copies_to
@@ -33,7 +33,7 @@ class Victims:
 
 
 def find(world: World, role: str, cast: Victims, pick: int) -> SimulatedProcess | None:
-    """The process that plays a role, if it is alive."""
+    """The running process that has a role."""
     found = _find(world, role, cast, pick)
     return found if found is not None and not found.dead else None
 
@@ -57,7 +57,7 @@ def _twin(world: World, pod: SimulatedPod | None) -> SimulatedProcess | None:
 
 def _merge_of(world: World, slot: int) -> SimulatedProcess | None:
     """The merge that delivers for a slot."""
-    volume = world.chosen.get(str(slot), "").rpartition(" ")[2]
+    volume = world.chosen.get(slot, "")
     return world.by_volume.get(volume)
 
 

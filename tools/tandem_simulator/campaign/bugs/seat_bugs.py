@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tandem_runtime.protocol.lead import generation_rules, peer_reports, seat_rules
+from tandem_runtime.protocol.lead import (
+    generation_rules,
+    lapse_rules,
+    peer_reports,
+    trim_rules,
+)
 from tandem_runtime.protocol.log import log_state
 from tandem_runtime.protocol.log.entries import Entry, PairsRetired, Trimmed
 from tandem_runtime.protocol.types import Seat
@@ -61,12 +66,12 @@ BUGS = (
     seeded_bug(
         "trim-without-joiner",
         "the trim point ignores a holder recorded just before it",
-        (seat_rules, "trim_point", _trim_past_joiners),
+        (trim_rules, "trim_point", _trim_past_joiners),
     ),
     seeded_bug(
         "lapse-both",
         "both replicas of a pair may lapse",
-        (seat_rules, "can_lapse", _lapse_anybody),
+        (lapse_rules, "can_lapse", _lapse_anybody),
     ),
     seeded_bug(
         "generation-back",

@@ -34,15 +34,29 @@ from tandem_runtime.protocol.log.entries import (
 from tandem_runtime.protocol.types import Header
 
 
-def describe_entry(entry: Entry, generation: int) -> Iterator[Effect]:
+def describe_entry(entry: Entry, generation: int, term: int) -> Iterator[Effect]:
     """Returns the events of a published entry, for status, events and metrics."""
     name = type(entry).__name__
     if isinstance(entry, Header):
-        yield Happened("HeaderPublished", str(entry.epoch))
+        yield Happened("HeaderPublished", str(entry.epoch), epoch=entry.epoch, term=term)
         if generation and entry.generation != generation:
-            yield Happened("GenerationCut", str(entry.generation), f"epoch {entry.epoch}")
+            number, detail = str(entry.generation), f"epoch {entry.epoch}"
+            yield Happened("GenerationCut", number, detail, epoch=entry.epoch, term=term)
     elif (describe := _DESCRIBED.get(type(entry))) is not None:
-        yield Happened(name, describe(entry))
+        yield Happened(name, describe(entry), epoch=_epoch(entry), term=term)
+
+
+def _epoch(entry: Entry) -> int | None:
+    """Returns the epoch that a merge slot begins or ends with, or the trim point."""
+    match entry:
+        case SlotOpened():
+            return entry.first
+        case SlotEnded():
+            return entry.last
+        case Trimmed():
+            return entry.epoch
+        case _:
+            return None
 
 
 def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
@@ -50,7 +64,7 @@ def _lane(entry: LaneOpened | LaneClosing | LaneResumed | LaneClosed) -> str:
 
 
 def _seat(entry: Seated | Verified | Vacated | LapseCalled | LapseDropped | Lapsed) -> str:
-    return f"{entry.pair}/{entry.seat} {entry.volume}"
+    return f"{entry.pair} seat {entry.seat}: {entry.volume}"
 
 
 _DESCRIBED: dict[type, Callable[..., str]] = {
@@ -64,13 +78,13 @@ _DESCRIBED: dict[type, Callable[..., str]] = {
     LapseCalled: _seat,
     LapseDropped: _seat,
     Lapsed: _seat,
-    MergeChosen: lambda entry: f"{entry.slot} {entry.volume}",
-    SlotOpened: lambda entry: f"{entry.slot} from epoch {entry.first}",
-    SlotEnded: lambda entry: f"{entry.slot} through epoch {entry.last}",
-    SlotSealed: lambda entry: str(entry.slot),
-    PairsDealt: lambda entry: str(entry.dealing.number),
-    GenerationKnown: lambda entry: str(entry.generation.number),
-    GenerationGivenUp: lambda entry: str(entry.number),
+    MergeChosen: lambda entry: f"slot {entry.slot}: {entry.volume}",
+    SlotOpened: lambda entry: f"slot {entry.slot} from epoch {entry.first}",
+    SlotEnded: lambda entry: f"slot {entry.slot} through epoch {entry.last}",
+    SlotSealed: lambda entry: f"slot {entry.slot}",
+    PairsDealt: lambda entry: f"dealing {entry.dealing.number}",
+    GenerationKnown: lambda entry: f"generation {entry.generation.number}",
+    GenerationGivenUp: lambda entry: f"generation {entry.number}",
     RetirementCalled: lambda _: "",
     PairsRetired: lambda entry: " ".join(entry.pairs),
     DataLost: lambda entry: f"{entry.subject}: {entry.why}",

@@ -27,7 +27,7 @@ from tandem_runtime.protocol.types import Lane, LaneId, Mark
 
 _OPEN, _CLOSING, _CLOSED = LaneState
 _ENDED, _RELEASED = PartitionState.ENDED, PartitionState.RELEASED
-"""Members at hand: looking one up on its class takes long in hot loops."""
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 def open_requested_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
@@ -87,7 +87,7 @@ def close_or_resume_lanes(log_state: LogState, reports: PeerReports, now: int) -
             continue
         report = reports.lanes.get(lane)
         if lane.split in reports.gone:
-            if _nobody_has(reports, lane, state):
+            if _are_both_copies_gone(reports, lane, state):
                 # Later rows are read again from the source, which reports if it cannot.
                 yield LaneClosed(lane, state.reach, ())
         elif report is not None and not reports.silent(lane.split, now):
@@ -121,7 +121,7 @@ def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> I
         if (
             state.state is not _CLOSED
             or name in log_state.lost
-            or not _nobody_has(reports, lane, state)
+            or not _are_both_copies_gone(reports, lane, state)
         ):
             continue
         epochs = [e for e, h in log_state.headers.items() if any(s.lane == lane for s in h.spans)]
@@ -165,7 +165,7 @@ def has_rows_at_risk(log_state: LogState, reports: PeerReports) -> bool:
     )
 
 
-def _nobody_has(reports: PeerReports, lane: LaneId, state: Lane) -> bool:
+def _are_both_copies_gone(reports: PeerReports, lane: LaneId, state: Lane) -> bool:
     return lane.split in reports.gone and (state.buddy is None or state.buddy in reports.gone)
 
 

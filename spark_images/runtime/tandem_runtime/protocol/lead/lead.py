@@ -17,8 +17,11 @@ from tandem_runtime.protocol.lead import (
     epoch_rules,
     generation_rules,
     lane_rules,
+    lapse_rules,
+    loss_rules,
     seat_rules,
     slot_rules,
+    trim_rules,
 )
 from tandem_runtime.protocol.lead.entry_events import describe_entry
 from tandem_runtime.protocol.lead.peer_reports import (
@@ -73,8 +76,8 @@ _RECORDS: tuple[Callable[[LogState, PeerReports, int], Iterable[Entry]], ...] = 
     slot_rules.change_slots,
     slot_rules.deal_pairs,
     seat_rules.vacate_seats,
-    seat_rules.report_lost_pairs,
-    seat_rules.report_sinks_ahead,
+    loss_rules.report_lost_pairs,
+    loss_rules.report_sinks_ahead,
     lane_rules.report_lost_partitions,
     seat_rules.seat_joiners,
     seat_rules.verify_seats,
@@ -85,9 +88,9 @@ _RECORDS: tuple[Callable[[LogState, PeerReports, int], Iterable[Entry]], ...] = 
     lane_rules.change_buddies,
     lane_rules.assign_partitions,
     slot_rules.seal_slots,
-    seat_rules.choose_merges,
-    seat_rules.answer_lapse_calls,
-    seat_rules.call_lapses,
+    slot_rules.choose_merges,
+    lapse_rules.answer_lapse_calls,
+    lapse_rules.call_lapses,
     generation_rules.retire_pairs,
     formats.raise_format,
     epoch_rules.complete_pipeline,
@@ -137,10 +140,11 @@ class Lead:
     def begin(self) -> list[Effect]:
         """Take the log over under the new term."""
         effects = self.stored.reset((self.term, 0), self.log.end, self.log_state.copy())
-        effects.append(Happened("LeadChanged", self.me, f"term {self.term}"))
+        effects.append(Happened("LeadChanged", self.me, f"term {self.term}", term=self.term))
         # The former lead may have recorded losses without reporting their events.
         effects.extend(
-            Happened("DataLost", f"{s}: {why}") for s, why in self.log_state.lost.items()
+            Happened("DataLost", f"{subject}: {why}", term=self.term)
+            for subject, why in self.log_state.lost.items()
         )
         return effects
 
@@ -238,7 +242,7 @@ class Lead:
             if batch := list(decide(log_state, reports, now)):
                 return batch
         return [
-            *seat_rules.trim_point(log_state, reports),
+            *trim_rules.trim_point(log_state, reports),
             *epoch_rules.cut_epoch(log_state, reports, self.settings, now - self.cut_at, self.term),
         ]
 
@@ -288,7 +292,7 @@ class Lead:
                     displaced.append(seat.volume)
             before = self.log_state.generation
             self.log_state.apply(entry)
-            effects.extend(describe_entry(entry, before))
+            effects.extend(describe_entry(entry, before, self.term))
         return displaced
 
     # --- views --------------------------------------------------------------------------------

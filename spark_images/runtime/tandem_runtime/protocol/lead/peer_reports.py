@@ -26,7 +26,7 @@ R = TypeVar("R", SplitReport, ReplicaReport, MergeReport)
 
 
 _OPEN = SlotState.OPEN
-"""Members at hand: looking one up on its class takes long in hot loops."""
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 class LastReport(NamedTuple, Generic[R]):

@@ -1,4 +1,4 @@
-"""Merge slot decisions of the lead: open, end, seal, and deal pairs to slots.
+"""Merge slot decisions of the lead: open, end, seal, deal pairs to slots, choose merges.
 
 The lead decides all of it before the next header, so a header names a dealing that deals each of
 its pairs to one open slot, and an ended slot's last epoch is the last one that is cut.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tandem_runtime.protocol.lead.peer_reports import PeerReports
-from tandem_runtime.protocol.lead.seat_rules import is_merge_present
 from tandem_runtime.protocol.log.entries import (
     DataLost,
     Entry,
+    MergeChosen,
     PairsDealt,
     SlotEnded,
     SlotOpened,
@@ -87,3 +87,27 @@ def seal_slots(log_state: LogState, reports: PeerReports, _now: int) -> Iterator
             yield SlotSealed(number)
         elif subject not in log_state.lost:
             yield DataLost(subject, "a sink has sealed it")
+
+
+def choose_merges(log_state: LogState, reports: PeerReports, now: int) -> Iterator[Entry]:
+    """Replaces active merges that are missing, gone, silent or leaving by one that reports."""
+    for slot in log_state.slots:
+        active = log_state.merges.get(slot)
+        if active and is_merge_present(active, reports, now):
+            continue
+        speaking = [
+            (-heard.at, volume)
+            for volume, heard in reports.merges.items()
+            if heard.report.slot == slot
+            and volume != active
+            and is_merge_present(volume, reports, now)
+        ]
+        if speaking:
+            yield MergeChosen(slot, min(speaking)[1])
+
+
+def is_merge_present(volume: str, reports: PeerReports, now: int) -> bool:
+    """Whether a merge is present, as far as is known; it may have yet to report in this term."""
+    heard = reports.merges.get(volume)
+    leaving = heard is not None and heard.report.leaving
+    return not leaving and volume not in reports.gone and not reports.silent(volume, now)

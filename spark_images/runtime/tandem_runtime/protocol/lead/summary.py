@@ -51,7 +51,7 @@ class Summary(NamedTuple):
     rows_in: int
     """Rows of all epochs so far."""
     rejected: int
-    """Rows and files that were put aside on the way to the last epoch."""
+    """Rows and files rejected through the last epoch."""
     pairs: tuple[PairSummary, ...]
     lost: tuple[str, ...]
     vulnerable: tuple[str, ...]
@@ -62,7 +62,7 @@ class Summary(NamedTuple):
     slots: tuple[Slot, ...] = ()
     """Merge slots that are open, or ended and not sealed at every sink yet."""
     next_slot: int = 0
-    """The lowest number that no slot ever had."""
+    """Lowest slot number that was never used."""
 
 
 def summarise(lead: Lead, now: int) -> Summary:

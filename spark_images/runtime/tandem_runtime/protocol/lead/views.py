@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tandem_core.contract.intent import Generation
 from tandem_runtime.protocol.lead.lane_rules import has_rows_at_risk, partitions_to_release
+from tandem_runtime.protocol.lead.lapse_rules import diverged_volumes
 from tandem_runtime.protocol.lead.peer_reports import (
     PeerReports,
     committed,
@@ -14,7 +15,6 @@ from tandem_runtime.protocol.lead.seat_rules import (
     build_epoch,
     build_sources,
     can_carry_pair,
-    diverged_volumes,
 )
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import slot_of_pair
@@ -42,7 +42,7 @@ from tandem_runtime.protocol.types import (
 )
 
 _SEATED = Standing.SEATED
-"""Members at hand: looking one up on its class takes long in hot loops."""
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 def split_view(
