@@ -3,7 +3,7 @@
 from tandem_runtime.protocol.bounded_map import REMEMBERED, BoundedMap
 
 
-def test_only_the_newest_are_remembered() -> None:  # [12]
+def test_bounded_map_remembers_newest_keys() -> None:  # [12]
     recent: BoundedMap[int] = BoundedMap()
     for number in range(REMEMBERED):
         recent[str(number)] = number

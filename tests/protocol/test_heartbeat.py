@@ -16,7 +16,7 @@ def said_at(settings: ProtocolSettings, ticks: int, jitter: int = 0) -> list[int
 
 @pytest.mark.parametrize("jitter", [0, 1, 3])
 @pytest.mark.parametrize("interval", [20, 50, 100, 250])
-def test_the_same_is_said_several_times_in_every_silence_and_not_at_every_tick(
+def test_unchanged_report_is_repeated_several_times_per_silence_but_not_every_tick(
     interval: int, jitter: int
 ) -> None:
     settings = ProtocolSettings(interval=interval)
@@ -27,12 +27,12 @@ def test_the_same_is_said_several_times_in_every_silence_and_not_at_every_tick(
 
 
 @pytest.mark.parametrize("interval", [500, 600, 5000])
-def test_where_ticks_are_no_more_frequent_than_that_all_are_used(interval: int) -> None:
+def test_every_tick_is_used_if_ticks_are_infrequent(interval: int) -> None:
     settings = ProtocolSettings(interval=interval)
     assert len(said_at(settings, 100)) == 100
 
 
-def test_news_is_said_at_once() -> None:
+def test_changed_report_is_due_at_once() -> None:
     heartbeat = Heartbeat(ProtocolSettings(interval=100))
     assert heartbeat.is_due(1, 0)
     assert not heartbeat.is_due(1, 50)

@@ -76,7 +76,7 @@ class Leading:
         self.lead.advance(1)
 
 
-def test_1_a_twin_that_died_unnoticed_takes_no_survivor_with_it() -> None:
+def test_1_unnoticed_death_of_twin_does_not_displace_survivor() -> None:
     leading = Leading(running_state(header(1, Span(A1, 1, 1)), header(2, Span(A1, 2, 2))))
     lead = leading.lead
     lead.on_intent(intent(), 0)
@@ -96,7 +96,7 @@ def test_1_a_twin_that_died_unnoticed_takes_no_survivor_with_it() -> None:
     assert not survivor.called
 
 
-def test_1_a_joiner_takes_no_frozen_holder_s_seat_while_its_twin_may_be_dead() -> None:
+def test_1_joiner_does_not_displace_frozen_holder_while_its_twin_may_be_dead() -> None:
     leading = Leading(running_state(header(1)))
     lead = leading.lead
     lead.on_intent(intent(), 0)
@@ -109,7 +109,7 @@ def test_1_a_joiner_takes_no_frozen_holder_s_seat_while_its_twin_may_be_dead() -
     assert lead.log_state.lost == {}
 
 
-def test_2_parents_stay_while_a_new_pair_may_be_dead() -> None:
+def test_2_parents_stay_while_new_pair_may_be_dead() -> None:
     log_state = running_state(
         GenerationKnown(G2, 2),
         *seated("y", "y0", "y1"),
@@ -129,7 +129,7 @@ def test_2_parents_stay_while_a_new_pair_may_be_dead() -> None:
     assert lead.log_state.lost == {}
 
 
-def test_3_a_former_process_s_swap_is_not_taken_for_the_own() -> None:
+def test_3_swap_of_former_process_is_not_mistaken_for_own() -> None:
     done, place = swap(RegisterState(0, 0, "", None), 0, RegisterState(0, 1, "a", None))
     assert done
     # Restarted, it must not propose before it has read: the same content stands there already.
@@ -142,7 +142,7 @@ def test_3_a_former_process_s_swap_is_not_taken_for_the_own() -> None:
     assert outcome is None
 
 
-def test_4_trimming_waits_for_the_sinks() -> None:
+def test_4_trimming_waits_for_sinks() -> None:
     leading = Leading(running_state(header(1), header(2)))
     lead = leading.lead
     lead.on_intent(intent(), 0)
@@ -153,7 +153,7 @@ def test_4_trimming_waits_for_the_sinks() -> None:
     assert lead.log_state.trim == 1
 
 
-def test_5_a_seal_outlives_its_lane() -> None:
+def test_5_seal_outlives_its_lane() -> None:
     copies = Copies("b", {})
     chunk = (Chunk(note(), ("rows",)),)
     copies.seal(A1, view=1)
@@ -164,7 +164,7 @@ def test_5_a_seal_outlives_its_lane() -> None:
     assert through == 1
 
 
-def test_6_a_lane_may_get_back_what_it_let_go() -> None:
+def test_6_lane_may_be_assigned_partition_it_released() -> None:
     lane = OwnLane(A1, "b", S, 0)
     lane.own(Owned("p", A1, Mark(0, 0), 1))
     lane.release("p")
@@ -175,7 +175,7 @@ def test_6_a_lane_may_get_back_what_it_let_go() -> None:
     assert len(lane.pulls(1)) == 1
 
 
-def test_7_an_answer_that_comes_late_rewinds_no_sink() -> None:
+def test_7_late_answer_does_not_rewind_sink() -> None:
     sink = SinkTracker("s")
     sink.read(0, now=0)
     sink.told(2, op=1)
@@ -187,7 +187,7 @@ def test_7_an_answer_that_comes_late_rewinds_no_sink() -> None:
     assert (sink.position, sink.rewound) == (3, False)
 
 
-def test_8_a_chunk_that_only_a_restarted_owner_has_is_in_no_epoch() -> None:
+def test_8_chunk_held_only_by_restarted_owner_enters_no_epoch() -> None:
     leading = Leading(running_state())
     lead = leading.lead
     lead.on_intent(intent(), 0)
@@ -197,7 +197,7 @@ def test_8_a_chunk_that_only_a_restarted_owner_has_is_in_no_epoch() -> None:
     assert lead.log_state.epoch == 0
 
 
-def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
+def test_9_log_voided_in_error_is_redeemed() -> None:
     volume: Volume = {}
     log = HeaderLog(volume, 24)
     carry_out(volume, log.reset((1, 1), 3, state_of()))
@@ -209,7 +209,7 @@ def test_9_a_log_that_was_called_void_in_error_is_redeemed() -> None:
     assert restarted.copy.through == 3
 
 
-def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
+def test_late_filled_buddy_closes_no_lane_below_trimmed_chunks() -> None:
     log_state = running_state(header(1, Span(A1, 1, 3)), LaneClosing(A1))
     log_state.lanes[A1] = log_state.lanes[A1].replace(trimmed=3)
     sealed = SealedCopy(A1, 1, 1, ())
@@ -217,7 +217,7 @@ def test_a_buddy_filled_late_closes_no_lane_below_what_is_forgotten() -> None:
     assert list(close_or_resume_lanes(log_state, reports, 0)) == [LaneClosed(A1, 3, ())]
 
 
-def test_a_lane_closed_by_its_owners_word_claims_no_second_copy() -> None:  # [8]
+def test_lane_closed_by_owner_alone_claims_no_second_copy() -> None:  # [8]
     log_state = running_state(header(1, Span(A1, 1, 3)), LaneClosing(A1))
     log_state.apply(LaneClosed(A1, 3, (), alone=True))
     assert log_state.lanes[A1].buddy is None
@@ -226,14 +226,14 @@ def test_a_lane_closed_by_its_owners_word_claims_no_second_copy() -> None:  # [8
     assert isinstance(lost, DataLost)
 
 
-def test_a_new_lead_builds_no_pair_below_the_trim_point() -> None:
+def test_new_lead_builds_no_pair_below_trim_point() -> None:
     log_state = running_state(
         GenerationKnown(G2, 2), header(1), header(2), Trimmed(2), header(3, generation=2)
     )
     assert build_epoch(log_state, make_reports(replicas={"x0": replica_report(3)}), "y") == 2
 
 
-def test_how_many_slots_there_are_says_the_log_and_not_the_intent() -> None:
+def test_slot_count_comes_from_log_and_not_from_intent() -> None:
     reports = make_reports()
     reports.delivered = {0: 4}
     assert delivered_through(running_state(header(1)), reports) == 4
@@ -242,7 +242,7 @@ def test_how_many_slots_there_are_says_the_log_and_not_the_intent() -> None:
     assert delivered_through(running_state(second, header(1)), reports) == 0
 
 
-def test_a_loss_is_said_again_by_the_next_lead() -> None:
+def test_loss_is_reported_again_by_next_lead() -> None:
     volume: Volume = {}
     stored = HeaderLog(volume, 24)
     carry_out(volume, stored.reset((1, 0), 0, running_state(DataLost("x", "gone"))))

@@ -37,10 +37,12 @@ from tandem_runtime.protocol.states import (
     SEAT,
     SLOT,
     IllegalMove,
+    LaneState,
     Lifecycle,
     PartitionState,
     ReplicaLife,
     SlotState,
+    Transition,
 )
 from tandem_runtime.protocol.types import Lane, Mark, Seat, Slot, Span
 
@@ -48,11 +50,11 @@ MACHINES = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: eac
 
 
 @MACHINES
-def test_the_documentation_draws_the_table(lifecycle: Lifecycle[Any]) -> None:
+def test_documented_diagram_matches_table(lifecycle: Lifecycle[Any]) -> None:
     assert drawn(lifecycle.machine) == diagram(lifecycle), "run python -m tests.protocol.diagrams"
 
 
-def test_a_replica_copies_until_it_has_a_state_and_when_it_skips_ahead() -> None:
+def test_replica_copies_until_it_has_state_and_while_skipping() -> None:
     assert {life for life in ReplicaLife if life.copies} == {
         ReplicaLife.WAITING,
         ReplicaLife.COPYING,
@@ -63,7 +65,7 @@ def test_a_replica_copies_until_it_has_a_state_and_when_it_skips_ahead() -> None
 
 
 @MACHINES
-def test_every_state_can_be_reached(lifecycle: Lifecycle[Any]) -> None:
+def test_every_state_is_reachable(lifecycle: Lifecycle[Any]) -> None:
     reached: set[StrEnum | None] = {None}
     while more := {m.after for m in lifecycle.moves if m.before in reached} - reached:
         reached |= more
@@ -71,15 +73,16 @@ def test_every_state_can_be_reached(lifecycle: Lifecycle[Any]) -> None:
     assert reached - {None} == {*cast("type[StrEnum]", states)}
 
 
-@MACHINES
-def test_a_cause_leads_to_one_state(lifecycle: Lifecycle[Any]) -> None:
-    found: dict[object, object] = {}
-    for move in lifecycle.moves:
-        assert found.setdefault((move.cause, move.before), move.after) is move.after
+@pytest.mark.parametrize("second", [LaneState.CLOSING, LaneState.CLOSED])
+def test_second_transition_for_same_cause_and_state_is_refused(second: LaneState) -> None:
+    first = Transition(LaneState.OPEN, LaneState.CLOSING, "LaneClosing")
+    with pytest.raises(ValueError, match="LaneClosing"):
+        Lifecycle("lane", first, Transition(LaneState.OPEN, second, "LaneClosing"))
+    Lifecycle("lane", first, Transition(LaneState.CLOSED, second, "LaneClosing"))
 
 
 @MACHINES
-def test_every_other_move_is_refused(lifecycle: Lifecycle[Any]) -> None:
+def test_unlisted_moves_are_refused(lifecycle: Lifecycle[Any]) -> None:
     states = {state for move in lifecycle.moves for state in (move.before, move.after)} | {None}
     legal = {(move.before, move.after) for move in lifecycle.moves}
     for before in states:
@@ -153,7 +156,7 @@ def taken(log_state: LogState, entry: Entry) -> bool:
 
 @PROPERTY
 @given(st.lists(LANE_RECORDS | SEAT_RECORDS | SLOT_RECORDS, max_size=60))
-def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -> None:
+def test_log_state_makes_only_legal_moves_along_any_records(records: list[Any]) -> None:
     log_state = LogState()
     log_state.apply(GenerationKnown(G1, 1))
     for record in records:
@@ -173,7 +176,7 @@ def test_along_any_records_the_book_makes_legal_moves_only(records: list[Any]) -
 
 @pytest.mark.parametrize("last", [PartitionState.RELEASED, PartitionState.ENDED])
 @pytest.mark.parametrize("state", PartitionState)
-def test_after_its_last_word_an_owner_says_nothing_else(
+def test_released_or_ended_partition_accepts_no_other_state(
     last: PartitionState, state: PartitionState
 ) -> None:
     log_state = running_state(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
@@ -181,13 +184,13 @@ def test_after_its_last_word_an_owner_says_nothing_else(
     assert taken(log_state, later) is (state is last)
 
 
-def test_a_partition_that_was_let_go_is_owned_anew_an_ended_one_never() -> None:  # [9]
+def test_released_partition_can_be_reassigned_and_ended_one_cannot() -> None:  # [9]
     for last, owned in ((PartitionState.RELEASED, True), (PartitionState.ENDED, False)):
         log_state = running_state(header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1, last)}))
         assert taken(log_state, PartitionOwned("p", A1)) is owned
 
 
-def test_a_log_that_has_a_follower_fills_no_other() -> None:  # (c)
+def test_log_with_follower_refuses_second_fill() -> None:  # (c)
     log = OwnedLog(0, 0, 1, 0)
     log.fill("b", 0)
     with pytest.raises(IllegalMove):

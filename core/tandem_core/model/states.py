@@ -1,4 +1,4 @@
-"""The enumerations of a status; every member carries its meaning.
+"""The enumerations of a status; every member has a description.
 
 Programs compare members, never texts or order.
 """
@@ -16,7 +16,7 @@ class Word(StrEnum):
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
-        """Make a member; the meaning is for people and is not compared."""
+        """Create a member; its meaning is for people and is not compared."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -33,6 +33,14 @@ class Phase(Word):
     SUSPENDED = "Suspended", "sources are paused by spec.suspend, the pods stay"
     HALTED = "Halted", "a pair or a sink is blocked until its user acts"
     COMPLETED = "Completed", "all sources ended and all results are delivered"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the pipeline does not leave it by itself: it is done, or its user must act."""
+        return self in _TERMINAL
+
+
+_TERMINAL = frozenset({Phase.REFUSED, Phase.HALTED, Phase.COMPLETED})
 
 
 class PairState(Word):
@@ -114,13 +122,13 @@ class ConditionStatus(Word):
 
 
 class EventReason(Word):
-    """The reason of an event. On a cluster the operator writes more: operations.md."""
+    """The reason of an event. On a cluster the operator writes more; see operations.md."""
 
     FAILOVER = "Failover", "the primary of a pair failed; its twin is primary now"
     CATCH_UP_STARTED = "CatchUpStarted", "a replica copies its twin's state or replays"
     PAIRED = "Paired", "both replicas of a pair are in sync again"
     LEAD_CHANGED = "LeadChanged", "another split leads the header log"
-    LANE_CLOSED = "LaneClosed", "the lane of a split that is gone is closed"
+    LANE_CLOSED = "LaneClosed", "the lane of a split that is gone or leaves is closed"
     GENERATION_CUT = "GenerationCut", "a new generation owns the keys from this epoch on"
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
     TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different results"

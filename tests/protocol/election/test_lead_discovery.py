@@ -25,7 +25,7 @@ def of(term: int, index: int, log_format: int = 1) -> MergeView:
     )
 
 
-def test_the_newest_format_of_the_log_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_log_format_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "NEWEST_FORMAT", 3)
     found = LeadDiscovery(100, 0)
     found.takes(peer("a"), of(2, 5, 3), 0)
@@ -33,7 +33,7 @@ def test_the_newest_format_of_the_log_is_remembered(monkeypatch: pytest.MonkeyPa
     assert found.format == 3
 
 
-def test_a_build_that_does_not_read_the_format_stops_at_a_view_that_counts() -> None:
+def test_view_in_unreadable_format_raises() -> None:
     found = LeadDiscovery(100, 0)
     found.takes(peer("a"), of(2, 5), 0)
     assert not found.takes(peer("b"), of(1, 9, 2), 1)
@@ -47,36 +47,36 @@ def lead_discovery() -> LeadDiscovery:
     return found
 
 
-def test_without_discovery_there_is_nobody_to_report_to() -> None:
+def test_no_target_without_discovered_splits() -> None:
     assert LeadDiscovery(1500, 0).target(5000) == ""
 
 
-def test_members_are_asked_one_after_the_other_until_one_answers() -> None:  # (f)
+def test_splits_are_polled_in_turn_until_one_answers() -> None:  # (f)
     found = lead_discovery()
     asked = [found.target(at) for at in (10, 1509, 1510, 3010, 4510)]
     assert asked == ["a", "a", "b", "c", "a"]
 
 
-def test_members_are_known_by_name_whatever_their_order() -> None:
+def test_members_are_sorted_by_name() -> None:
     found = lead_discovery()
     found.discovered(tuple(reversed(MEMBERS)))
     assert found.members == MEMBERS
 
 
-def test_a_lead_that_answers_is_kept() -> None:
+def test_answering_lead_is_kept_until_silent() -> None:
     found = lead_discovery()
     assert found.takes(peer("c"), of(1, 4), now=1000)
     assert (found.target(1001), found.target(2499)) == ("c", "c")
     assert found.target(2500) == "a"
 
 
-def test_a_lead_that_discovery_no_longer_lists_is_given_up() -> None:
+def test_lead_missing_from_discovery_is_dropped() -> None:
     found = lead_discovery()
     found.takes(peer("gone"), of(1, 4), now=1000)
     assert found.target(1001) == "a"
 
 
-def test_an_older_view_is_refused() -> None:  # [11]
+def test_older_view_is_refused() -> None:  # [11]
     found = lead_discovery()
     assert found.takes(peer("a"), of(2, 5), 0)
     assert not found.takes(peer("b"), of(2, 4), 1)
@@ -86,7 +86,7 @@ def test_an_older_view_is_refused() -> None:  # [11]
     assert (found.lead, found.term, found.version, found.heard) == ("b", 3, (3, 0), 9)
 
 
-def test_after_a_muster_lower_terms_are_refused() -> None:  # (i)
+def test_lower_terms_are_refused_after_muster() -> None:  # (i)
     found = lead_discovery()
     found.takes(peer("a"), of(2, 5), 0)
     assert found.muster(peer("c"), 4, 50)
@@ -97,7 +97,7 @@ def test_after_a_muster_lower_terms_are_refused() -> None:  # (i)
     assert found.takes(peer("c"), of(4, 0), 53)
 
 
-def test_after_a_muster_its_lead_or_a_later_one_is_waited_for() -> None:  # (i)
+def test_member_waits_for_mustering_or_later_lead() -> None:  # (i)
     found = lead_discovery()
     waits = [found.takes(peer("a"), of(3, 9), 50) and found.mustered]
     waits.append(found.muster(peer("c"), 4, 52) and found.mustered)
@@ -106,7 +106,7 @@ def test_after_a_muster_its_lead_or_a_later_one_is_waited_for() -> None:  # (i)
     assert waits == [False, True, False, False]
 
 
-def test_any_split_says_who_leads() -> None:
+def test_not_lead_answer_names_newer_lead() -> None:
     found = lead_discovery()
     found.takes(peer("a"), of(2, 5), 0)
     found.not_lead(NotLead(RegisterState(9, 1, "b", None)))
@@ -117,7 +117,7 @@ def test_any_split_says_who_leads() -> None:
     assert found.lead == "c"
 
 
-def test_older_processes_on_a_volume_are_zombies() -> None:  # [11] shared-name
+def test_older_incarnation_on_same_volume_is_stale() -> None:  # [11] shared-name
     found = lead_discovery()
     assert not found.stale(peer("v", 2))
     assert found.stale(peer("v", 1))
@@ -127,6 +127,6 @@ def test_older_processes_on_a_volume_are_zombies() -> None:  # [11] shared-name
     assert not found.stale(peer("w", 0))
 
 
-def test_reports_are_numbered() -> None:  # [11]
+def test_reports_are_numbered_consecutively() -> None:  # [11]
     found = lead_discovery()
     assert [found.next_sequence(), found.next_sequence()] == [1, 2]

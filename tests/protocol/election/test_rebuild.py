@@ -74,19 +74,19 @@ def seat(log_state: LogState, number: int, pair: str = "x") -> Seat | None:
 # --- waiting --------------------------------------------------------------------------------
 
 
-def test_answers_to_another_muster_do_not_count() -> None:  # (i)
+def test_answers_to_other_musters_are_ignored() -> None:  # (i)
     assert rebuild(x0=replica(3, term=TERM - 1)).present == {}
     assert set(rebuild(x0=replica(3)).present) == {"x0"}
 
 
-def test_it_goes_on_when_every_pair_and_every_slot_has_spoken() -> None:  # (i)
+def test_rebuild_completes_when_every_pair_and_slot_has_answered() -> None:  # (i)
     found = rebuild(x0=replica(1, header(1)), m=merge())
     assert not found.complete(intent(), READY - 1)
     assert found.complete(intent(), READY)
     assert not found.complete(None, PATIENCE)
 
 
-def test_it_waits_for_a_pair_or_a_slot_that_is_silent() -> None:  # (i)
+def test_rebuild_waits_for_silent_pair_or_slot() -> None:  # (i)
     both = generation(1, "x", "v")
     found = rebuild(x0=replica(1, header(1), generations=(both,)), m=merge())
     assert not found.complete(intent(both), READY)
@@ -97,13 +97,13 @@ def test_it_waits_for_a_pair_or_a_slot_that_is_silent() -> None:  # (i)
     assert found.complete(intent(both, slots=2), READY)
 
 
-def test_a_joiner_without_state_does_not_speak_for_its_pair() -> None:  # (i)
+def test_joiner_without_state_does_not_answer_for_its_pair() -> None:  # (i)
     found = rebuild(x0=replica(0, verified=False), m=merge(0, header(1)))
     assert not found.complete(intent(), PATIENCE - 1)
     assert found.complete(intent(), PATIENCE)
 
 
-def test_before_the_first_header_no_pair_is_waited_for() -> None:  # (i)
+def test_rebuild_waits_for_no_pair_before_first_header() -> None:  # (i)
     assert rebuild(m=merge()).complete(intent(), READY)
     assert not rebuild().complete(intent(), READY)
 
@@ -111,19 +111,19 @@ def test_before_the_first_header_no_pair_is_waited_for() -> None:  # (i)
 # --- the last header --------------------------------------------------------------------------
 
 
-def test_the_highest_header_that_anybody_knows_becomes_the_last() -> None:  # (i) [6]
+def test_highest_known_header_becomes_last() -> None:  # (i) [6]
     found = rebuild(x0=replica(1, header(1), header(2)), m=merge(0, header(2), header(3)))
     log_state, lost = rebuilt(found)
     assert (log_state.epoch, log_state.generation, log_state.first_of_generation) == (3, 1, 3)
     assert lost == {}
 
 
-def test_nobody_knows_a_header_nothing_is_rebuilt() -> None:  # (i)
+def test_rebuild_without_known_headers_yields_empty_log() -> None:  # (i)
     log_state, lost = rebuilt(rebuild(x0=replica(0), m=merge(0)))
     assert (log_state.epoch, log_state.seats, lost) == (0, {}, {})
 
 
-def test_sinks_ahead_are_said() -> None:  # (i) DataLost
+def test_sinks_ahead_are_reported_as_data_loss() -> None:  # (i) DataLost
     _, lost = rebuilt(rebuild(m=merge(2), m1=merge(3, slot=1)))
     assert set(lost) == {"sinks"}
     _, lost = rebuilt(rebuild(x0=replica(1, header(1)), m=merge(2)))
@@ -132,12 +132,12 @@ def test_sinks_ahead_are_said() -> None:  # (i) DataLost
     assert lost == {}
 
 
-def test_sinks_ahead_of_nothing_are_said_once() -> None:  # (i) DataLost
+def test_sinks_ahead_of_empty_log_are_reported_once() -> None:  # (i) DataLost
     found = rebuild(m=merge(2), m1=merge(3, slot=1))
     assert [subject for subject, _ in found.rebuilt(intent(slots=2), set())[1]] == ["sinks"]
 
 
-def test_marks_and_watermarks_are_the_last_header_s() -> None:  # (i) [9]
+def test_marks_and_watermarks_come_from_last_header() -> None:  # (i) [9]
     last = header(2, watermarks={"s": 40})
     log_state, _ = rebuilt(rebuild(x0=replica(1, header(1), last), m=merge()))
     assert log_state.watermarks == {"s": 40}
@@ -146,7 +146,7 @@ def test_marks_and_watermarks_are_the_last_header_s() -> None:  # (i) [9]
 # --- seats ------------------------------------------------------------------------------------
 
 
-def test_full_members_get_seats_the_one_ahead_first() -> None:  # (i)
+def test_full_members_are_seated_with_most_advanced_first() -> None:  # (i)
     found = rebuild(
         x0=replica(1, header(1)),
         x1=replica(3, header(1), header(2), header(3)),
@@ -160,12 +160,12 @@ def test_full_members_get_seats_the_one_ahead_first() -> None:  # (i)
     assert lost == {}
 
 
-def test_who_does_not_answer_is_struck() -> None:  # (i)
+def test_silent_replica_loses_its_seat() -> None:  # (i)
     log_state, _ = rebuilt(rebuild(x0=replica(1, header(1)), m=merge()))
     assert log_state.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
 
 
-def test_who_cannot_go_on_with_the_known_headers_is_struck() -> None:  # (i) DataLost
+def test_replica_that_cannot_continue_known_headers_loses_its_seat() -> None:  # (i) DataLost
     found = rebuild(x0=replica(3, header(3)), x1=replica(1), m=merge(3))
     log_state, _ = rebuilt(found)
     assert log_state.seats["x"] == [Seat("x0", 3, SeatState.VERIFIED), None]
@@ -189,7 +189,7 @@ def cut_anew(*epochs: int, term: int = 2) -> tuple[Header, ...]:
 OLD = (header(1), header(2), header(3))
 
 
-def test_the_newest_history_counts_not_the_highest_number() -> None:  # (i) rebuild-by-number
+def test_newest_history_wins_over_highest_epoch() -> None:  # (i) rebuild-by-number
     found = rebuild(
         x0=replica(2, header(1), *cut_anew(2), history="b"), m=merge(0, *OLD), m1=merge(0)
     )
@@ -198,7 +198,7 @@ def test_the_newest_history_counts_not_the_highest_number() -> None:  # (i) rebu
     assert log_state.headers == {1: header(1), 2: cut_anew(2)[0]}
 
 
-def test_headers_of_two_histories_are_never_put_together() -> None:  # (i) rebuild-by-number
+def test_headers_of_two_histories_are_never_mixed() -> None:  # (i) rebuild-by-number
     late = merge(0, *OLD)
     for answers in (
         {"x0": replica(3, *cut_anew(3), history="b"), "m": late},
@@ -209,7 +209,7 @@ def test_headers_of_two_histories_are_never_put_together() -> None:  # (i) rebui
         assert (log_state.trim, log_state.trimmed_digest) == (2, digest(2, "b"))
 
 
-def test_who_ran_another_history_is_struck() -> None:  # (i) rebuild-by-number
+def test_replica_of_another_history_loses_its_seat() -> None:  # (i) rebuild-by-number
     found = rebuild(
         x0=replica(2, *OLD[:2]), x1=replica(2, header(1), *cut_anew(2), history="b"), m=merge(0)
     )
@@ -218,41 +218,41 @@ def test_who_ran_another_history_is_struck() -> None:  # (i) rebuild-by-number
     assert lost == {}
 
 
-def test_who_committed_only_what_both_histories_have_goes_on() -> None:  # (i)
+def test_replica_with_common_prefix_continues() -> None:  # (i)
     found = rebuild(x0=replica(1, *OLD), m=merge(0, header(1), *cut_anew(2, 3)))
     log_state, lost = rebuilt(found)
     assert (log_state.epoch, log_state.digest, lost) == (3, digest(3, "b"), {})
     assert log_state.seats["x"] == [Seat("x0", 1, SeatState.VERIFIED), None]
 
 
-def test_the_predecessor_of_the_first_known_header_is_enough_for_a_seat() -> None:  # (i)
+def test_predecessor_of_first_known_header_suffices_for_seat() -> None:  # (i)
     answers = {"m": merge(0, *cut_anew(3)), "x1": replica(2)}
     log_state, lost = rebuilt(rebuild(**answers, x0=replica(2, history="b")))
     assert log_state.seats["x"] == [Seat("x0", 2, SeatState.VERIFIED), None]
     assert lost == {}
 
 
-def test_who_committed_nothing_sits_only_where_the_log_begins_with_epoch_1() -> None:  # (i)
+def test_replica_without_commits_is_seated_only_if_log_begins_with_epoch_1() -> None:  # (i)
     log_state, _ = rebuilt(rebuild(x0=replica(0), m=merge(0, header(1), header(2))))
     assert log_state.seats["x"] == [Seat("x0", 0, SeatState.VERIFIED), None]
     log_state, lost = rebuilt(rebuild(x0=replica(0), m=merge(0, header(2))))
     assert (log_state.seats["x"], set(lost)) == ([None, None], {"x"})
 
 
-def test_who_committed_beyond_the_last_header_is_struck() -> None:  # (i)
+def test_replica_committed_beyond_last_header_loses_its_seat() -> None:  # (i)
     found = rebuild(x0=replica(3, *OLD), m=merge(0, header(1), *cut_anew(2)))
     log_state, lost = rebuilt(found)
     assert (log_state.seats["x"], set(lost)) == ([None, None], {"x"})
 
 
-def test_it_waits_for_a_full_member_of_the_same_history() -> None:  # (i)
+def test_rebuild_waits_for_full_member_of_same_history() -> None:  # (i)
     found = rebuild(x0=replica(2, *OLD[:2]), m=merge(0, header(1), *cut_anew(2)))
     assert not found.complete(intent(), PATIENCE - 1)
     found.answered("x1", replica(2, history="b"))
     assert found.complete(intent(), READY)
 
 
-def test_a_sink_with_epochs_of_another_history_is_said() -> None:  # (i) DataLost
+def test_sink_epochs_of_another_history_are_reported_as_data_loss() -> None:  # (i) DataLost
     held = replica(2, header(1), *cut_anew(2), history="b")
     _, lost = rebuilt(rebuild(x0=held, m=merge(2, history="h")))
     assert set(lost) == {"sinks"}
@@ -261,7 +261,7 @@ def test_a_sink_with_epochs_of_another_history_is_said() -> None:  # (i) DataLos
         assert lost == {}
 
 
-def test_what_a_sink_has_from_before_the_known_headers_proves_nothing() -> None:  # (i)
+def test_sink_epochs_before_known_headers_prove_nothing() -> None:  # (i)
     _, lost = rebuilt(rebuild(x0=replica(3, *cut_anew(3), history="b"), m=merge(1, history="h")))
     assert lost == {}
 
@@ -269,7 +269,7 @@ def test_what_a_sink_has_from_before_the_known_headers_proves_nothing() -> None:
 # --- trim point and headers ---------------------------------------------------------------------
 
 
-def test_headers_are_kept_that_a_seat_or_a_sink_needs() -> None:  # (i) [5]
+def test_headers_needed_by_seat_or_sink_are_kept() -> None:  # (i) [5]
     known = tuple(header(epoch) for epoch in (1, 2, 3, 4))
     log_state, _ = rebuilt(rebuild(x0=replica(4, *known), x1=replica(3), m=merge(2)))
     assert (log_state.trim, sorted(log_state.headers), log_state.delivered) == (2, [3, 4], 2)
@@ -277,17 +277,17 @@ def test_headers_are_kept_that_a_seat_or_a_sink_needs() -> None:  # (i) [5]
     assert (log_state.trim, sorted(log_state.headers)) == (1, [2, 3, 4])
 
 
-def test_headers_that_nobody_knows_cannot_be_kept() -> None:  # (i)
+def test_unknown_headers_count_as_trimmed() -> None:  # (i)
     log_state, _ = rebuilt(rebuild(x0=replica(4, header(4)), m=merge(1)))
     assert (log_state.trim, sorted(log_state.headers)) == (3, [4])
 
 
-def test_without_any_merge_nothing_counts_as_delivered() -> None:  # (i)
+def test_nothing_counts_as_delivered_without_merge() -> None:  # (i)
     log_state, _ = rebuilt(rebuild(x0=replica(1, header(1))))
     assert (log_state.delivered, log_state.trim) == (0, 0)
 
 
-def test_generations_that_kept_headers_name_are_known() -> None:  # (i) [7]
+def test_generations_named_by_kept_headers_are_restored() -> None:  # (i) [7]
     known = (header(1), header(2, generation=2))
     found = rebuild(
         y0=replica(1, *known, pair="y", generations=(G1, G2)),
@@ -299,7 +299,7 @@ def test_generations_that_kept_headers_name_are_known() -> None:  # (i) [7]
     assert set(log_state.seats) == {"y", "z"}
 
 
-def test_a_generation_missing_everywhere_comes_from_the_intent() -> None:  # (i)
+def test_missing_generation_is_taken_from_intent() -> None:  # (i)
     found = rebuild(y0=replica(1, header(1, generation=2), pair="y", generations=()), m=merge())
     log_state, _ = rebuilt(found, intent(G2, target=2))
     assert log_state.generations == {2: G2}
@@ -315,7 +315,7 @@ def with_rows(committed: int, delivered: int = 0) -> Rebuild:
     return found
 
 
-def test_lanes_end_where_headers_reach() -> None:  # (i)
+def test_rebuilt_lanes_end_at_last_covered_chunk() -> None:  # (i)
     found = with_rows(0)
     found.copies[A1] = {"a": 5, "b": 3, "c": 2}
     log_state, lost = rebuilt(found)
@@ -326,14 +326,14 @@ def test_lanes_end_where_headers_reach() -> None:  # (i)
     assert lost == {}
 
 
-def test_what_was_trimmed_of_a_lane_stays_trimmed() -> None:  # (i) [5]
+def test_trimmed_chunks_of_lane_stay_trimmed() -> None:  # (i) [5]
     log_state, _ = rebuilt(with_rows(1, delivered=1))
     assert log_state.trim == 1
     assert (log_state.lanes[A1].trimmed, log_state.lanes[B1].trimmed) == (2, 0)
 
 
 @pytest.mark.parametrize(("committed", "subjects"), [(1, {"lane a/1"}), (2, set())])
-def test_chunks_that_nobody_holds_are_lost_if_needed(committed: int, subjects: set[str]) -> None:
+def test_needed_chunks_without_copy_are_reported_lost(committed: int, subjects: set[str]) -> None:
     """(i) DataLost"""
     found = with_rows(committed)
     found.copies[A1] = {"a": 2}
@@ -342,21 +342,21 @@ def test_chunks_that_nobody_holds_are_lost_if_needed(committed: int, subjects: s
     assert log_state.lanes[A1].buddy is None
 
 
-def test_a_lane_of_epochs_that_are_past_is_not_needed() -> None:  # (i)
+def test_lane_of_past_epochs_is_not_needed() -> None:  # (i)
     found = rebuild(x0=replica(1, header(1, Span(A1, 1, 1)), header(2, Span(B1, 1, 1))), m=merge())
     found.copies[B1] = {"b": 1}
     _, lost = rebuilt(found)
     assert lost == {}
 
 
-def test_the_owner_s_copy_alone_is_enough() -> None:  # (i)
+def test_owner_copy_alone_suffices() -> None:  # (i)
     found = with_rows(0)
     found.copies[A1] = {"a": 3}
     log_state, lost = rebuilt(found)
     assert (log_state.lanes[A1].buddy, lost) == (None, {})
 
 
-def test_the_fastest_replica_of_the_slowest_pair_decides_what_is_needed() -> None:  # (i)
+def test_fastest_replica_of_slowest_pair_decides_which_chunks_are_needed() -> None:  # (i)
     both = generation(1, "x", "v")
     known = (header(1, Span(A1, 1, 1)),)
     found = rebuild(
@@ -385,7 +385,7 @@ def told(answer: Present, *slots: Slot, index: int = 1, next_slot: int = 4) -> P
     )
 
 
-def test_slots_are_those_of_the_newest_view() -> None:  # (i)
+def test_slots_come_from_newest_view() -> None:  # (i)
     ended = (OPEN[0], Slot(number=2, first=2).ended_at(3))
     m, n = told(merge(3), *ended, index=9), told(merge(2, slot=2), *OPEN, next_slot=5)
     found = rebuild(x0=replica(3, header(3)), m=m, n=n)
@@ -397,14 +397,14 @@ def test_slots_are_those_of_the_newest_view() -> None:  # (i)
     assert (log_state.next_slot, log_state.delivered) == (5, 2)
 
 
-def test_an_ended_slot_that_has_delivered_its_last_epoch_holds_nothing_back() -> None:  # (i)
+def test_ended_slot_does_not_hold_back_delivery_after_its_last_epoch() -> None:  # (i)
     ended = (OPEN[0], Slot(number=2, first=2).ended_at(2))
     m, n = told(merge(3), *ended), told(merge(2, slot=2), *ended)
     log_state, _ = rebuilt(rebuild(x0=replica(3, header(3)), m=m, n=n))
     assert log_state.delivered == 3
 
 
-def test_a_slot_that_began_or_ended_after_the_last_header_did_so_in_a_lost_past() -> None:  # (i)
+def test_slot_changes_after_last_header_are_discarded() -> None:  # (i)
     slots = (*OPEN, Slot(number=3, first=5))
     late = told(merge(3), *slots)
     log_state, _ = rebuilt(rebuild(x0=replica(3, header(3)), m=late))
@@ -415,7 +415,7 @@ def test_a_slot_that_began_or_ended_after_the_last_header_did_so_in_a_lost_past(
     assert log_state.slots[2].last == 3
 
 
-def test_dealings_come_from_merges_and_are_missed_aloud() -> None:  # (i)
+def test_dealings_come_from_merges_and_missing_ones_are_reported() -> None:  # (i)
     kept = header(3, dealing=3)
     log_state, lost = rebuilt(rebuild(x0=replica(2, kept), m=told(merge(2), *OPEN)))
     assert (log_state.dealings, lost) == ({3: DEALING}, {})
@@ -424,7 +424,7 @@ def test_dealings_come_from_merges_and_are_missed_aloud() -> None:  # (i)
     assert set(lost) == {"dealing 4"}
 
 
-def test_of_dealings_with_one_number_the_newest_view_tells_the_right_one() -> None:  # (i)
+def test_newest_view_wins_among_dealings_of_same_number() -> None:  # (i)
     newer = told(merge(2), *OPEN, index=9)
     other = Dealing(number=3, slots=((0, ()), (2, ("x",))))
     late = told(merge(2, slot=2), *OPEN, index=4).replace(dealings=(other,))
@@ -433,14 +433,21 @@ def test_of_dealings_with_one_number_the_newest_view_tells_the_right_one() -> No
         assert rebuilt(found)[0].dealings == {3: DEALING}
 
 
-def test_where_no_merge_has_heard_of_slots_the_intent_tells_how_many() -> None:  # (i)
+def test_newest_dealing_is_kept_even_if_no_header_names_it() -> None:  # (i)
+    later = DEALING.replace(number=4)
+    both = told(merge(2), *OPEN).replace(dealings=(DEALING.replace(number=2), DEALING, later))
+    log_state, _ = rebuilt(rebuild(x0=replica(2, header(3, dealing=3)), m=both))
+    assert log_state.dealings == {3: DEALING, 4: later}
+
+
+def test_slot_count_comes_from_intent_if_merges_know_none() -> None:  # (i)
     log_state, lost = rebuilt(rebuild(x0=replica(3, header(3)), m=merge(3)), intent(slots=2))
     assert lost == {}
     assert set(log_state.slots) == {0, 1}
     assert log_state.next_slot == 2
 
 
-def test_a_rebuilt_log_keeps_the_newest_format_that_anyone_was_told_of() -> None:
+def test_rebuilt_log_keeps_newest_reported_format() -> None:
     older, newer = replica(1, header(1)), merge(1, header(1)).replace(format=3)
     log_state, _ = rebuild(x0=older, m=newer).rebuilt(intent(), set())
     assert log_state.format == 3
@@ -448,7 +455,7 @@ def test_a_rebuilt_log_keeps_the_newest_format_that_anyone_was_told_of() -> None
     assert log_state.format == 2
 
 
-def test_a_sink_that_is_ahead_of_the_others_counts_as_ahead() -> None:
+def test_sinks_ahead_are_reported_by_furthest_sink() -> None:
     ahead = merge(1, header(1)).replace(furthest=2)
     _, lost = rebuild(x0=replica(1, header(1)), m=ahead).rebuilt(intent(), set())
     assert ("sinks", "ahead of header 1") in lost

@@ -24,7 +24,7 @@ def swapping(effects: list[Effect]) -> Swap:
     return effect
 
 
-def test_swap_needs_the_expected_version() -> None:  # (e)
+def test_swap_requires_expected_version() -> None:  # (e)
     assert swap(NOBODY, 0, FIRST) == (True, FIRST.replace(version=1))
     now = FIRST.replace(version=1)
     assert swap(now, 0, RegisterState(0, 1, "b", None)) == (False, now)
@@ -32,7 +32,7 @@ def test_swap_needs_the_expected_version() -> None:  # (e)
     assert swap(now, 1, RegisterState(7, 2, "b", "a")) == (True, RegisterState(2, 2, "b", "a"))
 
 
-def test_a_new_client_knows_nothing_and_reads_at_once() -> None:  # (e)
+def test_new_client_reads_register_at_once() -> None:  # (e)
     client = RegisterClient(700)
     assert (client.known, client.consulted, client.busy) == (NOBODY, False, False)
     assert reading(client.tick(5)).op == 1
@@ -40,7 +40,7 @@ def test_a_new_client_knows_nothing_and_reads_at_once() -> None:  # (e)
     assert reading(client.tick(5 + 700)).op == 2
 
 
-def test_an_answer_makes_it_consulted_and_brings_the_newest_content() -> None:
+def test_answer_marks_client_consulted_and_keeps_newest_content() -> None:
     client = RegisterClient(700)
     client.tick(0)
     assert client.answered(RegisterAnswer(1, False, RegisterState(4, 2, "b", "a")), 1) == (None, [])
@@ -50,7 +50,7 @@ def test_an_answer_makes_it_consulted_and_brings_the_newest_content() -> None:
     assert client.known.version == 4
 
 
-def test_a_swap_expects_what_is_known() -> None:
+def test_swap_expects_known_version() -> None:
     client = RegisterClient(700)
     client.answered(RegisterAnswer(0, False, RegisterState(4, 2, "b", "a")), 1)
     asked = swapping(client.propose(RegisterState(0, 3, "a", None), 2))
@@ -59,7 +59,7 @@ def test_a_swap_expects_what_is_known() -> None:
     assert client.tick(2 + 699) == []
 
 
-def test_a_swap_that_happened_is_told_as_done() -> None:
+def test_successful_swap_is_reported_as_done() -> None:
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))
     outcome, effects = client.answered(
@@ -68,7 +68,7 @@ def test_a_swap_that_happened_is_told_as_done() -> None:
     assert (outcome, effects, client.busy) == (True, [], False)
 
 
-def test_a_swap_that_another_forestalled_is_told_as_failed() -> None:  # (e)
+def test_swap_lost_to_another_writer_is_reported_as_failed() -> None:  # (e)
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))
     outcome, effects = client.answered(
@@ -78,7 +78,7 @@ def test_a_swap_that_another_forestalled_is_told_as_failed() -> None:  # (e)
     assert client.known.lead == "b"
 
 
-def test_after_a_lost_answer_it_reads_first() -> None:  # (e)
+def test_client_reads_first_after_lost_answer() -> None:  # (e)
     client = RegisterClient(700)
     client.propose(FIRST, 0)
     again = reading(client.tick(700))
@@ -88,7 +88,7 @@ def test_after_a_lost_answer_it_reads_first() -> None:  # (e)
     assert (outcome, effects) == (True, [])
 
 
-def test_only_if_nothing_changed_it_asks_for_the_same_again() -> None:  # (e)
+def test_swap_is_retried_only_if_register_is_unchanged() -> None:  # (e)
     client = RegisterClient(700)
     first = swapping(client.propose(FIRST, 0))
     again = reading(client.tick(700))
@@ -101,7 +101,7 @@ def test_only_if_nothing_changed_it_asks_for_the_same_again() -> None:  # (e)
     assert client.tick(701 + 699) == []
 
 
-def test_a_late_answer_to_an_earlier_question_starts_nothing() -> None:  # (e) [11]
+def test_late_answer_to_earlier_request_starts_nothing() -> None:  # (e) [11]
     client = RegisterClient(700)
     client.tick(0)
     client.propose(FIRST, 10)
@@ -109,7 +109,7 @@ def test_a_late_answer_to_an_earlier_question_starts_nothing() -> None:  # (e) [
     assert client.busy
 
 
-def test_a_swap_overtaken_by_others_is_not_told_as_done() -> None:
+def test_swap_overwritten_by_later_writers_is_not_reported_as_done() -> None:
     """It may have happened; whoever wrote later knows better."""
     client = RegisterClient(700)
     asked = swapping(client.propose(FIRST, 0))

@@ -50,7 +50,7 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
-from tandem_runtime.protocol.states import Bond, LaneState
+from tandem_runtime.protocol.states import LEADS, Bond, IllegalMove, LaneState, LogRole
 from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 SILENCE = S.silence
@@ -92,7 +92,7 @@ class Member:
 
     @property
     def leads(self) -> bool:
-        return self.succession.lead is not None
+        return self.succession.role in LEADS
 
 
 class Register:
@@ -151,6 +151,10 @@ def named(member: Member) -> str | None:
     return member.register.place.buddy
 
 
+def role(member: Member) -> LogRole:
+    return member.succession.role
+
+
 def bond(member: Member) -> Bond:
     assert member.succession.lead is not None
     return member.succession.lead.log.bond
@@ -163,7 +167,7 @@ def held(member: Member) -> dict[str, object]:
 # --- (a) taking over ------------------------------------------------------------------------
 
 
-def test_a_buddy_takes_over_alone_in_the_next_term() -> None:  # (a)
+def test_buddy_takes_over_alone_in_next_term() -> None:  # (a)
     _, buddy = bonded()
     effects = buddy.tick(4 + SILENCE)
     assert buddy.leads
@@ -172,7 +176,7 @@ def test_a_buddy_takes_over_alone_in_the_next_term() -> None:  # (a)
     assert [e.event for e in of(Happened, effects)] == ["LeadChanged"]
 
 
-def test_a_buddy_refuses_lower_terms_before_it_asks_the_register() -> None:  # (a)
+def test_buddy_refuses_lower_terms_before_it_consults_register() -> None:  # (a)
     lead, buddy = bonded()
     buddy.tick(4 + SILENCE, answers=False)
     assert (buddy.succession.promised, buddy.leads) == (2, False)
@@ -184,7 +188,7 @@ def test_a_buddy_refuses_lower_terms_before_it_asks_the_register() -> None:  # (
     assert not held(buddy)["lanes"]
 
 
-def test_a_failed_swap_returns_it_to_the_register_s_term() -> None:  # (a)
+def test_failed_swap_resets_promise_to_register_term() -> None:  # (a)
     lead, buddy = bonded()
     swaps = of(Swap, buddy.succession.tick(4 + SILENCE))
     lead.register.place = lead.register.place.replace(version=9)
@@ -199,7 +203,7 @@ def test_a_failed_swap_returns_it_to_the_register_s_term() -> None:  # (a)
     assert len(sent(EntryCopied, effects)) == 1
 
 
-def test_everything_a_new_lead_holds_is_final_published_or_not() -> None:
+def test_entries_held_by_new_lead_become_final() -> None:
     """(a) forget-unpublished [6]"""
     lead, buddy = bonded(GenerationKnown(G1, 1))
     assert lead.succession.lead is not None
@@ -218,7 +222,7 @@ def test_everything_a_new_lead_holds_is_final_published_or_not() -> None:
 # --- (b) going on alone -----------------------------------------------------------------------
 
 
-def test_a_lead_whose_buddy_is_silent_goes_on_alone() -> None:  # (b)
+def test_lead_drops_silent_buddy_and_continues_alone() -> None:  # (b)
     lead, _ = bonded()
     lead.tick(3 + COPY_SILENCE)
     assert bond(lead) is Bond.PAIRED
@@ -229,7 +233,7 @@ def test_a_lead_whose_buddy_is_silent_goes_on_alone() -> None:  # (b)
     assert bond(lead) is Bond.ALONE
 
 
-def test_until_the_register_says_so_nothing_more_is_published() -> None:  # (b) (d)
+def test_lead_publishes_nothing_until_register_drops_buddy() -> None:  # (b) (d)
     lead, _ = bonded()
     assert lead.succession.lead is not None
     carry_out(lead.volume, lead.succession.lead._write([LaneOpened(B1, None)], 5))
@@ -239,7 +243,7 @@ def test_until_the_register_says_so_nothing_more_is_published() -> None:  # (b) 
     assert lead.succession.lead.pending
 
 
-def test_a_buddy_that_is_gone_or_leaves_is_dropped_at_once() -> None:  # (b)
+def test_gone_or_leaving_buddy_is_dropped_at_once() -> None:  # (b)
     lead, _ = bonded()
     lead.gone.add("b")
     lead.tick(5)
@@ -250,7 +254,7 @@ def test_a_buddy_that_is_gone_or_leaves_is_dropped_at_once() -> None:  # (b)
     assert lead.register.place.buddy is None
 
 
-def test_a_dropped_buddy_may_not_take_over() -> None:  # (b) (e)
+def test_dropped_buddy_cannot_take_over() -> None:  # (b) (e)
     lead, buddy = bonded()
     lead.tick(4 + SILENCE)
     buddy.tick(5 + SILENCE)
@@ -262,7 +266,7 @@ def test_a_dropped_buddy_may_not_take_over() -> None:  # (b) (e)
 # --- (c) a new buddy --------------------------------------------------------------------------
 
 
-def test_a_new_buddy_is_filled_before_it_is_named() -> None:  # (c) name-before-fill
+def test_new_buddy_is_filled_before_it_is_named() -> None:  # (c) name-before-fill
     lead = first_lead()
     effects = lead.tick(2)
     assert {to for to, _ in sent(FillLog, effects)} == {"b"}
@@ -273,7 +277,7 @@ def test_a_new_buddy_is_filled_before_it_is_named() -> None:  # (c) name-before-
     assert held(buddy) == held(lead)
 
 
-def test_a_named_buddy_is_told_as_such() -> None:  # (c)
+def test_naming_of_buddy_is_reported() -> None:  # (c)
     lead = first_lead()
     lead.tick(2)
     assert lead.succession.lead is not None
@@ -284,7 +288,7 @@ def test_a_named_buddy_is_told_as_such() -> None:  # (c)
     assert log.bond is Bond.PAIRED
 
 
-def test_the_next_candidate_is_tried_when_one_stays_silent() -> None:  # (c)
+def test_next_candidate_is_filled_when_first_is_silent() -> None:  # (c)
     lead = first_lead()
     lead.tick(2)
     assert lead.succession.lead is not None
@@ -292,14 +296,14 @@ def test_the_next_candidate_is_tried_when_one_stays_silent() -> None:  # (c)
     assert lead.succession.lead.log.follower == "c"
 
 
-def test_without_candidates_a_lead_stays_alone() -> None:  # (c)
+def test_lead_without_candidates_stays_alone() -> None:  # (c)
     lead = first_lead()
     lead.gone |= {"b", "c"}
     assert sent(FillLog, lead.tick(2)) == []
     assert lead.leads
 
 
-def test_a_fill_replaces_what_lay_there() -> None:  # (c)
+def test_fill_replaces_stored_log() -> None:  # (c)
     volume: Volume = {}
     old = HeaderLog(volume, 24)
     carry_out(volume, old.reset((1, 3), 4, state_of(LaneOpened(A1, "x"))))
@@ -312,7 +316,7 @@ def test_a_fill_replaces_what_lay_there() -> None:  # (c)
     assert member.succession.heard_lead == 7
 
 
-def test_a_fill_that_comes_again_or_late_replaces_nothing() -> None:  # (c) [11]
+def test_repeated_or_late_fill_replaces_nothing() -> None:  # (c) [11]
     member = Member("b")
     fill = FillLog((1, 2), 2, state_of())
     member.do(member.succession.filled(peer("a"), fill, 1))
@@ -328,7 +332,7 @@ def test_a_fill_that_comes_again_or_late_replaces_nothing() -> None:  # (c) [11]
     assert member.succession.log.copy.through == 5
 
 
-def test_an_entry_of_a_fill_that_is_not_here_asks_for_a_new_one() -> None:  # (c)
+def test_entry_of_unknown_fill_requests_fill() -> None:  # (c)
     member = Member("b")
     entry = CopyEntry((1, 2), 3, LaneOpened(A1, "b"), 2)
     effects = member.succession.entry(peer("a"), entry, 1)
@@ -336,7 +340,7 @@ def test_an_entry_of_a_fill_that_is_not_here_asks_for_a_new_one() -> None:  # (c
     assert member.succession.heard_lead == 0
 
 
-def test_a_buddy_without_a_copy_is_dropped() -> None:  # (c)
+def test_buddy_without_log_copy_is_dropped() -> None:  # (c)
     lead, _ = bonded()
     assert lead.succession.lead is not None
     log = lead.succession.lead.log
@@ -347,7 +351,7 @@ def test_a_buddy_without_a_copy_is_dropped() -> None:  # (c)
     assert log.asking == (log.wanted, None)
 
 
-def test_one_that_is_being_filled_is_not_dropped_for_that() -> None:  # (c)
+def test_follower_being_filled_is_not_dropped_for_missing_copy() -> None:  # (c)
     lead = first_lead()
     lead.tick(2)
     assert lead.succession.lead is not None
@@ -360,7 +364,7 @@ def test_one_that_is_being_filled_is_not_dropped_for_that() -> None:  # (c)
 # --- (d) published; nothing of an older term is finished ------------------------------------
 
 
-def test_a_buddy_keeps_entries_and_says_through_where() -> None:  # (d)
+def test_buddy_acknowledges_stored_entries() -> None:  # (d)
     _, buddy = bonded()
     fence = buddy.succession.log.copy.fence
     through = buddy.succession.log.copy.through
@@ -376,7 +380,7 @@ def test_a_buddy_keeps_entries_and_says_through_where() -> None:  # (d)
     assert buddy.succession.log.published == through + 1
 
 
-def test_a_buddy_folds_published_entries_away() -> None:  # [12]
+def test_buddy_compacts_published_entries() -> None:  # [12]
     _, buddy = bonded()
     log = buddy.succession.log
     for _ in range(S.entries_before_snapshot + 2):
@@ -386,7 +390,7 @@ def test_a_buddy_folds_published_entries_away() -> None:  # [12]
     assert len(log.entries) <= S.entries_before_snapshot
 
 
-def test_a_deposed_lead_discards_what_was_under_way() -> None:  # (d) old-term
+def test_deposed_lead_discards_pending_entries() -> None:  # (d) old-term
     lead, _ = bonded()
     assert lead.succession.lead is not None
     carry_out(lead.volume, lead.succession.lead._write([header(1)], 5))
@@ -396,7 +400,7 @@ def test_a_deposed_lead_discards_what_was_under_way() -> None:  # (d) old-term
     assert lead.succession.heard_lead == 6
 
 
-def test_made_lead_again_it_finishes_nothing_of_its_first_term() -> None:  # (d) old-term
+def test_reelected_lead_discards_pending_entries_of_its_first_term() -> None:  # (d) old-term
     lead, _ = bonded()
     old = lead.succession.lead
     assert old is not None
@@ -415,7 +419,7 @@ def test_made_lead_again_it_finishes_nothing_of_its_first_term() -> None:  # (d)
     assert new.copied(peer("b"), EntryCopied(fence, 41), 9 + SILENCE) == []
 
 
-def test_a_lead_steps_down_before_another_of_its_own_term() -> None:  # (d)
+def test_lead_steps_down_if_register_names_another_in_same_term() -> None:  # (d)
     lead = first_lead()
     place = lead.register.place
     lead.register.place = place.replace(version=place.version + 1, lead="z")
@@ -423,11 +427,11 @@ def test_a_lead_steps_down_before_another_of_its_own_term() -> None:  # (d)
     assert not lead.leads
 
 
-def test_acknowledgements_reach_only_a_lead() -> None:
+def test_acknowledgements_are_ignored_by_non_lead() -> None:
     assert Member("b").succession.copied(peer("a"), EntryCopied((1, 1), 3), 0) == []
 
 
-def test_word_of_a_higher_term_makes_a_lead_look_at_the_register() -> None:  # (d) (e)
+def test_message_of_higher_term_makes_lead_read_register() -> None:  # (d) (e)
     lead = first_lead()
     assert lead.succession.deposed(Deposed(1), 5) == []
     assert of(ReadRegister, lead.succession.deposed(Deposed(2), 5)) != []
@@ -438,14 +442,14 @@ def test_word_of_a_higher_term_makes_a_lead_look_at_the_register() -> None:  # (
     assert Member("c").succession.deposed(Deposed(9), 0) == []
 
 
-def test_a_lead_refuses_another_of_its_own_or_a_lower_term() -> None:  # (d)
+def test_lead_refuses_fill_of_same_or_lower_term() -> None:  # (d)
     lead = first_lead()
     effects = lead.succession.filled(peer("c"), FillLog((1, 1), 9, state_of()), 5)
     assert sent(Deposed, effects) == [("c", Deposed(1))]
     assert of(Happened, effects)[0].event == "StaleRefused"
 
 
-def test_whoever_promised_a_higher_term_tells_a_lower_one_so() -> None:  # (a)
+def test_member_promised_to_higher_term_refuses_lower_terms() -> None:  # (a)
     member = Member("b")
     member.succession.promised = 3
     for fill in (1, 3):
@@ -453,7 +457,7 @@ def test_whoever_promised_a_higher_term_tells_a_lower_one_so() -> None:  # (a)
         assert sent(Deposed, effects) == [("a", Deposed(3))]
 
 
-def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
+def test_fill_from_lead_with_gone_volume_is_refused() -> None:  # (i)
     member = Member("b", gone={"a"})
     effects = member.succession.filled(peer("a"), FillLog((1, 1), 9, state_of()), 5)
     assert len(sent(Deposed, effects)) == 1
@@ -463,7 +467,7 @@ def test_a_lead_whose_volume_is_gone_for_good_is_refused() -> None:  # (i)
 # --- (e) only the named buddy -----------------------------------------------------------------
 
 
-def test_only_the_named_buddy_may_take_over() -> None:  # (e)
+def test_only_named_buddy_may_take_over() -> None:  # (e)
     register = Register(RegisterState(5, 3, "a", "b"))
     for name, may in (("b", True), ("c", False)):
         member = Member(name, register=Register(register.place))
@@ -472,13 +476,13 @@ def test_only_the_named_buddy_may_take_over() -> None:  # (e)
         assert member.leads is may
 
 
-def test_nobody_tries_before_it_has_read_the_register() -> None:  # (e)
+def test_no_swap_is_proposed_before_register_is_read() -> None:  # (e)
     member = Member("a")
     effects = member.tick(0, answers=False)
     assert (of(Swap, effects), len(of(ReadRegister, effects))) == ([], 1)
 
 
-def test_after_an_unknown_result_the_register_is_read_before_anything_else() -> None:  # (e)
+def test_register_is_read_first_after_unknown_swap_result() -> None:  # (e)
     member = Member("a")
     member.tick(0)
     swaps = of(Swap, member.tick(1, answers=False))
@@ -490,14 +494,14 @@ def test_after_an_unknown_result_the_register_is_read_before_anything_else() -> 
     assert member.leads
 
 
-def test_the_register_is_looked_at_now_and_then() -> None:  # (e)
+def test_register_is_read_periodically() -> None:  # (e)
     member = Member("c", register=Register(RegisterState(5, 3, "a", "b")))
     member.tick(0)
     assert of(ReadRegister, member.tick(SILENCE // 2 - 1)) == []
     assert len(of(ReadRegister, member.tick(SILENCE // 2))) == 1
 
 
-def test_a_swap_that_another_forestalled_makes_nobody_lead() -> None:  # (e) (g)
+def test_lost_swap_makes_no_lead() -> None:  # (e) (g)
     register = Register()
     one, two = Member("a", register=register), Member("b", register=register)
     one.tick(0)
@@ -508,14 +512,14 @@ def test_a_swap_that_another_forestalled_makes_nobody_lead() -> None:  # (e) (g)
     assert two.succession.promised == 1
 
 
-def test_a_lead_that_asked_for_a_change_waits_for_its_answer() -> None:  # (e)
+def test_lead_waits_for_answer_to_pending_swap() -> None:  # (e)
     lead, _ = bonded()
     effects = lead.tick(4 + SILENCE, answers=False)
     assert len(of(Swap, effects)) == 1
     assert of(Swap, lead.tick(5 + SILENCE, answers=False)) == []
 
 
-def test_whoever_writes_the_register_names_itself() -> None:  # [10]
+def test_writer_of_register_names_itself_lead() -> None:  # [10]
     lead, buddy = bonded()
     swaps = of(Swap, lead.succession.tick(4 + SILENCE))
     swaps += of(Swap, buddy.succession.tick(4 + SILENCE))
@@ -525,7 +529,7 @@ def test_whoever_writes_the_register_names_itself() -> None:  # [10]
 # --- (f) silence makes a member try -----------------------------------------------------------
 
 
-def test_silence_alone_makes_a_buddy_try() -> None:  # (f)
+def test_buddy_takes_over_after_silence() -> None:  # (f)
     _, buddy = bonded()
     buddy.tick(3 + SILENCE)
     assert not buddy.leads
@@ -533,7 +537,7 @@ def test_silence_alone_makes_a_buddy_try() -> None:  # (f)
     assert buddy.leads
 
 
-def test_whoever_was_missed_is_not_missed_once_more_by_the_new_lead() -> None:  # (f)
+def test_new_lead_does_not_count_earlier_silence_of_former_lead() -> None:  # (f)
     _, buddy = bonded(GenerationKnown(G1, 1), LaneOpened(A1, "b"), LaneOpened(B1, "a"))
     buddy.tick(4 + SILENCE)
     assert buddy.leads
@@ -548,7 +552,7 @@ def test_whoever_was_missed_is_not_missed_once_more_by_the_new_lead() -> None:  
     assert closing == [LaneClosing(A1)]
 
 
-def test_a_lead_that_hands_over_was_not_missed() -> None:  # (f)
+def test_silence_of_lead_that_handed_over_starts_at_handover() -> None:  # (f)
     _, buddy = bonded(GenerationKnown(G1, 1), LaneOpened(A1, "b"))
     buddy.do(buddy.succession.take_lead(peer("a"), TakeLead(1), 5), 5)
     lead = buddy.succession.lead
@@ -558,7 +562,7 @@ def test_a_lead_that_hands_over_was_not_missed() -> None:  # (f)
     assert not lead.reports.silent("b", 4 + SILENCE)
 
 
-def test_a_sign_of_life_keeps_a_buddy_waiting() -> None:  # (f)
+def test_heartbeat_defers_takeover() -> None:  # (f)
     _, buddy = bonded()
     alive = CopyEntry(buddy.succession.log.copy.fence, 0, None, 0)
     buddy.do(buddy.succession.entry(peer("a"), alive, 1000))
@@ -568,14 +572,14 @@ def test_a_sign_of_life_keeps_a_buddy_waiting() -> None:  # (f)
     assert buddy.leads
 
 
-def test_a_lead_that_is_gone_for_good_is_not_waited_for() -> None:  # (f)
+def test_buddy_takes_over_at_once_from_lead_that_is_gone() -> None:  # (f)
     _, buddy = bonded()
     buddy.gone.add("a")
     buddy.tick(5)
     assert buddy.leads
 
 
-def test_no_clock_decides_the_register_does() -> None:  # (f)
+def test_register_and_not_silence_decides_who_leads() -> None:  # (f)
     lead, buddy = bonded()
     lead.tick(4 + SILENCE)
     assert lead.register.place.buddy is None
@@ -587,7 +591,7 @@ def test_no_clock_decides_the_register_does() -> None:  # (f)
 # --- (g) term 0 ---------------------------------------------------------------------------------
 
 
-def test_in_term_0_any_split_may_swap_itself_in() -> None:  # (g)
+def test_any_split_may_become_lead_in_term_0() -> None:  # (g)
     member = Member("c")
     member.tick(0)
     member.tick(1)
@@ -597,15 +601,15 @@ def test_in_term_0_any_split_may_swap_itself_in() -> None:  # (g)
     assert not member.succession.log.void
 
 
-def test_a_leaving_split_does_not() -> None:  # (g)
+def test_leaving_split_does_not_become_lead() -> None:  # (g)
     member = Member("c")
-    member.succession.leaving = True
+    member.succession.leave()
     member.tick(0)
     member.tick(1)
     assert not member.leads
 
 
-def test_a_new_lead_acts_on_the_intent_that_it_heard_before() -> None:  # (g)
+def test_new_lead_applies_intent_received_before_election() -> None:  # (g)
     member = Member("a")
     member.succession.intent = intent()
     member.tick(0)
@@ -617,7 +621,7 @@ def test_a_new_lead_acts_on_the_intent_that_it_heard_before() -> None:  # (g)
 # --- (h) restarts ---------------------------------------------------------------------------
 
 
-def test_a_lead_restarted_on_its_volume_keeps_its_place_in_a_new_term() -> None:  # (h)
+def test_lead_restarted_on_its_volume_leads_in_new_term() -> None:  # (h)
     lead, _ = bonded(LaneOpened(B1, None))
     before = held(lead)
     again = Member("a", lead.volume, lead.register)
@@ -628,7 +632,7 @@ def test_a_lead_restarted_on_its_volume_keeps_its_place_in_a_new_term() -> None:
     assert told(again.succession.lead.log_state) == before
 
 
-def test_a_swap_of_its_former_process_cannot_land_any_more() -> None:  # (h)
+def test_late_swap_of_former_process_fails() -> None:  # (h)
     lead, _ = bonded()
     (late,) = of(Swap, lead.succession.tick(4 + SILENCE))
     again = Member("a", lead.volume, lead.register)
@@ -639,7 +643,7 @@ def test_a_swap_of_its_former_process_cannot_land_any_more() -> None:  # (h)
     assert again.register.place == place
 
 
-def test_a_buddy_restarted_on_its_volume_keeps_its_place() -> None:  # (h)
+def test_buddy_restarted_on_its_volume_keeps_its_place() -> None:  # (h)
     lead, buddy = bonded(LaneOpened(B1, None))
     again = Member("b", buddy.volume, lead.register)
     exchange(lead, again, 6)
@@ -651,7 +655,7 @@ def test_a_buddy_restarted_on_its_volume_keeps_its_place() -> None:  # (h)
 
 @PROPERTY
 @given(st.integers(0, 3), st.integers(0, 2))
-def test_a_crash_anywhere_in_a_take_over_loses_no_entry(entries: int, more: int) -> None:
+def test_crash_during_takeover_loses_no_entry(entries: int, more: int) -> None:
     """(a) (h): every prefix of the effects leaves a log that holds what was held."""
     # Lanes of others than the former lead, about which a new one decides nothing at once.
     lead, buddy = bonded(*(LaneOpened(C1.replace(number=n + 1), None) for n in range(entries)))
@@ -706,7 +710,7 @@ def present(committed: int) -> Present:
         (LOST.replace(buddy=None), set(), False),
     ],
 )
-def test_only_when_all_named_volumes_are_gone_may_anybody_lead(
+def test_other_splits_may_lead_only_if_all_named_volumes_are_gone(
     place: RegisterState, gone: set[str], may: bool
 ) -> None:  # (i)
     member = Member("c", register=Register(place), gone=gone)
@@ -716,22 +720,22 @@ def test_only_when_all_named_volumes_are_gone_may_anybody_lead(
     assert (member.register.place.lead == "c") is may
 
 
-def test_a_leaving_split_rebuilds_nothing() -> None:  # (i)
+def test_leaving_split_does_not_rebuild() -> None:  # (i)
     member = Member("c", register=Register(LOST), gone={"a", "b"})
-    member.succession.leaving = True
+    member.succession.leave()
     member.tick(0)
     member.tick(1)
     assert member.register.place == LOST
 
 
-def test_what_lies_on_the_new_lead_s_volume_is_not_the_log() -> None:  # (i)
+def test_local_log_of_rebuilding_lead_is_void() -> None:  # (i)
     member = rebuild()
     assert member.volume[VOID] is True
     assert (member.register.place.term, member.succession.term) == (4, 4)
     assert not member.leads
 
 
-def test_the_log_is_declared_void_before_the_register_is_asked() -> None:  # (i)
+def test_log_is_declared_void_before_register_swap() -> None:  # (i)
     member = Member("c", register=Register(LOST), gone={"a", "b"})
     member.tick(0)
     effects = member.tick(1, answers=False)
@@ -739,7 +743,7 @@ def test_the_log_is_declared_void_before_the_register_is_asked() -> None:  # (i)
     assert len(of(Swap, effects)) == 1
 
 
-def test_a_restart_while_mustering_musters_again() -> None:  # (i) (h)
+def test_restart_during_muster_musters_again() -> None:  # (i) (h)
     first = rebuild()
     again = Member("c", first.volume, first.register, gone={"a", "b"})
     again.tick(10)
@@ -748,7 +752,7 @@ def test_a_restart_while_mustering_musters_again() -> None:  # (i) (h)
     assert again.succession.rebuild.term == 5
 
 
-def test_once_enough_have_answered_the_log_is_rebuilt() -> None:  # (i)
+def test_log_is_rebuilt_once_enough_members_have_answered() -> None:  # (i)
     member = rebuild()
     assert member.succession.rebuild is not None
     member.succession.rebuild.answered("x0", present(2))
@@ -766,17 +770,17 @@ def test_once_enough_have_answered_the_log_is_rebuilt() -> None:  # (i)
 
 
 def musters(member: Member) -> bool:
-    return member.succession.rebuild is not None
+    return role(member) is LogRole.REBUILDING
 
 
-def test_once_rebuilt_nobody_is_mustered_any_more() -> None:  # (i)
+def test_muster_ends_after_rebuild() -> None:  # (i)
     member = rebuild()
     assert musters(member)
     member.tick(1 + S.patience)
     assert (musters(member), member.leads) == (False, True)
 
 
-def test_losses_are_recorded_and_told_when_rebuilt() -> None:  # (i) DataLost
+def test_losses_are_recorded_and_reported_after_rebuild() -> None:  # (i) DataLost
     member = rebuild()
     assert member.succession.rebuild is not None
     merged = Present(4, MemberKind.MERGE, "", 0, False, 0, 3, "", (header(2),), (G1,))
@@ -787,27 +791,27 @@ def test_losses_are_recorded_and_told_when_rebuilt() -> None:  # (i) DataLost
     assert [e.event for e in of(Happened, effects)].count("DataLost") == 2
 
 
-def test_without_an_intent_nothing_is_rebuilt() -> None:  # (i)
+def test_log_is_not_rebuilt_without_intent() -> None:  # (i)
     member = rebuild()
     member.succession.intent = None
     member.tick(1 + 2 * S.patience)
     assert not member.leads
 
 
-def test_a_mustering_lead_steps_down_when_another_leads() -> None:  # (i)
+def test_mustering_lead_steps_down_when_another_leads() -> None:  # (i)
     member = rebuild()
     member.register.place = RegisterState(9, 5, "z", None)
     member.tick(1 + SILENCE)
     assert member.succession.rebuild is None
 
 
-def test_a_mustering_lead_refuses_fills() -> None:  # (i)
+def test_mustering_lead_refuses_fills() -> None:  # (i)
     member = rebuild()
     effects = member.succession.filled(peer("z"), FillLog((4, 1), 9, state_of()), 5)
     assert only(Deposed, effects).term == 4
 
 
-def test_a_named_buddy_s_log_counts_whatever_was_tried_before() -> None:  # (i)
+def test_log_of_named_buddy_counts_despite_earlier_void_mark() -> None:  # (i)
     lead, buddy = bonded(LaneOpened(B1, None))
     buddy.do(buddy.succession.log.declare_void())
     buddy.tick(4 + SILENCE)
@@ -820,9 +824,9 @@ def test_a_named_buddy_s_log_counts_whatever_was_tried_before() -> None:  # (i)
 # --- leaving --------------------------------------------------------------------------------
 
 
-def test_a_leaving_lead_hands_over_to_its_buddy() -> None:
+def test_leaving_lead_hands_over_to_its_buddy() -> None:
     lead, buddy = bonded()
-    lead.succession.leaving = True
+    lead.succession.leave()
     ((to, message),) = sent(TakeLead, lead.tick(5))
     assert to == "b"
     effects = buddy.do(buddy.succession.take_lead(peer("a"), message, 5), 5)
@@ -830,21 +834,31 @@ def test_a_leaving_lead_hands_over_to_its_buddy() -> None:
     assert "HandedOver" in [e.event for e in of(Happened, effects)]
 
 
-def test_a_lead_without_a_named_buddy_hands_over_to_nobody() -> None:
+def test_leaving_buddy_that_takes_over_hands_over() -> None:
+    _, buddy = bonded()
+    buddy.succession.leave()
+    assert role(buddy) is LogRole.FOLLOWER
+    buddy.tick(4 + SILENCE)
+    assert role(buddy) is LogRole.HANDING_OVER
+    buddy.succession.leave()
+    assert role(buddy) is LogRole.HANDING_OVER
+
+
+def test_leaving_lead_without_buddy_does_not_hand_over() -> None:
     lead = first_lead()
-    lead.succession.leaving = True
+    lead.succession.leave()
     assert sent(TakeLead, lead.tick(5)) == []
 
 
 @pytest.mark.parametrize(
     ("sender", "term"), [("c", 1), ("a", 2), ("a", 0)], ids=["stranger", "later", "earlier"]
 )
-def test_only_the_lead_of_this_term_can_hand_over(sender: str, term: int) -> None:  # (e)
+def test_only_lead_of_current_term_can_hand_over(sender: str, term: int) -> None:  # (e)
     _, buddy = bonded()
     assert buddy.succession.take_lead(peer(sender), TakeLead(term), 5) == []
 
 
-def test_whoever_is_not_the_named_buddy_takes_nothing_over() -> None:  # (e)
+def test_split_that_is_not_named_buddy_refuses_handover() -> None:  # (e)
     lead, buddy = bonded()
     lead.register.place = lead.register.place.replace(version=9, buddy=None)
     buddy.tick(5 + SILENCE // 2)
@@ -853,12 +867,46 @@ def test_whoever_is_not_the_named_buddy_takes_nothing_over() -> None:  # (e)
     assert (taken, lead.succession.take_lead(peer("a"), TakeLead(1), 5)) == (False, [])
 
 
-def test_a_request_to_take_over_that_comes_twice_asks_once() -> None:  # [11]
+def test_repeated_take_lead_request_swaps_once() -> None:  # [11]
     _, buddy = bonded()
     first = buddy.succession.take_lead(peer("a"), TakeLead(1), 5)
     assert len(of(Swap, first)) == 1
     assert buddy.succession.take_lead(peer("a"), TakeLead(1), 6) == []
 
 
-def test_a_snapshot_stands_on_the_volume_from_the_first_moment() -> None:  # (h)
+def test_first_lead_stores_snapshot_at_once() -> None:  # (h)
     assert SNAPSHOT in first_lead().volume
+
+
+# --- roles --------------------------------------------------------------------------------------
+
+
+def test_split_is_candidate_until_outcome_of_its_swap_is_known() -> None:  # (e)
+    lead, buddy = bonded()
+    (asked,) = of(Swap, buddy.succession.tick(4 + SILENCE))
+    assert (role(lead), role(buddy)) == (LogRole.LEADING, LogRole.CANDIDATE)
+    assert of(Swap, buddy.succession.tick(5 + SILENCE)) == []
+    answer = buddy.register.answer(asked)
+    assert answer is not None
+    buddy.succession.answered(answer, 6 + SILENCE)
+    assert role(buddy) is LogRole.LEADING
+
+
+def test_lead_and_rebuild_exist_only_in_their_roles() -> None:
+    def holds() -> tuple[LogRole, bool, bool]:
+        part = member.succession
+        return part.role, part.lead is not None, part.rebuild is not None
+
+    member = rebuild()
+    assert holds() == (LogRole.REBUILDING, False, True)
+    member.tick(1 + S.patience)
+    assert holds() == (LogRole.LEADING, True, False)
+    member.succession._step_down(2 + S.patience)
+    assert holds() == (LogRole.FOLLOWER, False, False)
+
+
+def test_split_does_not_lead_without_a_swap() -> None:  # (e)
+    member = Member("a")
+    with pytest.raises(IllegalMove):
+        member.succession._begin(RegisterState(1, 1, "a", None), 0)
+    assert not member.leads

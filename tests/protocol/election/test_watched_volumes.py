@@ -31,22 +31,22 @@ from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.types import RegisterState
 
 
-def test_a_split_that_knows_nothing_is_concerned_with_nobody() -> None:
+def test_split_without_knowledge_watches_no_volume() -> None:
     split = Split(place=None)
     split.tell(SplitsDiscovered(()))
     assert split.machine.concerns() == frozenset()
 
 
-def test_neighbours_and_whom_the_register_names_concern_it_but_not_itself() -> None:
+def test_split_watches_neighbours_and_register_members_but_not_itself() -> None:
     assert Split().machine.concerns() == {"b", "c", "z", "y"}
     assert Split(place=RegisterState(4, 1, "z", None)).machine.concerns() == {"b", "c", "z"}
 
 
-def test_the_second_copy_of_its_lane_concerns_it() -> None:
+def test_split_watches_buddy_of_its_lane() -> None:
     assert opened(buddy="q").machine.concerns() >= {"q"}
 
 
-def test_a_book_names_owners_and_buddies_of_lanes_holders_of_seats_and_merges() -> None:
+def test_log_state_names_lane_owners_buddies_seat_holders_and_merges() -> None:
     log_state = running_state(
         LaneOpened(C1, None),
         LaneOpened(B1, "f"),
@@ -57,7 +57,7 @@ def test_a_book_names_owners_and_buddies_of_lanes_holders_of_seats_and_merges() 
     assert set(in_log_state(log_state)) - {None} == {"a", "b", "c", "e", "x0", "x1", "y0", "m"}
 
 
-def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
+def test_lead_watches_volumes_of_its_log_and_of_reporters() -> None:
     split = leading()
     split.tell(SplitsDiscovered(()))
     split.tell(NewIntent(intent()))
@@ -73,7 +73,7 @@ def test_a_lead_is_concerned_with_its_book_and_with_whoever_reports() -> None:
     assert split.machine.concerns() >= {"b", "x0", "x1", "f"}
 
 
-def test_a_log_that_is_kept_here_concerns_a_split_from_its_start_on() -> None:
+def test_split_watches_volumes_of_stored_log_from_start() -> None:
     entry = StoredEntry((1, 0), MergeChosen(0, "m"))
     volume: Volume = {("book",): StoredLogState((1, 0), 7, running_state()), ("entry", 8): entry}
     split = Split(volume, place=None)
@@ -81,7 +81,7 @@ def test_a_log_that_is_kept_here_concerns_a_split_from_its_start_on() -> None:
     assert split.machine.concerns() == {"b", "x0", "x1", "m"}
 
 
-def test_whoever_answers_a_muster_concerns_its_caller() -> None:
+def test_mustering_split_watches_volumes_that_answer() -> None:
     split = Split()
     for volume in ("z", "y"):
         split.tell(VolumeGone(volume))

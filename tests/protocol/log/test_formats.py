@@ -74,18 +74,18 @@ def raised(reports: PeerReports, log_state: LogState | None = None) -> list[obje
     )
 
 
-def test_the_format_is_raised_once_every_member_reads_it() -> None:
+def test_format_is_raised_once_every_member_reads_it() -> None:
     assert raised(heard()) == [FormatRaised(2)]
 
 
 @pytest.mark.parametrize("older", ["a", "b", "x0", "x1", "m", "n"])
-def test_one_older_member_keeps_the_format(older: str) -> None:
+def test_one_older_member_keeps_format(older: str) -> None:
     reads: Any = {older: 1}
     assert raised(heard(**reads)) == []
 
 
 @pytest.mark.parametrize("silent", ["a", "b", "x0", "x1", "m"])
-def test_a_member_of_the_log_that_has_not_reported_keeps_the_format(silent: str) -> None:
+def test_unreported_log_member_keeps_format(silent: str) -> None:
     assert raised(heard(silent)) == []
 
 
@@ -98,25 +98,25 @@ def test_a_member_of_the_log_that_has_not_reported_keeps_the_format(silent: str)
         (*WHOLE, Vacated("x", 0, "x0", "gone")),
     ],
 )
-def test_a_place_that_nobody_has_taken_yet_keeps_the_format(entries: tuple[Entry, ...]) -> None:
+def test_vacant_place_keeps_format(entries: tuple[Entry, ...]) -> None:
     assert raised(heard(), running_state(*entries)) == []
 
 
-def test_a_lead_that_knows_nothing_of_the_pipeline_yet_keeps_the_format() -> None:
+def test_lead_without_intent_or_log_keeps_format() -> None:
     reports = heard()
     reports.intent = None
     assert raised(reports) == []
     assert raised(make_reports(known=intent()), LogState()) == []
 
 
-def test_a_new_lead_listens_before_it_raises_the_format() -> None:
+def test_new_lead_waits_one_silence_before_raising_format() -> None:
     reports = heard()
     for waited, expected in ((reports.silence - 1, []), (reports.silence, [FormatRaised(2)])):
         found = list(raise_format(running_state(*WHOLE), reports, reports.since + waited))
         assert found == expected
 
 
-def test_a_second_seat_that_is_not_asked_for_may_be_empty() -> None:
+def test_unrequested_second_seat_may_be_empty_for_raised_format() -> None:
     reports = heard("x1")
     reports.intent = intent(replicas=1)
     assert raised(reports, running_state(*WHOLE, Vacated("x", 1, "x1", "gone"))) == [
@@ -124,17 +124,17 @@ def test_a_second_seat_that_is_not_asked_for_may_be_empty() -> None:
     ]
 
 
-def test_members_that_are_gone_do_not_count() -> None:
+def test_gone_members_do_not_keep_format() -> None:
     assert raised(heard("x1", gone=("x1",))) == [FormatRaised(2)]
     assert raised(heard(gone=("b",), b=1)) == [FormatRaised(2)]
 
 
-def test_a_raised_format_is_not_raised_again() -> None:
+def test_raised_format_is_not_raised_again() -> None:
     log_state = running_state(*WHOLE, FormatRaised(2))
     assert raised(heard(), log_state) == []
 
 
-def test_a_member_that_reads_an_older_format_stops_at_a_newer_log(
+def test_member_with_older_format_stops_at_newer_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(formats, "NEWEST_FORMAT", NEWEST_FORMAT)
@@ -149,7 +149,7 @@ def test_a_member_that_reads_an_older_format_stops_at_a_newer_log(
         log.add(1, FormatRaised(NEWEST_FORMAT + 1))
 
 
-def test_a_log_whose_last_entries_raise_the_format_is_not_restarted_from(
+def test_restart_stops_at_tail_entry_that_raises_format(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = HeaderLog({}, 24)
@@ -176,7 +176,7 @@ REPORTS: dict[str, tuple[str, Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", REPORTS)
-def test_the_lead_takes_nobody_in_who_does_not_read_the_format(kind: str) -> None:
+def test_lead_rejects_member_that_cannot_read_format(kind: str) -> None:
     volume, report, reports = REPORTS[kind]
     lead = leading(FormatRaised(2))
     assert reports(lead, peer(volume), report, 0) == [Send(volume, Outdated(2))]
@@ -194,7 +194,7 @@ MACHINES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", MACHINES)
-def test_a_member_that_is_told_to_be_outdated_stops_if_it_is(kind: str) -> None:
+def test_outdated_member_stops_only_if_it_cannot_read_format(kind: str) -> None:
     machine = MACHINES[kind]()
     assert machine.handle(0, peer("a"), Outdated(2)) == []
     with pytest.raises(UnreadableFormat):

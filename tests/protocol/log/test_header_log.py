@@ -58,48 +58,48 @@ def begun(entries: int = 0) -> Kept:
     return kept
 
 
-def test_an_empty_volume_holds_an_empty_log() -> None:
+def test_empty_volume_holds_empty_log() -> None:
     log = HeaderLog({}, LIMIT)
     assert (log.copy.fence, log.copy.base, log.copy.through, log.published) == ((0, 0), 0, 0, 0)
     assert not log.void
     assert told(log.fold()) == told(LogState())
 
 
-def test_entries_are_written_with_their_fence_before_anything_else() -> None:
+def test_entry_is_written_first_with_its_fence() -> None:
     kept = begun()
     effects = kept.log.add(1, opened(1))
     assert effects == [Write(("entry", 1), StoredEntry((1, 0), opened(1)))]
 
 
-def test_an_entry_out_of_order_is_not_taken() -> None:  # [3]
+def test_entry_out_of_order_is_not_accepted() -> None:  # [3]
     kept = begun(1)
     assert kept.log.add(1, opened(9)) == []
     assert kept.log.add(3, opened(3)) == []
     assert kept.log.entries == {1: opened(1)}
 
 
-def test_everything_held_counts_published_or_not() -> None:  # (a) forget-unpublished
+def test_fold_includes_unpublished_entries() -> None:  # (a) forget-unpublished
     kept = begun(2)
     assert kept.log.published == 0
     assert set(kept.log.fold().lanes) == {LaneId("a", 1), LaneId("a", 2)}
     assert not kept.log.snapshot.lanes
 
 
-def test_a_restarted_member_holds_what_it_held() -> None:  # (h)
+def test_restarted_member_restores_its_entries() -> None:  # (h)
     kept = begun(2)
     again = Kept(kept.volume)
     assert again.state() == kept.state()
     assert again.log.entries == kept.log.entries
 
 
-def test_published_after_a_restart_is_the_snapshot_only() -> None:  # (d)
+def test_only_snapshot_counts_as_published_after_restart() -> None:  # (d)
     kept = begun(2)
     kept.do(kept.log.reset((2, 0), 7, state_of(opened(1))))
     kept.do(kept.log.add(8, opened(2)))
     assert HeaderLog(kept.volume, LIMIT).published == 7
 
 
-def test_entries_of_an_older_fence_do_not_count() -> None:  # (d) old-term
+def test_entries_of_older_fence_are_ignored() -> None:  # (d) old-term
     kept = begun(2)
     snapshot = Write(SNAPSHOT, StoredLogState((2, 0), 1, state_of(opened(1))))
     carry_out(kept.volume, [snapshot])
@@ -107,7 +107,7 @@ def test_entries_of_an_older_fence_do_not_count() -> None:  # (d) old-term
     assert (log.copy.fence, log.copy.through, log.entries) == ((2, 0), 1, {})
 
 
-def test_reset_writes_the_snapshot_first_then_drops_the_tail() -> None:
+def test_reset_writes_snapshot_before_dropping_tail() -> None:
     kept = begun(2)
     log_state = running_state()
     effects = kept.log.reset((2, 1), 5, log_state)
@@ -121,7 +121,7 @@ def test_reset_writes_the_snapshot_first_then_drops_the_tail() -> None:
     assert (log.published, log.entries, log.snapshot) == (5, {}, log_state)
 
 
-def test_a_log_declared_void_stays_so_until_reset_or_redeemed() -> None:  # (i)
+def test_void_log_stays_void_until_reset_or_redeemed() -> None:  # (i)
     kept = begun(1)
     kept.do(kept.log.declare_void())
     assert (kept.log.void, HeaderLog(kept.volume, LIMIT).void) == (True, True)
@@ -133,7 +133,7 @@ def test_a_log_declared_void_stays_so_until_reset_or_redeemed() -> None:  # (i)
     assert kept.log.redeem() == []
 
 
-def test_compaction_folds_only_what_is_published() -> None:  # [12] (d)
+def test_compaction_folds_only_published_entries() -> None:  # [12] (d)
     kept = begun(LIMIT + 1)
     assert kept.log.compact() == []
     kept.log.published = 2
@@ -146,13 +146,13 @@ def test_compaction_folds_only_what_is_published() -> None:  # [12] (d)
     assert told(kept.log.fold()) == before
 
 
-def test_compaction_waits_until_there_are_many() -> None:
+def test_compaction_waits_for_entry_limit() -> None:
     kept = begun(LIMIT)
     kept.log.published = LIMIT
     assert kept.log.compact() == []
 
 
-def test_compaction_leaves_older_snapshots_as_they_were() -> None:
+def test_compaction_does_not_change_older_snapshots() -> None:
     kept = begun(LIMIT + 1)
     old = kept.log.snapshot
     kept.log.published = LIMIT
@@ -165,7 +165,7 @@ STEPS = st.lists(st.sampled_from(["add", "publish", "compact", "reset", "void", 
 
 @PROPERTY
 @given(STEPS)
-def test_a_crash_between_any_two_effects_loses_nothing_that_was_told(steps: list[str]) -> None:
+def test_crash_between_effects_leaves_log_before_or_after_step(steps: list[str]) -> None:
     """(h): after a crash a member holds the log before a step or after it, never another."""
     kept = begun()
     for turn, step in enumerate(steps, 1):

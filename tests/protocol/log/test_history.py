@@ -12,7 +12,7 @@ WHOLE = header(
 )
 
 
-def test_a_digest_is_the_same_for_the_same_header_whoever_makes_it() -> None:
+def test_digest_of_header_is_deterministic() -> None:
     assert with_digest(WHOLE) == with_digest(WHOLE.replace(digest="something else"))
     assert with_digest(WHOLE).digest == "d6943b87779590457e601d172073c87f"
 
@@ -37,25 +37,25 @@ def test_a_digest_is_the_same_for_the_same_header_whoever_makes_it() -> None:
         {"previous": "another"},
     ],
 )
-def test_whatever_a_header_says_is_in_its_digest(change: dict[str, object]) -> None:
+def test_digest_covers_every_header_field(change: dict[str, object]) -> None:
     changed: Header = WHOLE.replace(**change)
     assert with_digest(changed).digest != with_digest(WHOLE).digest
 
 
-def test_the_newest_is_the_last_of_the_latest_lead() -> None:  # (i)
+def test_newest_is_last_header_of_latest_term() -> None:  # (i)
     old = [header(epoch, history="a") for epoch in (1, 2, 3)]
     new = [header(epoch, history="b", term=2) for epoch in (1, 2)]
     assert newest([*new, *old]) == newest([*old, *new]) == new[-1]
     assert newest([]) is None
 
 
-def test_a_chain_goes_back_by_digests_as_far_as_it_is_known() -> None:  # (i)
+def test_chain_follows_digests_back_to_first_gap() -> None:  # (i)
     known = [header(epoch) for epoch in (1, 2, 4, 5)]
     assert chain_to(header(2), known) == {1: header(1), 2: header(2)}
     assert chain_to(header(5), known) == {4: header(4), 5: header(5)}
 
 
-def test_a_header_of_another_history_is_not_on_the_chain() -> None:  # (i) rebuild-by-number
+def test_header_of_another_history_is_not_on_chain() -> None:  # (i) rebuild-by-number
     other = header(1, history="other")
     assert chain_to(header(2), [header(2), other]) == {2: header(2)}
     assert chain_to(header(2), [other, header(1), header(2), other]) == {
@@ -64,7 +64,7 @@ def test_a_header_of_another_history_is_not_on_the_chain() -> None:  # (i) rebui
     }
 
 
-def test_a_chain_knows_the_digest_before_its_first_header() -> None:  # (i)
+def test_digests_on_chain_include_predecessor_of_first_header() -> None:  # (i)
     known = {3: header(3), 4: header(4)}
     assert digests_on(known) == {e: header(e).digest for e in (2, 3, 4)}
     assert digests_on({1: header(1)}) == {0: "", 1: header(1).digest}

@@ -51,7 +51,7 @@ def seat(log_state: LogState, number: int, pair: str = "x") -> Seat:
     return found
 
 
-def test_an_empty_book() -> None:  # (g) epochs start at 1
+def test_empty_log_state_has_initial_values() -> None:  # (g) epochs start at 1
     log_state = LogState()
     assert (log_state.epoch, log_state.generation, log_state.first_of_generation) == (0, 0, 1)
     assert (
@@ -74,7 +74,7 @@ def test_an_empty_book() -> None:  # (g) epochs start at 1
 # --- headers ----------------------------------------------------------------------------------
 
 
-def test_a_header_moves_epoch_marks_watermarks_and_reaches() -> None:  # [3]
+def test_header_updates_epoch_marks_watermarks_and_reaches() -> None:  # [3]
     cut = header(1, Span(A1, 1, 3), marks={"p": Mark(7, 50)}, watermarks={"s": 40}, delivered=0)
     log_state = running_state(cut)
     assert (log_state.epoch, log_state.headers, log_state.generation) == (1, {1: cut}, 1)
@@ -87,7 +87,7 @@ def test_delivered_never_falls() -> None:
     assert log_state.delivered == 1
 
 
-def test_a_header_raises_only_if_some_watermark_grew() -> None:
+def test_header_sets_raised_only_if_some_watermark_grew() -> None:
     log_state = running_state()
     low = {"s": BEGINNING_OF_TIME, "t": BEGINNING_OF_TIME}
     raised = []
@@ -97,12 +97,12 @@ def test_a_header_raises_only_if_some_watermark_grew() -> None:
     assert raised == [False, True, False, True]
 
 
-def test_the_final_header_is_remembered() -> None:
+def test_final_header_is_remembered() -> None:
     assert running_state(header(1, final=True)).final
     assert not running_state(header(1)).final
 
 
-def test_a_new_generation_begins_with_its_first_header() -> None:  # [7]
+def test_new_generation_begins_with_its_first_header() -> None:  # [7]
     log_state = running_state(header(1), GenerationKnown(G2, 2), header(2), RetirementCalled())
     assert (log_state.generation, log_state.first_of_generation, log_state.retiring) == (1, 1, 1)
     log_state.apply(header(3, generation=2))
@@ -111,7 +111,7 @@ def test_a_new_generation_begins_with_its_first_header() -> None:  # [7]
     assert log_state.first_of_generation == 3
 
 
-def test_given_up_generations_are_remembered_until_a_higher_one_is_named() -> None:  # [7]
+def test_abandoned_generations_are_remembered_until_higher_one_is_cut() -> None:  # [7]
     third = generation(3, "w")
     log_state = running_state(GenerationKnown(G2, 2), GenerationGivenUp(2, 3))
     remembered = []
@@ -124,7 +124,7 @@ def test_given_up_generations_are_remembered_until_a_higher_one_is_named() -> No
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def test_a_lane_is_opened_with_its_buddy_and_remembered_by_number() -> None:
+def test_opened_lane_records_its_buddy_and_number() -> None:
     log_state = state_of(LaneOpened(A1, "b"), LaneOpened(B1, None))
     assert log_state.lanes == {A1: Lane("b"), B1: Lane(None)}
     assert list(log_state.lanes) == [A1, B1]
@@ -133,7 +133,7 @@ def test_a_lane_is_opened_with_its_buddy_and_remembered_by_number() -> None:
     assert (fresh.view, fresh.state, fresh.reach, fresh.trimmed) == (1, LaneState.OPEN, 0, 0)
 
 
-def test_lane_numbers_of_the_past_are_bounded() -> None:  # [12]
+def test_remembered_lane_numbers_are_bounded() -> None:  # [12]
     log_state = LogState()
     for number in range(REMEMBERED + 1):
         log_state.apply(LaneOpened(LaneId(f"split-{number}", 1), None))
@@ -144,12 +144,12 @@ def test_lane_numbers_of_the_past_are_bounded() -> None:  # [12]
     assert f"split-{REMEMBERED}" in log_state.lane_numbers
 
 
-def test_a_buddy_change_counts_views() -> None:
+def test_buddy_change_increments_view() -> None:
     log_state = state_of(LaneOpened(A1, "b"), BuddyChanged(A1, 2, None))
     assert log_state.lanes[A1] == Lane(None, view=2)
 
 
-def test_closing_is_cancelled_or_ends_with_the_last_chunk() -> None:
+def test_closing_is_cancelled_or_ends_with_last_chunk() -> None:
     log_state = state_of(LaneOpened(A1, "b"), PartitionOwned("p", A1), LaneClosing(A1))
     assert log_state.lanes[A1].state == LaneState.CLOSING
     log_state.apply(LaneResumed(A1))
@@ -161,7 +161,7 @@ def test_closing_is_cancelled_or_ends_with_the_last_chunk() -> None:
     assert (lane.state, lane.last, lane.notes, lane.buddy) == (LaneState.CLOSED, 1, notes, "b")
 
 
-def test_a_closed_lane_is_forgotten_once_trimmed_and_no_longer_waited_for() -> None:  # [12]
+def test_closed_lane_is_forgotten_once_trimmed_and_its_partitions_moved() -> None:  # [12]
     log_state = running_state(header(1, Span(A1, 1, 2)), LaneClosing(A1), LaneClosed(A1, 2, ()))
     log_state.apply(PartitionOwned("p", B1))
     assert A1 in log_state.lanes
@@ -169,19 +169,19 @@ def test_a_closed_lane_is_forgotten_once_trimmed_and_no_longer_waited_for() -> N
     assert A1 not in log_state.lanes
 
 
-def test_a_closed_and_trimmed_lane_stays_while_a_partition_waits_for_it() -> None:  # [9]
+def test_closed_and_trimmed_lane_stays_while_it_owns_partition() -> None:  # [9]
     log_state = running_state(header(1, Span(A1, 1, 2)), Trimmed(1), LaneClosed(A1, 2, ()))
     assert A1 in log_state.lanes
     log_state.apply(PartitionOwned("p", B1))
     assert A1 not in log_state.lanes
 
 
-def test_an_empty_closed_lane_is_forgotten_at_once() -> None:
+def test_empty_closed_lane_is_forgotten_at_once() -> None:
     assert state_of(LaneOpened(A1, "b"), LaneClosed(A1, 0, ())).lanes == {}
     assert A1 in state_of(LaneOpened(A1, "b")).lanes
 
 
-def test_owning_counts_tenures_and_wakes_a_released_partition() -> None:  # [9]
+def test_assignment_counts_tenures_and_reactivates_released_partition() -> None:  # [9]
     log_state = running_state(
         header(
             1,
@@ -199,7 +199,7 @@ def test_owning_counts_tenures_and_wakes_a_released_partition() -> None:  # [9]
     }
 
 
-def test_lanes_of_a_buddy() -> None:
+def test_lane_buddies_lists_lanes_kept_by_split() -> None:
     log_state = state_of(LaneOpened(A1, "b"), LaneOpened(B1, "a"), LaneOpened(A2, "b"))
     assert log_state.lane_buddies("b") == [A1, A2]
 
@@ -207,19 +207,19 @@ def test_lanes_of_a_buddy() -> None:
 # --- seats ------------------------------------------------------------------------------------
 
 
-def test_registering_holds_the_trim_point_of_that_moment() -> None:  # [5] trim-without-joiner
+def test_seated_joiner_holds_current_trim_point() -> None:  # [5] trim-without-joiner
     log_state = running_state(header(1), header(2), Trimmed(2), Seated("x", 1, "new"))
     assert seat(log_state, 1) == Seat("new", 2)
     assert seat(log_state, 0).volume == "x0"
 
 
-def test_a_verified_holder_counts_from_its_epoch() -> None:
+def test_verified_holder_counts_from_its_epoch() -> None:
     log_state = state_of(GenerationKnown(G1, 1), Seated("x", 0, "v"), Verified("x", 0, "v", 5))
     assert seat(log_state, 0) == Seat("v", 5, SeatState.VERIFIED)
     assert log_state.seats["x"][1] is None
 
 
-def test_vacating_empties_a_seat_and_its_twin_need_not_lapse_any_more() -> None:  # [5]
+def test_vacating_empties_seat_and_cancels_lapse_call_of_twin() -> None:  # [5]
     log_state = running_state(LapseCalled("x", 1, "x1"))
     assert seat(log_state, 1).call == 1
     log_state.apply(Vacated("x", 0, "x0", "gone"))
@@ -229,7 +229,7 @@ def test_vacating_empties_a_seat_and_its_twin_need_not_lapse_any_more() -> None:
     assert log_state.seats["x"] == [None, None]
 
 
-def test_calls_to_lapse_are_numbered_answered_or_dropped() -> None:  # [5]
+def test_lapse_calls_are_numbered_answered_or_dropped() -> None:  # [5]
     log_state = running_state(LapseCalled("x", 0, "x0"))
     assert (seat(log_state, 0), log_state.calls) == (Seat("x0", 0, SeatState.VERIFIED_CALLED, 1), 1)
     log_state.apply(LapseDropped("x", 0, "x0"))
@@ -242,7 +242,7 @@ def test_calls_to_lapse_are_numbered_answered_or_dropped() -> None:  # [5]
 
 
 @pytest.mark.parametrize("record", [LapseCalled, LapseDropped, Lapsed])
-def test_nothing_of_a_seat_is_recorded_for_a_volume_that_does_not_hold_it(
+def test_seat_record_for_volume_without_that_seat_is_illegal(
     record: type[LapseCalled | LapseDropped | Lapsed],
 ) -> None:  # shared-name
     for log_state in (running_state(), state_of(GenerationKnown(G1, 1))):
@@ -250,7 +250,7 @@ def test_nothing_of_a_seat_is_recorded_for_a_volume_that_does_not_hold_it(
             log_state.apply(record("x", 0, "other"))
 
 
-def test_where_a_volume_sits() -> None:
+def test_seat_of_finds_seat_of_volume() -> None:
     log_state = running_state()
     assert log_state.seat_of("x1") == ("x", 1, Seat("x1", 0, SeatState.VERIFIED))
     assert log_state.seat_of("nobody") is None
@@ -259,21 +259,21 @@ def test_where_a_volume_sits() -> None:
 # --- the trim point ----------------------------------------------------------------------------
 
 
-def test_trimming_forgets_headers_and_moves_lanes() -> None:  # [5] [12]
+def test_trimming_drops_headers_and_trims_lanes() -> None:  # [5] [12]
     log_state = running_state(
         header(1, Span(A1, 1, 2)), header(2, Span(A1, 3, 5)), header(3, Span(A1, 6, 6)), Trimmed(2)
     )
     assert (log_state.trim, list(log_state.headers), log_state.lanes[A1].trimmed) == (2, [3], 5)
 
 
-def test_trimming_needs_no_header_that_was_rebuilt_away() -> None:  # (i)
+def test_trimming_tolerates_missing_header_after_rebuild() -> None:  # (i)
     log_state = running_state(header(1), header(2, Span(A1, 1, 1)))
     del log_state.headers[1]
     log_state.apply(Trimmed(2))
     assert (log_state.trim, log_state.lanes[A1].trimmed) == (2, 1)
 
 
-def test_an_old_generation_is_forgotten_when_unnamed_and_retired() -> None:  # [12]
+def test_old_generation_is_forgotten_when_unnamed_and_retired() -> None:  # [12]
     log_state = running_state(GenerationKnown(G2, 2), header(1), header(2, generation=2))
     log_state.apply(Trimmed(1))
     assert set(log_state.generations) == {1, 2}
@@ -283,7 +283,7 @@ def test_an_old_generation_is_forgotten_when_unnamed_and_retired() -> None:  # [
     assert set(log_state.generations) == set(log_state.names) == {2}
 
 
-def test_a_generation_that_kept_headers_name_stays() -> None:  # [12]
+def test_generation_named_by_kept_headers_stays() -> None:  # [12]
     log_state = running_state(
         GenerationKnown(G2, 2), header(1), header(2), header(3, generation=2), PairsRetired(("x",))
     )
@@ -293,7 +293,7 @@ def test_a_generation_that_kept_headers_name_stays() -> None:  # [12]
     assert set(log_state.generations) == {2}
 
 
-def test_a_generation_whose_pairs_are_all_carried_over_goes_without_retirement() -> None:
+def test_fully_carried_over_generation_is_forgotten_without_retirement() -> None:
     wider = generation(2, "x", "y")
     log_state = running_state(
         GenerationKnown(wider, 2), header(1), header(2, generation=2), Trimmed(1)
@@ -301,7 +301,7 @@ def test_a_generation_whose_pairs_are_all_carried_over_goes_without_retirement()
     assert set(log_state.generations) == {2}
 
 
-def test_trimming_forgets_no_generation_to_come() -> None:
+def test_trimming_keeps_future_generations() -> None:
     log_state = running_state(GenerationKnown(G2, 2), header(1), Trimmed(1))
     assert set(log_state.generations) == {1, 2}
 
@@ -309,7 +309,7 @@ def test_trimming_forgets_no_generation_to_come() -> None:
 # --- generations --------------------------------------------------------------------------------
 
 
-def test_a_known_generation_brings_seats_and_leaves_those_taken() -> None:
+def test_known_generation_adds_empty_seats_and_keeps_taken_ones() -> None:
     log_state = running_state(GenerationKnown(G2, 4))
     assert log_state.seats["y"] == log_state.seats["z"] == [None, None]
     assert seat(log_state, 0).volume == "x0"
@@ -319,7 +319,7 @@ def test_a_known_generation_brings_seats_and_leaves_those_taken() -> None:
     assert seat(log_state, 0).volume == "x0"
 
 
-def test_a_given_up_generation_lets_only_its_own_pairs_go() -> None:
+def test_abandoned_generation_drops_only_its_own_pairs() -> None:
     wider = generation(2, "x", "y")
     log_state = running_state(GenerationKnown(wider, 2), GenerationGivenUp(2, 3))
     assert (log_state.generations, log_state.names) == ({1: G1}, {1: ("x",)})
@@ -330,7 +330,7 @@ def test_a_given_up_generation_lets_only_its_own_pairs_go() -> None:
     assert (log_state.intent_version, log_state.given_up) == (5, (2, 3))
 
 
-def test_retirement_is_called_then_done() -> None:  # early-retire
+def test_retirement_call_precedes_retirement() -> None:  # early-retire
     log_state = running_state(GenerationKnown(G2, 2), header(1, generation=2), RetirementCalled())
     assert (log_state.calls, log_state.retiring) == (1, 1)
     log_state.apply(PairsRetired(("x",)))
@@ -339,7 +339,7 @@ def test_retirement_is_called_then_done() -> None:  # early-retire
     assert log_state.living_pairs() == ["y", "z"]
 
 
-def test_names_of_retired_pairs_are_bounded_the_newest_kept() -> None:  # [12]
+def test_retired_pair_names_are_bounded_to_newest() -> None:  # [12]
     log_state = LogState()
     for number in range(REMEMBERED + 3):
         log_state.apply(PairsRetired((f"pair-{number}",)))
@@ -347,7 +347,7 @@ def test_names_of_retired_pairs_are_bounded_the_newest_kept() -> None:  # [12]
     assert log_state.retired[0] == "pair-3"
 
 
-def test_living_pairs_come_once_in_the_order_of_generations() -> None:
+def test_living_pairs_are_unique_in_order_of_generations() -> None:
     log_state = state_of(GenerationKnown(generation(2, "y", "x"), 1))
     log_state.know(G1)
     assert log_state.living_pairs() == ["x", "y"]
@@ -357,7 +357,7 @@ def test_living_pairs_come_once_in_the_order_of_generations() -> None:
 # --- the rest ---------------------------------------------------------------------------------
 
 
-def test_merges_losses_and_completion() -> None:
+def test_merges_losses_and_completion_are_recorded() -> None:
     log_state = state_of(MergeChosen(0, "m0"), MergeChosen(1, "m1"), MergeChosen(0, "m2"))
     assert log_state.merges == {0: "m2", 1: "m1"}
     log_state.apply(DataLost("lane a/1", "why"))
@@ -366,7 +366,7 @@ def test_merges_losses_and_completion() -> None:
     assert log_state.completed
 
 
-def test_a_copy_is_not_touched_by_later_entries() -> None:  # [6]
+def test_copy_is_not_changed_by_later_entries() -> None:  # [6]
     log_state = running_state(
         header(1, Span(A1, 1, 1), marks={"p": Mark(1, 1)}), MergeChosen(0, "m")
     )
@@ -393,7 +393,7 @@ def test_a_copy_is_not_touched_by_later_entries() -> None:  # [6]
 # --- history --------------------------------------------------------------------------------------
 
 
-def test_digests_of_kept_headers_the_trim_point_and_the_last_one_are_known() -> None:  # (i)
+def test_digests_of_kept_headers_trim_point_and_last_header_are_known() -> None:  # (i)
     log_state = running_state()
     assert (log_state.digest_of(0), log_state.digest_of(1)) == ("", None)
     for epoch in (1, 2, 3):

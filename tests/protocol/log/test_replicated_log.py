@@ -36,26 +36,26 @@ def leaving(end: int = 2) -> OwnedLog:
     return log
 
 
-def test_new_log_starts_where_it_was_left_under_fill_zero_of_its_term() -> None:
+def test_new_log_starts_at_given_end_with_fill_zero_of_its_term() -> None:
     log = OwnedLog(3, 7, 5, now=9)
     assert (log.base, log.end, log.published, log.fence) == (3, 7, 7, (5, 0))
     assert (log.heard, log.acked, log.view, log.wanted, log.follower) == (9, 0, 0, 0, None)
     assert log.asking is None
 
 
-def test_append_numbers_entries_one_by_one() -> None:
+def test_append_numbers_entries_consecutively() -> None:
     log = alone(4)
     assert [log.append(), log.append()] == [5, 6]
     assert log.end == 6
 
 
-def test_alone_everything_is_published_at_once() -> None:  # (b)
+def test_log_without_follower_publishes_at_once() -> None:  # (b)
     log = alone()
     log.append()
     assert log.published == 1
 
 
-def test_published_waits_for_every_required_member() -> None:  # (d) [8]
+def test_publication_waits_for_every_required_member() -> None:  # (d) [8]
     log = paired()
     log.append()
     assert log.published == 2
@@ -63,7 +63,7 @@ def test_published_waits_for_every_required_member() -> None:  # (d) [8]
     assert log.published == 3
 
 
-def test_a_filling_follower_is_not_waited_for() -> None:  # (c)
+def test_filling_follower_is_not_waited_for() -> None:  # (c)
     log = alone(2)
     log.fill("b", 1)
     log.append()
@@ -71,7 +71,7 @@ def test_a_filling_follower_is_not_waited_for() -> None:  # (c)
     assert log.asking is None
 
 
-def test_a_follower_is_asked_for_only_once_it_has_everything() -> None:  # (c) name-before-fill
+def test_filled_follower_is_proposed_only_once_it_has_every_entry() -> None:  # (c) name-before-fill
     log = alone(2)
     log.fill("b", 1)
     assert log.copied("b", log.fence, 1, 2)
@@ -80,20 +80,20 @@ def test_a_follower_is_asked_for_only_once_it_has_everything() -> None:  # (c) n
     assert (log.bond, log.asking) == (Bond.JOINING, (1, "b"))
 
 
-def test_an_empty_log_is_filled_by_the_first_word() -> None:  # (c)
+def test_empty_log_is_filled_by_first_acknowledgement() -> None:  # (c)
     log = alone(0)
     log.fill("b", 1)
     assert log.copied("b", log.fence, 0, 2)
     assert log.bond is Bond.JOINING
 
 
-def test_from_being_asked_for_on_every_entry_waits() -> None:  # (c)
+def test_joining_follower_is_required_for_publication() -> None:  # (c)
     log = joining()
     log.append()
     assert (log.end, log.published) == (3, 2)
 
 
-def test_a_leaving_follower_stays_required_until_recorded() -> None:  # (b) (d)
+def test_leaving_follower_stays_required_until_recorded() -> None:  # (b) (d)
     log = leaving()
     log.append()
     assert log.published == 2
@@ -103,7 +103,7 @@ def test_a_leaving_follower_stays_required_until_recorded() -> None:  # (b) (d)
     assert log.asking is None
 
 
-def test_acknowledgements_of_strangers_and_of_earlier_fills_count_for_nothing() -> None:  # (d)
+def test_acknowledgements_of_strangers_and_earlier_fills_are_ignored() -> None:  # (d)
     log = paired()
     log.append()
     old: Fence = (log.fence[0], log.fence[1] - 1)
@@ -113,20 +113,20 @@ def test_acknowledgements_of_strangers_and_of_earlier_fills_count_for_nothing() 
     assert (log.published, log.heard) == (2, 2)
 
 
-def test_an_acknowledgement_beyond_the_end_counts_for_nothing() -> None:  # (d)
+def test_acknowledgement_beyond_end_is_ignored() -> None:  # (d)
     log = paired(2)
     assert not log.copied("b", log.fence, 3, 7)
     assert (log.acked, log.heard) == (2, 7)
 
 
-def test_a_repeated_or_late_acknowledgement_is_no_news_but_a_sign_of_life() -> None:  # [11]
+def test_repeated_or_late_acknowledgement_counts_only_as_heartbeat() -> None:  # [11]
     log = paired(2)
     assert not log.copied("b", log.fence, 2, 8)
     assert not log.copied("b", log.fence, 1, 9)
     assert (log.acked, log.heard, log.bond) == (2, 9, Bond.PAIRED)
 
 
-def test_each_fill_has_a_fence_of_its_own() -> None:  # (d)
+def test_each_fill_has_its_own_fence() -> None:  # (d)
     log = alone(term=3)
     log.fill("b", 1)
     assert log.fence == (3, 1)
@@ -135,20 +135,20 @@ def test_each_fill_has_a_fence_of_its_own() -> None:  # (d)
     assert (log.fence, log.follower, log.heard) == ((3, 2), "c", 4)
 
 
-def test_a_fill_begins_at_what_is_not_forgotten() -> None:
+def test_fill_begins_at_first_kept_entry() -> None:
     log = OwnedLog(2, 5, 1, 0)
     log.fill("b", 1)
     assert list(log.next_to_copy(10)) == [3, 4, 5]
 
 
-def test_a_filling_follower_is_dropped_at_once() -> None:  # (b)
+def test_filling_follower_is_dropped_at_once() -> None:  # (b)
     log = alone(2)
     log.fill("b", 1)
     log.drop_follower()
     assert (log.bond, log.follower) == (Bond.ALONE, None)
 
 
-def test_dropping_counts_changes_up_from_the_last_asked_or_recorded() -> None:  # (b)
+def test_drop_numbers_change_after_last_proposed_or_recorded() -> None:  # (b)
     log = joining()
     asked = log.wanted
     log.drop_follower()
@@ -159,7 +159,7 @@ def test_dropping_counts_changes_up_from_the_last_asked_or_recorded() -> None:  
     assert other.asking == (10, None)
 
 
-def test_dropping_where_nobody_follows_or_one_leaves_already_changes_nothing() -> None:
+def test_drop_without_follower_or_while_leaving_changes_nothing() -> None:
     log = alone()
     log.drop_follower()
     assert (log.bond, log.wanted) == (Bond.ALONE, 0)
@@ -169,7 +169,7 @@ def test_dropping_where_nobody_follows_or_one_leaves_already_changes_nothing() -
     assert (other.bond, other.wanted) == (Bond.LEAVING, wanted)
 
 
-def test_joining_counts_up_from_a_record_it_did_not_ask_for() -> None:
+def test_joining_numbers_change_after_unrequested_record() -> None:
     log = alone(1)
     log.view = 6
     log.fill("b", 0)
@@ -177,7 +177,7 @@ def test_joining_counts_up_from_a_record_it_did_not_ask_for() -> None:
     assert log.asking == (7, "b")
 
 
-def test_a_record_of_the_past_changes_nothing() -> None:  # [11]
+def test_old_record_changes_nothing() -> None:  # [11]
     log = joining()
     log.view = 4
     assert not log.recorded(4, "b")
@@ -185,7 +185,7 @@ def test_a_record_of_the_past_changes_nothing() -> None:  # [11]
     assert (log.bond, log.view) == (Bond.JOINING, 4)
 
 
-def test_a_record_of_another_buddy_does_not_pair() -> None:  # (e)
+def test_record_of_another_buddy_does_not_pair() -> None:  # (e)
     log = joining()
     assert not log.recorded(5, "c")
     assert (log.bond, log.view) == (Bond.JOINING, 5)
@@ -193,20 +193,20 @@ def test_a_record_of_another_buddy_does_not_pair() -> None:  # (e)
     assert log.bond is Bond.JOINING
 
 
-def test_a_leaving_follower_recorded_late_is_still_leaving() -> None:  # (b)
+def test_late_record_of_leaving_follower_keeps_it_leaving() -> None:  # (b)
     log = joining()
     log.drop_follower()
     assert not log.recorded(1, "b")
     assert (log.bond, log.published) == (Bond.LEAVING, 2)
 
 
-def test_a_record_says_nothing_new_to_a_paired_log() -> None:
+def test_repeated_record_leaves_log_paired() -> None:
     log = paired()
     assert not log.recorded(log.view + 1, "b")
     assert log.bond is Bond.PAIRED
 
 
-def test_a_log_may_begin_with_its_buddy() -> None:
+def test_log_can_begin_paired_with_buddy() -> None:
     log = alone()
     log.begin_with("b", 5)
     assert (log.bond, log.follower, log.view, log.wanted, log.heard) == (
@@ -221,7 +221,7 @@ def test_a_log_may_begin_with_its_buddy() -> None:
     assert (other.bond, other.follower, other.view) == (Bond.ALONE, None, 1)
 
 
-def test_what_to_copy_is_bounded_and_lowest_first() -> None:  # [12]
+def test_entries_to_copy_are_bounded_and_lowest_first() -> None:  # [12]
     log = paired(2)
     for _ in range(5):
         log.append()
@@ -230,7 +230,7 @@ def test_what_to_copy_is_bounded_and_lowest_first() -> None:  # [12]
     assert list(alone(3).next_to_copy(9)) == []
 
 
-def test_a_copy_takes_entries_in_order_once() -> None:  # [3]
+def test_copy_accepts_entries_in_order_once() -> None:  # [3]
     copy = LogCopy((1, 1), 2, 2)
     assert not copy.accept(2)
     assert not copy.accept(4)
@@ -239,7 +239,7 @@ def test_a_copy_takes_entries_in_order_once() -> None:  # [3]
     assert copy.through == 3
 
 
-def test_a_copy_admits_only_its_own_fill_and_nothing_once_sealed() -> None:  # (d)
+def test_copy_admits_only_its_own_fill_and_nothing_once_sealed() -> None:  # (d)
     copy = LogCopy((2, 1), 0, 0)
     assert copy.admits((2, 1))
     assert not copy.admits((2, 2))
@@ -248,7 +248,7 @@ def test_a_copy_admits_only_its_own_fill_and_nothing_once_sealed() -> None:  # (
     assert not copy.sealed
 
 
-def test_only_a_higher_fence_replaces_a_copy() -> None:  # (a)
+def test_only_higher_fence_replaces_copy() -> None:  # (a)
     copy = LogCopy((2, 1), 0, 0)
     assert copy.replaced_by((2, 2))
     assert copy.replaced_by((3, 0))

@@ -30,6 +30,7 @@ from tandem_runtime.protocol.messages.peers import (
     Want,
 )
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.states import MergeRole
 from tandem_runtime.protocol.types import Header, ProtocolSettings, RegisterState, Slot
 
 TWO = generation(1, "x", "v")
@@ -134,28 +135,28 @@ def events(effects: list[Effect]) -> list[str]:
 # --- pulling --------------------------------------------------------------------------------
 
 
-def test_an_offer_of_a_cut_epoch_is_asked_for() -> None:
+def test_offer_of_cut_epoch_is_requested() -> None:
     merge = active(header(1))
     assert wants(merge.offer("x0", 1)) == {"x0": (1,)}
 
 
-def test_the_lowest_of_the_window_are_asked_for_in_order() -> None:  # [12]
+def test_lowest_offers_of_window_are_requested_in_order() -> None:  # [12]
     merge = active(header(1), header(2), header(3), settings=S._replace(window=2))
     assert wants(merge.offer("x0", 1, 2, 3)) == {"x0": (1, 2)}
     assert set(merge.machine.answers.offers) == {("x", 1), ("x", 2)}
 
 
-def test_nothing_is_asked_for_that_no_header_cut() -> None:  # [2]
+def test_epoch_without_header_is_not_requested() -> None:  # [2]
     merge = active(header(1))
     assert wants(merge.offer("x0", 1, 2)) == {"x0": (1,)}
 
 
-def test_delivered_epochs_are_not_asked_for() -> None:  # [2]
+def test_delivered_epochs_are_not_requested() -> None:  # [2]
     merge = active(header(1), position=1)
     assert sent(Want, merge.offer("x0", 1)) == []
 
 
-def test_the_first_to_offer_is_asked_the_twin_when_it_is_slow() -> None:
+def test_first_offerer_is_asked_and_twin_when_it_is_slow() -> None:
     merge = active(header(1))
     merge.offer("x0", 1)
     assert wants(merge.offer("x1", 1)) == {}
@@ -165,19 +166,19 @@ def test_the_first_to_offer_is_asked_the_twin_when_it_is_slow() -> None:
     assert wants(merge.machine.tick(2 * late)) == {"x0": (1,)}
 
 
-def test_alone_it_is_asked_again() -> None:  # [11]
+def test_only_offerer_is_asked_again() -> None:  # [11]
     merge = active(header(1))
     merge.offer("x0", 1)
     assert wants(merge.machine.tick(S.interval // 2)) == {"x0": (1,)}
 
 
-def test_an_offer_before_its_header_is_asked_for_once_that_is_there() -> None:
+def test_early_offer_is_requested_once_its_header_arrives() -> None:
     merge = active()
     assert wants(merge.offer("x0", 1)) == {}
     assert wants(merge.view(header(1))) == {"x0": (1,)}
 
 
-def test_strangers_and_a_standby_hear_only_what_is_delivered() -> None:
+def test_offers_of_strangers_or_to_standby_are_ignored() -> None:
     merge = active(header(1))
     assert sent(Want, merge.offer("stranger", 1)) == []
     assert sent(Want, merge.offer("x0", 1, pair="no such pair")) == []
@@ -186,7 +187,7 @@ def test_strangers_and_a_standby_hear_only_what_is_delivered() -> None:
     assert sent(Want, standby.offer("x0", 1)) == []
 
 
-def test_offers_of_those_who_lost_their_seat_are_forgotten() -> None:
+def test_offers_of_unseated_replicas_are_forgotten() -> None:
     merge = active(header(1))
     merge.offer("x1", 1)
     merge.view(holders=(("x", ("x0", "n")),))
@@ -196,7 +197,7 @@ def test_offers_of_those_who_lost_their_seat_are_forgotten() -> None:
 # --- answers --------------------------------------------------------------------------------
 
 
-def test_the_first_answer_is_kept_the_second_dropped() -> None:  # [2]
+def test_first_answer_is_kept_and_second_dropped() -> None:  # [2]
     merge = active(header(1))
     merge.offer("x0", 1)
     assert delivers(merge.answer("x0", 1)) == [("s", 1)]
@@ -204,28 +205,29 @@ def test_the_first_answer_is_kept_the_second_dropped() -> None:  # [2]
     assert merge.machine.answers.taken["x", 1].volume == "x0"
 
 
-def test_answers_of_no_use_are_dropped() -> None:  # [2]
+def test_unneeded_answers_are_dropped() -> None:  # [2]
     merge = active(header(1), position=1)
     assert events(merge.answer("x0", 1)) == ["DuplicateDropped"]
     assert events(merge.answer("x0", 2)) == ["DuplicateDropped"]
     standby = Merge()
     assert events(standby.answer("x0", 1)) == ["DuplicateDropped"]
+    assert standby.machine.duplicates_dropped == 1
 
 
-def test_pairs_that_the_generation_does_not_list_are_refused() -> None:  # [2]
+def test_answers_of_pairs_outside_generation_are_refused() -> None:  # [2]
     both = (("x", ("x0",)), ("y", ("y0",)))
     merge = active(header(1), holders=both)
     assert events(merge.answer("y0", 1, pair="y")) == ["StaleRefused"]
     assert merge.machine.answers.taken == {}
 
 
-def test_who_has_no_seat_is_refused() -> None:  # [2] shared-name
+def test_answer_of_unseated_replica_is_refused() -> None:  # [2] shared-name
     merge = active(header(1))
     assert events(merge.answer("zombie", 1)) == ["StaleRefused"]
     assert merge.machine.answers.taken == {}
 
 
-def test_older_processes_are_refused() -> None:  # [11]
+def test_answer_of_older_incarnation_is_refused() -> None:  # [11]
     merge = active(header(1))
     merge.machine.handle(0, peer("x0", 3), Offers("x", ()))
     late = Answer("x", 1, 7, ("rows",))
@@ -236,7 +238,7 @@ def test_older_processes_are_refused() -> None:  # [11]
 # --- delivery -------------------------------------------------------------------------------
 
 
-def test_an_epoch_is_delivered_when_every_pair_of_its_generation_answered() -> None:  # [2]
+def test_epoch_is_delivered_when_every_pair_of_its_generation_answered() -> None:  # [2]
     holders = (("x", ("x0",)), ("v", ("v0",)))
     merge = active(header(1), generations=(TWO,), holders=holders)
     assert delivers(merge.answer("x0", 1)) == []
@@ -254,7 +256,7 @@ def test_epochs_are_delivered_in_order() -> None:  # [2]
     assert merge.machine.delivered == 2
 
 
-def test_what_is_delivered_is_reported_and_forgotten() -> None:  # [12]
+def test_delivered_epoch_is_reported_and_forgotten() -> None:  # [12]
     merge = active(header(1), header(2))
     merge.offer("x0", 1, 2)
     merge.answer("x0", 1)
@@ -267,7 +269,7 @@ def test_what_is_delivered_is_reported_and_forgotten() -> None:  # [12]
     assert machine.answers.taken == {}
 
 
-def test_every_sink_has_to_have_it() -> None:  # [2]
+def test_epoch_counts_as_delivered_once_every_sink_has_it() -> None:  # [2]
     merge = Merge(sinks=("s", "t"))
     merge.view(header(1))
     merge.at(0, "s")
@@ -280,7 +282,7 @@ def test_every_sink_has_to_have_it() -> None:  # [2]
     assert merge.machine.delivered == 1
 
 
-def test_a_sink_that_is_ahead_gets_nothing_twice() -> None:  # [2] blind-sink
+def test_sink_ahead_receives_no_epoch_twice() -> None:  # [2] blind-sink
     merge = Merge(sinks=("s", "t"))
     merge.view(header(1))
     merge.at(1, "s")
@@ -288,7 +290,7 @@ def test_a_sink_that_is_ahead_gets_nothing_twice() -> None:  # [2] blind-sink
     assert delivers(merge.answer("x0", 1)) == [("t", 1)]
 
 
-def test_a_sink_does_not_wait_for_another_that_has_not_told_its_position() -> None:
+def test_sink_does_not_wait_for_another_with_unknown_position() -> None:
     merge = Merge(sinks=("s", "t"))
     merge.view(header(1))
     merge.answer("x0", 1)
@@ -296,7 +298,7 @@ def test_a_sink_does_not_wait_for_another_that_has_not_told_its_position() -> No
     assert delivers(merge.machine.tick(1)) == [("s", 1)]
 
 
-def test_after_an_unknown_outcome_the_position_is_read_first() -> None:  # [2] [11]
+def test_position_is_read_first_after_unknown_outcome() -> None:  # [2] [11]
     merge = active(header(1))
     merge.answer("x0", 1)
     late = S.silence
@@ -309,14 +311,14 @@ def test_after_an_unknown_outcome_the_position_is_read_first() -> None:  # [2] [
     assert only(MergeReport, again).delivered == 1
 
 
-def test_an_answer_is_overdue_only_after_long() -> None:  # [11]
+def test_delivery_is_overdue_only_after_silence() -> None:  # [11]
     merge = active(header(1))
     merge.answer("x0", 1, now=1000)
     assert of(ReadPosition, merge.machine.tick(999 + S.silence)) == []
     assert len(of(ReadPosition, merge.machine.tick(1000 + S.silence))) == 1
 
 
-def test_a_sink_that_fell_back_is_said_and_gets_nothing() -> None:  # SinkRewound
+def test_rewound_sink_is_reported_and_gets_nothing() -> None:  # SinkRewound
     merge = active(header(4), delivered=3, position=3)
     merge.tell(SinkPosition("s", 3, 1))
     merge.machine.sinks["s"].read(3, 0)
@@ -325,7 +327,7 @@ def test_a_sink_that_fell_back_is_said_and_gets_nothing() -> None:  # SinkRewoun
     assert delivers(merge.answer("x0", 4)) == []
 
 
-def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12]
+def test_generations_unnamed_by_headers_are_dropped_except_newest() -> None:  # [12]
     three = generation(3, "w")
     merge = active(
         header(1),
@@ -345,21 +347,21 @@ def test_generations_that_no_header_names_go_except_the_newest() -> None:  # [12
 # --- views ----------------------------------------------------------------------------------
 
 
-def test_headers_are_taken_without_a_gap() -> None:  # [1]
+def test_headers_are_accepted_without_gap() -> None:  # [1]
     merge = active(header(1), header(3))
     assert set(merge.machine.epochs.headers) == {1}
     merge.view(header(2), header(3))
     assert set(merge.machine.epochs.headers) == {1, 2, 3}
 
 
-def test_a_merge_made_active_reads_its_sinks_first() -> None:  # [2] blind-sink
+def test_activated_merge_reads_its_sinks_first() -> None:  # [2] blind-sink
     merge = Merge()
     assert len(of(ReadPosition, merge.view(header(1)))) == 1
     assert of(ReadPosition, merge.view(header(1))) == []
     assert delivers(merge.answer("x0", 1)) == []
 
 
-def test_when_more_is_delivered_than_it_knows_it_reads_again() -> None:  # [2]
+def test_merge_rereads_position_when_view_reports_more_delivered() -> None:  # [2]
     merge = active(header(1), header(2))
     assert len(of(ReadPosition, merge.view(delivered=1))) == 1
     assert of(ReadPosition, merge.view(delivered=1)) == []
@@ -368,7 +370,7 @@ def test_when_more_is_delivered_than_it_knows_it_reads_again() -> None:  # [2]
     assert of(ReadPosition, merge.view(delivered=1)) == []
 
 
-def test_a_merge_made_standby_forgets_what_it_had() -> None:  # [2]
+def test_deactivated_merge_forgets_its_epochs() -> None:  # [2]
     merge = active(header(1))
     merge.offer("x0", 1)
     merge.answer("x0", 1)
@@ -383,14 +385,14 @@ def test_a_merge_made_standby_forgets_what_it_had() -> None:  # [2]
     assert of(ReadPosition, merge.machine.tick(5)) == []
 
 
-def test_a_merge_active_again_reads_even_a_sink_that_was_asked() -> None:  # [2]
+def test_reactivated_merge_reads_sink_already_asked() -> None:  # [2]
     merge = Merge()
     merge.view(header(1))
     merge.view(active=False)
     assert len(of(ReadPosition, merge.view(header(1)))) == 1
 
 
-def test_a_new_term_starts_from_the_new_lead_s_headers() -> None:  # (i) [6]
+def test_new_term_discards_headers_and_answers_of_former_lead() -> None:  # (i) [6]
     merge = active(header(1))
     merge.answer("x0", 1)
     merge.view(header(1, delivered=0), version=(2, 0))
@@ -398,17 +400,17 @@ def test_a_new_term_starts_from_the_new_lead_s_headers() -> None:  # (i) [6]
     assert set(merge.machine.epochs.headers) == {1}
 
 
-def test_an_older_view_says_nothing() -> None:  # [11]
+def test_older_view_is_ignored() -> None:  # [11]
     merge = active(header(1), version=(2, 3))
     assert merge.view(completed=True, version=(2, 2)) == []
     assert merge.view(completed=True, version=(1, 9)) == []
 
 
-def test_completed_it_stops() -> None:
+def test_completed_merge_exits() -> None:
     assert active().view(completed=True) == [Exit("completed")]
 
 
-def test_asked_to_leave_it_delivers_until_another_one_does() -> None:
+def test_terminated_merge_delivers_until_another_is_active() -> None:
     merge = active(header(1))
     assert only(MergeReport, merge.tell(Terminate())).leaving
     merge.offer("x0", 1)
@@ -416,7 +418,7 @@ def test_asked_to_leave_it_delivers_until_another_one_does() -> None:
     assert merge.view(version=(1, 2), active=False) == [Exit("stopped")]
 
 
-def test_asked_to_leave_it_does_not_wait_for_long() -> None:
+def test_terminated_merge_exits_after_silence() -> None:
     merge = active()
     merge.tell(Terminate(), now=10)
     merge.tell(Terminate(), now=20)
@@ -424,14 +426,35 @@ def test_asked_to_leave_it_does_not_wait_for_long() -> None:
     assert merge.machine.tick(10 + S.silence) == [Exit("stopped")]
 
 
-def test_a_standby_leaves_at_once() -> None:
+def test_terminated_standby_exits_at_once() -> None:
     assert Merge().tell(Terminate()) == [Exit("stopped")]
+
+
+def test_role_follows_views_and_termination() -> None:
+    merge = Merge()
+    roles = [merge.machine.role]
+    for active_now in (True, False, False, True, True):
+        merge.view(active=active_now)
+        roles.append(merge.machine.role)
+    assert roles == [
+        MergeRole.STANDBY,
+        MergeRole.ACTIVE,
+        MergeRole.STANDBY,
+        MergeRole.STANDBY,
+        MergeRole.ACTIVE,
+        MergeRole.ACTIVE,
+    ]
+    merge.tell(Terminate())
+    merge.view(active=True)
+    assert (merge.machine.role, merge.machine.active) == (MergeRole.LEAVING, True)
+    merge.view(active=False)
+    assert (merge.machine.role, merge.machine.active) == (MergeRole.ENDED, False)
 
 
 # --- twins that disagree --------------------------------------------------------------------
 
 
-def test_another_answer_than_the_one_taken_marks_its_giver() -> None:  # [4] TwinsDiffer
+def test_answer_differing_from_taken_one_marks_its_replica() -> None:  # [4] TwinsDiffer
     merge = active(header(1))
     merge.answer("x0", 1)
     assert events(merge.offer("x1", 1, digest=8)) == ["TwinsDiffer"]
@@ -441,14 +464,14 @@ def test_another_answer_than_the_one_taken_marks_its_giver() -> None:  # [4] Twi
     assert events(merge.offer("x1", 1, digest=8)) == []
 
 
-def test_equal_answers_mark_nobody() -> None:  # [4]
+def test_equal_answers_mark_no_replica() -> None:  # [4]
     merge = active(header(1))
     merge.answer("x0", 1)
     assert events(merge.offer("x1", 1)) == []
     assert merge.machine.answers.differing == {}
 
 
-def test_who_differs_is_neither_asked_nor_heard_until_rebuilt() -> None:  # [4]
+def test_differing_replica_is_ignored_until_displaced() -> None:  # [4]
     merge = active(header(1), header(2))
     merge.answer("x0", 1)
     merge.offer("x1", 1, digest=8)
@@ -466,14 +489,14 @@ def undelivered(primary: str) -> Merge:
     return merge
 
 
-def test_the_primary_wins_while_neither_was_delivered() -> None:  # [4]
+def test_primary_wins_while_neither_answer_was_delivered() -> None:  # [4]
     merge = undelivered("x1")
     assert events(merge.offer("x1", 2, digest=8)) == ["TwinsDiffer"]
     assert merge.machine.answers.differing == {"x0": ("x", 2)}
     assert ("x", 2) not in merge.machine.answers.taken
 
 
-def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> None:  # [4]
+def test_primary_wins_for_next_epoch_while_it_is_incomplete() -> None:  # [4]
     holders = (("x", ("x0", "x1")), ("v", ("v0",)))
     primaries = (("x", "x1"),)
     merge = active(header(1), generations=(TWO,), holders=holders, primaries=primaries)
@@ -482,14 +505,14 @@ def test_the_primary_wins_also_for_the_next_epoch_while_it_is_not_whole() -> Non
     assert merge.machine.answers.differing == {"x0": ("x", 1)}
 
 
-def test_the_secondary_does_not() -> None:  # [4]
+def test_secondary_does_not_replace_taken_answer_of_primary() -> None:  # [4]
     merge = undelivered("x0")
     merge.offer("x1", 2, digest=8)
     assert merge.machine.answers.differing == {"x1": ("x", 2)}
     assert ("x", 2) in merge.machine.answers.taken
 
 
-def test_what_may_be_delivered_stands() -> None:  # [2] [4]
+def test_answer_that_may_be_delivered_is_not_replaced() -> None:  # [2] [4]
     merge = active(header(1), primaries=(("x", "x1"),))
     merge.answer("x0", 1)
     merge.offer("x1", 1, digest=8)
@@ -501,7 +524,7 @@ def test_what_may_be_delivered_stands() -> None:  # [2] [4]
     assert unknown.machine.answers.differing == {"x1": ("x", 1)}
 
 
-def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
+def test_answer_delivered_to_one_sink_stands_for_others() -> None:  # [2]
     merge = Merge(sinks=("s", "t"))
     merge.view(header(1), primaries=(("x", "x1"),))
     merge.at(1, "s")
@@ -517,32 +540,32 @@ def test_what_one_sink_has_stands_for_the_others() -> None:  # [2]
 # --- the rest -------------------------------------------------------------------------------
 
 
-def test_it_reports_also_as_a_standby() -> None:
+def test_standby_merge_reports() -> None:
     merge = Merge(slot=1)
     first = only(MergeReport, merge.machine.tick(0))
     assert first == MergeReport(1, 1, 0, 0, (), leaving=False)
     assert only(MergeReport, merge.machine.tick(1)).sequence == 2
 
 
-def test_without_a_lead_nothing_is_reported() -> None:
+def test_no_report_is_sent_without_lead() -> None:
     assert MergeMachine("m", 1, 0, ("s",), S, 0).tick(0) == []
 
 
-def test_another_split_says_who_leads() -> None:
+def test_not_lead_answer_redirects_reports() -> None:
     merge = Merge()
     merge.tell(NotLead(RegisterState(3, 1, "c", None)), "b")
     assert [to for to, _ in sent(MergeReport, merge.machine.tick(1))] == ["c"]
 
 
 @pytest.mark.parametrize("headers", [(), (header(4), header(5))])
-def test_have_is_the_last_header_known_or_delivered(headers: tuple[Header, ...]) -> None:
+def test_reported_have_is_last_known_or_delivered_header(headers: tuple[Header, ...]) -> None:
     merge = active(position=3)
     merge.view(*headers, delivered=3)
     expected = 5 if headers else 3
     assert only(MergeReport, merge.machine.tick(1)).have == expected
 
 
-def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
+def test_muster_is_answered_with_headers_position_and_generations() -> None:  # (i)
     merge = active(header(2), header(3), position=1)
     merge.view(header(2), header(3))
     assert merge.tell(Muster(5), "c") == [SurveySink("s", 5)]
@@ -569,7 +592,7 @@ def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
     assert merge.view(completed=True, version=(4, 99)) == []
 
 
-def test_a_merge_surveys_the_sinks_before_it_answers_a_muster() -> None:  # (i)
+def test_merge_surveys_sinks_before_it_answers_muster() -> None:  # (i)
     merge = Merge(sinks=("s", "t"))
     assert merge.tell(Muster(5), "c") == [SurveySink("s", 5), SurveySink("t", 5)]
     assert merge.tell(Muster(5), "c") == []
@@ -581,7 +604,7 @@ def test_a_merge_surveys_the_sinks_before_it_answers_a_muster() -> None:  # (i)
     assert (answer.delivered, answer.furthest) == (0, 4)
 
 
-def test_a_survey_of_an_earlier_muster_counts_for_nothing() -> None:  # (i)
+def test_survey_of_earlier_muster_is_ignored() -> None:  # (i)
     merge = Merge()
     merge.tell(Muster(5), "c")
     merge.tell(SinkSurveyed("s", 5, 3))
@@ -593,7 +616,7 @@ def test_a_survey_of_an_earlier_muster_counts_for_nothing() -> None:  # (i)
 # --- histories: the log was rebuilt -----------------------------------------------------------
 
 
-def test_only_answers_to_the_very_header_are_asked_for_and_taken() -> None:  # (i)
+def test_only_answers_to_known_header_are_requested_and_taken() -> None:  # (i)
     merge = active(header(1))
     assert wants(merge.offer("x0", 1, history="other")) == {}
     assert events(merge.answer("x0", 1, history="other")) == ["StaleRefused"]
@@ -609,7 +632,7 @@ def test_answers_to_different_headers_are_not_compared() -> None:  # (i) [4]
     assert merge.machine.answers.differing == {}
 
 
-def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  # (i)
+def test_last_delivered_digest_is_reported_and_must_be_continued() -> None:  # (i)
     merge = active(header(1), header(2))
     merge.answer("x0", 1)
     merge.at(1)
@@ -625,8 +648,16 @@ def test_the_last_delivered_header_is_told_and_has_to_be_continued() -> None:  #
     assert merge.machine.epochs.headers == {2: anew}
 
 
-def test_what_another_merge_delivered_is_of_no_known_history() -> None:  # (i)
+def test_epochs_delivered_by_another_merge_have_no_known_digest() -> None:  # (i)
     merge = active(header(1), position=0)
     merge.answer("x0", 1)
     merge.at(3)
     assert only(MergeReport, merge.machine.tick(1)).delivered_digest == ""
+
+
+def test_delivered_epochs_leave_nothing_behind() -> None:  # [12]
+    merge = active(header(1), header(2))
+    merge.answer("x0", 1)
+    merge.at(1)
+    assert set(merge.machine.epochs.headers) == {2}
+    assert set(merge.machine.epochs.dealt) == {2}

@@ -42,13 +42,13 @@ def delivered(effects: list[Effect]) -> list[tuple[int, int, tuple[str, ...], bo
     return [(d.slot, d.epoch, tuple(pair for pair, _ in d.answers), d.shared) for d in found]
 
 
-def test_a_slot_delivers_when_its_own_pairs_have_answered() -> None:
+def test_slot_delivers_when_its_own_pairs_have_answered() -> None:
     merge = of_slot(1, header(1, dealing=1))
     assert delivered(merge.answer("v0", 1, "v")) == []
     assert delivered(merge.answer("y1", 1, "y")) == [(1, 1, ("v", "y"), True)]
 
 
-def test_a_pair_that_is_not_dealt_to_the_slot_is_neither_asked_nor_taken() -> None:
+def test_pair_of_another_slot_is_neither_asked_nor_taken() -> None:
     merge = of_slot(1, header(1, dealing=1))
     assert wants(merge.offer("u0", 1, pair="u")) == {}
     assert wants(merge.offer("v0", 1, pair="v")) == {"v0": (1,)}
@@ -57,7 +57,7 @@ def test_a_pair_that_is_not_dealt_to_the_slot_is_neither_asked_nor_taken() -> No
     assert set(merge.machine.answers.taken) == set()
 
 
-def test_an_undivided_epoch_is_all_of_slot_0_and_nothing_of_another() -> None:
+def test_slot_0_delivers_all_pairs_of_undivided_epoch() -> None:
     merge = Merge()
     show(merge, header(1))
     merge.at(0)
@@ -66,21 +66,21 @@ def test_an_undivided_epoch_is_all_of_slot_0_and_nothing_of_another() -> None:
     assert delivered(merge.answer("y0", 1, "y")) == [(0, 1, ("u", "v", "x", "y"), False)]
 
 
-def test_a_slot_without_pairs_moves_its_position() -> None:
+def test_slot_without_pairs_advances_its_position() -> None:
     none = Dealing(number=2, slots=((0, ("u", "v", "x", "y")), (1, ())))
     merge = Merge(slot=1)
     merge.view(header(1, dealing=2), generations=(FOUR,), slots=OPEN, dealings=(none,))
     assert delivered(merge.at(0)) == [(1, 1, (), True)]
 
 
-def test_a_position_is_made_right_before_the_first_epoch() -> None:
+def test_position_read_names_slot_and_its_first_epoch() -> None:
     merge = Merge(slot=1)
     effects = show(merge, slots=(OPEN[0], Slot(number=1, first=6)))
     (asked,) = of(ReadPosition, effects)
     assert (asked.slot, asked.first) == (1, 6)
 
 
-def test_a_barrier_waits_until_every_slot_has_what_precedes() -> None:
+def test_barrier_waits_until_every_slot_delivered_preceding_epoch() -> None:
     first, second = header(1, dealing=1), header(2, dealing=1, barrier=True)
     merge = of_slot(0, first, second)
     for epoch in (1, 2):
@@ -91,7 +91,7 @@ def test_a_barrier_waits_until_every_slot_has_what_precedes() -> None:
     assert delivered(show(merge, delivered=1, version=(1, 2))) == [(0, 2, ("u", "x"), True)]
 
 
-def test_an_ended_slot_delivers_its_last_epoch_and_no_more() -> None:
+def test_ended_slot_delivers_its_last_epoch_and_no_more() -> None:
     ended = (OPEN[0], Slot(number=1, first=1).ended_at(1))
     merge = of_slot(1, header(1, dealing=1), header(2), slots=ended)
     merge.answer("v0", 1, "v")
@@ -100,13 +100,13 @@ def test_an_ended_slot_delivers_its_last_epoch_and_no_more() -> None:
     assert of(ReadPosition, show(merge, slots=ended, delivered=5, recorded=1)) == []
 
 
-def test_a_header_whose_dealing_is_lost_is_not_taken() -> None:  # (i)
+def test_header_with_unknown_dealing_is_not_accepted() -> None:  # (i)
     merge = Merge(slot=1)
     merge.view(header(1, dealing=3), generations=(FOUR,), slots=OPEN)
     assert merge.machine.epochs.headers == {}
 
 
-def test_dealings_stay_that_a_header_names_and_the_newest() -> None:  # [12]
+def test_newest_dealing_and_those_named_by_headers_are_kept() -> None:  # [12]
     later = tuple(DEALING.replace(number=number) for number in (2, 3, 4))
     merge = of_slot(0, header(1, dealing=1))
     merge.view(
@@ -123,7 +123,7 @@ def test_dealings_stay_that_a_header_names_and_the_newest() -> None:  # [12]
     assert set(merge.machine.epochs.dealings) == {3, 4}
 
 
-def test_a_new_term_forgets_dealings() -> None:  # (i)
+def test_new_term_forgets_dealings() -> None:  # (i)
     merge = of_slot(1, header(1, dealing=1))
     merge.view(generations=(FOUR,), slots=OPEN, version=(2, 1))
     assert merge.machine.epochs.dealings == {}
@@ -140,7 +140,7 @@ def seal_answer(sink: str, *, sealed: bool) -> SinkPosition:
     return SinkPosition(sink=sink, position=4 if sealed else 3, op=1, slot=2, sealed=sealed)
 
 
-def test_the_merge_of_the_lowest_open_slot_seals_those_that_ended() -> None:
+def test_merge_of_lowest_open_slot_seals_ended_slots() -> None:
     merge = Merge(sinks=("s", "t"))
     assert sealing(show(merge, slots=ENDED)) == [("s", 2, 3, 4), ("t", 2, 3, 4)]
     assert sealing(show(Merge(slot=1), slots=ENDED)) == []
@@ -148,7 +148,12 @@ def test_the_merge_of_the_lowest_open_slot_seals_those_that_ended() -> None:
     assert sealing(show(Merge(), slots=ENDED, active=False)) == []
 
 
-def test_a_slot_is_told_as_sealed_when_every_sink_has_sealed_it() -> None:
+def test_merge_of_a_higher_slot_seals_once_lower_slots_have_ended() -> None:
+    lower_ended = (Slot(number=0, first=1).ended_at(4), Slot(number=1, first=1))
+    assert sealing(show(Merge(slot=1), slots=lower_ended)) == [("s", 0, 1, 4)]
+
+
+def test_slot_is_reported_sealed_when_every_sink_sealed_it() -> None:
     merge = Merge(sinks=("s", "t"))
     show(merge, slots=ENDED)
     assert merge.tell(seal_answer("t", sealed=False)) == []
@@ -160,7 +165,7 @@ def test_a_slot_is_told_as_sealed_when_every_sink_has_sealed_it() -> None:
     assert only(MergeReport, merge.machine.tick(3 * S.silence)).sealed == ()
 
 
-def test_a_seal_that_came_too_early_is_asked_for_again() -> None:
+def test_premature_seal_is_retried_with_back_off() -> None:
     merge = Merge()
     show(merge, slots=ENDED)
     merge.tell(seal_answer("s", sealed=False))
@@ -171,7 +176,7 @@ def test_a_seal_that_came_too_early_is_asked_for_again() -> None:
     assert sealing(merge.machine.tick(3 * S.silence)) == [("s", 2, 3, 4)]
 
 
-def test_a_slot_that_finds_itself_sealed_says_so_and_delivers_nothing() -> None:
+def test_sealed_slot_is_reported_and_delivers_nothing() -> None:
     merge = of_slot(1, header(1, dealing=1))
     op = merge.machine.sinks["s"].op
     merge.tell(SinkPosition(sink="s", position=0, op=op, slot=1, sealed=True))

@@ -13,19 +13,19 @@ def at(position: int) -> SinkTracker:
     return sink
 
 
-def test_only_the_next_epoch_may_be_delivered() -> None:  # [2] blind-sink
+def test_only_next_epoch_may_be_delivered() -> None:  # [2] blind-sink
     assert can_deliver(3, 4)
     assert not can_deliver(3, 3)
     assert not can_deliver(3, 5)
 
 
-def test_only_a_higher_epoch_replaces_a_row() -> None:  # [2]
+def test_only_higher_epoch_replaces_row() -> None:  # [2]
     assert can_replace(3, 4)
     assert not can_replace(3, 3)
     assert not can_replace(3, 2)
 
 
-def test_nothing_is_delivered_before_the_position_is_known() -> None:  # [2]
+def test_nothing_is_delivered_before_position_is_known() -> None:  # [2]
     sink = SinkTracker("sink")
     assert sink.deliver(1, ANSWERS, 0) == []
     assert sink.read(0, 5) == [ReadPosition("sink", 1)]
@@ -36,7 +36,7 @@ def test_nothing_is_delivered_before_the_position_is_known() -> None:  # [2]
     assert sink.asked_at == 7
 
 
-def test_a_sink_that_takes_long_is_asked_ever_less_often() -> None:  # [12]
+def test_slow_sink_is_read_with_increasing_back_off() -> None:  # [12]
     sink, asked, now = SinkTracker("sink"), [0], 0
     sink.read(0, 0)
     while len(asked) < 5:
@@ -51,7 +51,7 @@ def test_a_sink_that_takes_long_is_asked_ever_less_often() -> None:  # [12]
     assert sink.overdue(10, 410)
 
 
-def test_an_answer_that_took_longer_than_silence_counts() -> None:
+def test_answer_slower_than_silence_is_accepted() -> None:
     sink = SinkTracker("sink")
     sink.read(0, 0)
     assert not sink.overdue(1500, 2000)
@@ -68,14 +68,14 @@ def test_one_delivery_is_under_way_at_a_time() -> None:  # [2]
     assert sink.deliver(5, ANSWERS, 3) == [Deliver("sink", 5, ANSWERS, 3)]
 
 
-def test_a_refused_delivery_leaves_the_position_where_the_sink_says() -> None:  # [2]
+def test_refused_delivery_adopts_position_of_sink() -> None:  # [2]
     sink = at(3)
     sink.deliver(4, ANSWERS, 1)
     assert not sink.told(6, 2)
     assert (sink.position, sink.asked_at) == (6, None)
 
 
-def test_a_late_answer_tells_at_most_that_the_sink_came_further() -> None:  # [11]
+def test_late_answer_can_only_advance_position() -> None:  # [11]
     sink = at(3)
     sink.read(0, 1)
     assert not sink.told(2, 1)
@@ -84,7 +84,7 @@ def test_a_late_answer_tells_at_most_that_the_sink_came_further() -> None:  # [1
     assert (sink.position, sink.asked_at) == (5, 1)
 
 
-def test_a_late_answer_alone_makes_no_position_known() -> None:  # [2]
+def test_late_answer_alone_makes_no_position_known() -> None:  # [2]
     sink = SinkTracker("sink")
     sink.read(0, 0)
     sink.read(0, 9)
@@ -92,7 +92,7 @@ def test_a_late_answer_alone_makes_no_position_known() -> None:  # [2]
     assert sink.position is None
 
 
-def test_a_sink_that_fell_back_gets_nothing_and_is_told_of_once() -> None:
+def test_rewound_sink_gets_nothing_and_is_reported_once() -> None:
     sink = at(3)
     sink.read(0, 1)
     first = sink.told(2, 2)
@@ -105,21 +105,21 @@ def test_a_sink_that_fell_back_gets_nothing_and_is_told_of_once() -> None:
     assert sink.deliver(4, ANSWERS, 5) != []
 
 
-def test_below_what_the_log_says_is_delivered_is_fallen_back_too() -> None:
+def test_position_below_delivered_epoch_of_log_is_rewound() -> None:
     sink = SinkTracker("sink")
     sink.read(5, 0)
     assert sink.told(4, 1)
     assert sink.position is None
 
 
-def test_at_what_the_log_says_it_has_not_fallen_back() -> None:
+def test_position_at_delivered_epoch_of_log_is_not_rewound() -> None:
     sink = SinkTracker("sink")
     sink.read(5, 0)
     assert not sink.told(5, 1)
     assert (sink.position, sink.rewound) == (5, False)
 
 
-def test_what_was_told_after_the_question_does_not_make_its_answer_a_fall() -> None:  # [11]
+def test_advance_after_read_request_is_not_rewind() -> None:  # [11]
     sink = at(3)
     sink.deliver(4, ANSWERS, 1)
     sink.read(0, 2)

@@ -16,18 +16,18 @@ def dealing(**slots: tuple[str, ...]) -> Dealing:
     return Dealing(number=1, slots=tuple((int(name[1:]), pairs) for name, pairs in slots.items()))
 
 
-def test_pairs_are_dealt_in_turn_at_first() -> None:
+def test_pairs_are_dealt_in_contiguous_shares_at_first() -> None:
     found = deal(1, PAIRS[:4], [0, 1], None)
     assert found == dealing(s0=("pair-0", "pair-1"), s1=("pair-2", "pair-3"))
 
 
-def test_a_new_slot_takes_only_what_it_has_to() -> None:
+def test_new_slot_takes_fewest_pairs() -> None:
     before = dealing(s0=("pair-0", "pair-1"), s1=("pair-2", "pair-3"))
     after = deal(2, PAIRS[:4], [0, 1, 4], before)
     assert after.slots == ((0, ("pair-0", "pair-1")), (1, ("pair-2",)), (4, ("pair-3",)))
 
 
-def test_pairs_of_an_ended_slot_go_to_the_others() -> None:
+def test_pairs_of_ended_slot_go_to_others() -> None:
     before = dealing(s0=("pair-0",), s1=("pair-1",), s2=("pair-2",))
     assert deal(2, PAIRS[:3], [0, 1], before).slots == (
         (0, ("pair-0", "pair-2")),
@@ -35,13 +35,13 @@ def test_pairs_of_an_ended_slot_go_to_the_others() -> None:
     )
 
 
-def test_a_slot_may_be_dealt_nothing() -> None:
+def test_slot_may_have_no_pairs() -> None:
     assert deal(1, PAIRS[:1], [0, 1], None).slots == ((0, ("pair-0",)), (1, ()))
 
 
 @PROPERTY
 @given(st.sets(st.sampled_from(PAIRS)), NUMBERS, st.sets(st.sampled_from(PAIRS)), NUMBERS)
-def test_every_pair_is_dealt_once_evenly_and_stays_where_it_can(
+def test_pairs_are_dealt_once_evenly_and_moved_minimally(
     first: set[str], slots: list[int], then: set[str], later: list[int]
 ) -> None:
     before = deal(1, first, slots, None)
@@ -61,13 +61,13 @@ def test_every_pair_is_dealt_once_evenly_and_stays_where_it_can(
         assert len(pairs) <= most
 
 
-def test_undivided_everything_is_of_slot_0() -> None:
+def test_slot_0_has_all_pairs_when_undivided() -> None:
     assert pairs_of_slot({}, UNDIVIDED, 0, ("y", "x")) == ("x", "y")
     assert pairs_of_slot({}, UNDIVIDED, 1, ("y", "x")) == ()
     assert slot_of_pair({}, UNDIVIDED, "x") == 0
 
 
-def test_a_slot_delivers_the_pairs_of_the_epoch_that_are_dealt_to_it() -> None:
+def test_slot_delivers_its_dealt_pairs_of_epoch() -> None:
     known = {1: dealing(s0=("x", "old"), s1=("y",))}
     assert pairs_of_slot(known, 1, 0, ("y", "x")) == ("x",)
     assert pairs_of_slot(known, 1, 1, ("y", "x")) == ("y",)
@@ -76,6 +76,6 @@ def test_a_slot_delivers_the_pairs_of_the_epoch_that_are_dealt_to_it() -> None:
     assert slot_of_pair(known, 1, "z") is None
 
 
-def test_a_dealing_that_nobody_knows_is_an_error() -> None:
+def test_unknown_dealing_raises() -> None:
     with pytest.raises(KeyError):
         pairs_of_slot({}, 3, 0, ("x",))

@@ -16,7 +16,7 @@ def came(span: Span, answer: FetchAnswer, rows: object = None) -> Fetched:
     return Fetched(span, answer, payload=rows)
 
 
-def test_rows_are_handed_over_in_the_order_of_the_header_and_not_kept() -> None:
+def test_rows_are_returned_in_header_order_and_not_kept() -> None:
     found = Fetching(SHARE, 0)
     found.came(came(OF_B, FetchAnswer.NO_ROWS))
     assert found.missing(EPOCH) == [OF_A]
@@ -25,7 +25,7 @@ def test_rows_are_handed_over_in_the_order_of_the_header_and_not_kept() -> None:
     assert found.missing(EPOCH) == [OF_A, OF_B]
 
 
-def test_each_question_goes_to_the_other_copy() -> None:
+def test_each_fetch_alternates_between_copies() -> None:
     found = Fetching(SHARE, 0)
     found.lanes[A1] = ("a", "b")
     asked = [to for _ in range(3) for to, _ in sent(Fetch, found.ask([OF_A], 0))]

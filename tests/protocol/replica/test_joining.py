@@ -26,17 +26,17 @@ def asked(effects: list[Effect]) -> list[str]:
     return [to for to, _ in sent(CopyState, effects)]
 
 
-def test_nothing_is_asked_while_the_lead_knows_no_source() -> None:
+def test_nothing_is_requested_without_source() -> None:
     assert joining().told((), None, 5) == []
 
 
-def test_from_the_beginning_the_empty_state_is_installed_once() -> None:
+def test_empty_state_is_installed_once() -> None:
     found = joining()
     assert found.told((), 0, 5) == [Install(0, ())]
     assert found.told((), 0, 6) == []
 
 
-def test_a_twin_is_copied_whole_at_its_last_epoch() -> None:
+def test_twin_is_copied_whole_at_its_last_epoch() -> None:
     found = joining()
     effects = found.told(TWIN, None, 5)
     assert sent(CopyState, effects) == [("t", CopyState("x", None, None))]
@@ -45,7 +45,7 @@ def test_a_twin_is_copied_whole_at_its_last_epoch() -> None:
     assert found.came("t", state(7, TREE)) == [Install(7, (TREE,))]
 
 
-def test_parents_are_copied_at_one_epoch_reduced_to_the_own_keys() -> None:
+def test_parents_are_copied_at_one_epoch_reduced_to_own_keys() -> None:
     found = joining()
     effects = found.told(PARENTS, 4, 5)
     assert sent(CopyState, effects) == [
@@ -58,7 +58,7 @@ def test_parents_are_copied_at_one_epoch_reduced_to_the_own_keys() -> None:
     assert found.came("p0", state(4, of_p)) == [Install(4, (of_p, of_q))]
 
 
-def test_state_of_another_epoch_or_of_strangers_is_not_taken() -> None:
+def test_state_of_another_epoch_or_stranger_is_not_accepted() -> None:
     found = joining()
     found.told(PARENTS, 4, 5)
     assert found.came("p0", state(3)) == []
@@ -66,7 +66,7 @@ def test_state_of_another_epoch_or_of_strangers_is_not_taken() -> None:
     assert found.parts == {}
 
 
-def test_who_does_not_answer_is_asked_again_another_of_its_group_each_time() -> None:
+def test_retries_rotate_members_of_unanswered_groups() -> None:
     found = joining()
     assert asked(found.told(PARENTS, 4, 0)) == ["p0", "q0"]
     assert asked(found.ask(500)) == ["p1", "q1"]
@@ -75,13 +75,13 @@ def test_who_does_not_answer_is_asked_again_another_of_its_group_each_time() -> 
     assert found.asked_at == 1000
 
 
-def test_the_same_source_told_again_asks_nothing() -> None:  # [11]
+def test_repeated_source_requests_nothing() -> None:  # [11]
     found = joining()
     found.told(TWIN, None, 0)
     assert found.told(TWIN, None, 1) == []
 
 
-def test_an_earlier_epoch_of_the_parents_serves_until_it_was_tried_often() -> None:
+def test_earlier_parent_epoch_is_kept_until_tries_run_out() -> None:
     found = joining()
     found.told(PARENTS, 4, 0)
     assert found.told(PARENTS, 5, 1) == []
@@ -95,7 +95,7 @@ def test_an_earlier_epoch_of_the_parents_serves_until_it_was_tried_often() -> No
     assert found.asks == 1
 
 
-def test_another_source_replaces_the_first() -> None:
+def test_another_source_replaces_first() -> None:
     found = joining()
     found.told(PARENTS, 4, 0)
     found.came("p0", state(4))
@@ -104,6 +104,6 @@ def test_another_source_replaces_the_first() -> None:
     assert of(Install, found.came("t", state(6))) != []
 
 
-def test_asking_before_any_source_is_known_asks_and_installs_nothing() -> None:
+def test_ask_without_source_does_nothing() -> None:
     found = joining()
     assert found.ask(5) == []

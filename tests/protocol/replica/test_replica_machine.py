@@ -178,12 +178,12 @@ def report(effects: list[Effect]) -> ReplicaReport:
     return only(ReplicaReport, effects)
 
 
-def test_a_fresh_volume_reports_that_it_may_take_a_seat() -> None:
+def test_fresh_volume_reports_fresh() -> None:
     found = report(Replica().tick(0))
     assert found == ReplicaReport(1, "x", 0, False, True, 0, 0)
 
 
-def test_a_full_member_reports_what_it_committed_and_which_headers_it_has() -> None:
+def test_full_member_reports_committed_epoch_and_held_headers() -> None:
     replica = ran(2)
     replica.view(header(3, Span(A1, 1, 1)), calls=4)
     found = report(replica.tick(0))
@@ -192,24 +192,24 @@ def test_a_full_member_reports_what_it_committed_and_which_headers_it_has() -> N
     assert report(replica.tick(1)).sequence == found.sequence + 1
 
 
-def test_a_joiner_answers_no_calls() -> None:  # [5]
+def test_joiner_answers_no_calls() -> None:  # [5]
     replica = Replica()
     replica.view(standing=Standing.WAITING, calls=4)
     assert report(replica.tick(0)).calls == 0
 
 
-def test_without_a_lead_nothing_is_reported() -> None:
+def test_no_report_is_sent_without_lead() -> None:
     machine = ReplicaMachine("x0", 1, "x", KEYS, StoredReplica({}), S, 0)
     assert machine.tick(0) == []
 
 
-def test_another_split_says_who_leads() -> None:
+def test_not_lead_answer_redirects_reports() -> None:
     replica = Replica()
     replica.tell(NotLead(RegisterState(3, 1, "c", None)), sender="b")
     assert [to for to, _ in sent(ReplicaReport, replica.tick(1))] == ["c"]
 
 
-def test_a_zombie_s_message_is_refused() -> None:  # [11] shared-name
+def test_message_of_older_incarnation_is_refused() -> None:  # [11] shared-name
     replica = full()
     replica.machine.handle(0, peer("a", 3), view(header(1)))
     late = view(header(1), version=(1, 9), delivered=7)
@@ -218,7 +218,7 @@ def test_a_zombie_s_message_is_refused() -> None:  # [11] shared-name
     assert replica.machine.delivered == 0
 
 
-def test_a_resumed_member_says_so_once() -> None:
+def test_resumed_member_reports_resumed_once() -> None:
     replica = full(4)
     assert "Resumed" in [e.event for e in of(Happened, replica.tick(0))]
     assert of(Happened, replica.tick(1)) == []
@@ -229,23 +229,25 @@ def test_a_resumed_member_says_so_once() -> None:
 
 
 @pytest.mark.parametrize("standing", [Standing.COMPLETED, Standing.RETIRED])
-def test_who_is_not_needed_any_more_exits(standing: str) -> None:
+def test_replica_no_longer_needed_exits(standing: str) -> None:
     assert full().view(standing=standing) == [Exit(standing)]
 
 
-def test_who_is_displaced_exits_and_starts_on_a_new_volume() -> None:
-    (leave,) = of(Exit, full().view(standing=Standing.DISPLACED))
+def test_displaced_replica_exits_and_wipes_its_volume() -> None:
+    effects = full().view(standing=Standing.DISPLACED)
+    (leave,) = of(Exit, effects)
     assert leave.wipe
+    assert [event.event for event in of(Happened, effects)] == ["Displaced"]
 
 
-def test_a_view_of_a_deposed_lead_says_nothing() -> None:  # [11]
+def test_view_of_deposed_lead_is_ignored() -> None:  # [11]
     replica = full()
     replica.view(version=(2, 3))
     assert replica.view(standing=Standing.DISPLACED, version=(2, 2)) == []
     assert replica.view(standing=Standing.DISPLACED, version=(1, 9)) == []
 
 
-def test_whoever_waits_for_a_seat_does_nothing_yet() -> None:
+def test_replica_waiting_for_seat_does_nothing() -> None:
     assert Replica().view(standing=Standing.WAITING, source=(("t",),)) == []
     assert of(Run, full().view(header(1), standing=Standing.WAITING)) == []
 
@@ -253,7 +255,7 @@ def test_whoever_waits_for_a_seat_does_nothing_yet() -> None:
 # --- joining --------------------------------------------------------------------------------
 
 
-def test_the_first_of_a_pair_begins_with_the_empty_state() -> None:
+def test_first_replica_of_pair_begins_with_empty_state() -> None:
     replica = Replica()
     assert replica.view(source_epoch=0) == [Install(0, ())]
     carry_out(replica.volume, [Write(("checkpoint", 0), "empty")])
@@ -275,7 +277,7 @@ def joined() -> tuple[Replica, list[Effect]]:
     return replica, replica.tell(copied(), sender="x1")
 
 
-def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] copy-without-outbox
+def test_joiner_copies_outbox_of_twin_before_it_is_verified() -> None:  # [8] copy-without-outbox
     replica, effects = joined()
     assert of(Install, effects) == [Install(3, (copied().payload,))]
     assert isinstance(effects[-1], Install)
@@ -292,7 +294,7 @@ def test_a_joiner_copies_its_twin_s_outbox_before_it_counts() -> None:  # [8] co
     assert [told.epoch for told in offers] == [2, 3]
 
 
-def test_a_twin_s_older_state_comes_along() -> None:
+def test_older_states_of_twin_are_copied() -> None:
     replica = Replica()
     replica.view(source=(("x1",),))
     effects = replica.tell(copied().replace(older=(1, 2)), sender="x1")
@@ -301,7 +303,7 @@ def test_a_twin_s_older_state_comes_along() -> None:
     assert replica.machine.checkpoints == [1, 2, 3]
 
 
-def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
+def test_header_of_copied_state_is_stored() -> None:  # (i)
     replica, _ = joined()
     assert replica.volume["header", 3] == header(3)
     assert replica.volume["generation", 1] == G1
@@ -311,7 +313,7 @@ def test_the_header_of_the_copied_state_comes_along() -> None:  # (i)
     assert ("header", 3) not in plain.volume
 
 
-def test_a_crash_before_the_copy_is_verified_leaves_a_fresh_volume() -> None:  # [8]
+def test_crash_before_copy_is_verified_leaves_fresh_volume() -> None:  # [8]
     replica = Replica()
     replica.view(source=(("x1",),))
     volume = dict(replica.volume)
@@ -320,7 +322,7 @@ def test_a_crash_before_the_copy_is_verified_leaves_a_fresh_volume() -> None:  #
         assert report(Replica(crashed).tick(0)).fresh
 
 
-def test_state_from_parents_brings_no_outbox() -> None:
+def test_state_from_parents_has_no_outbox() -> None:
     replica = Replica()
     replica.view(source=(("p0",), ("q0",)), source_epoch=3)
     replica.tell(copied(outbox=()), sender="p0")
@@ -330,7 +332,7 @@ def test_state_from_parents_brings_no_outbox() -> None:
     assert replica.volume["header", 3] == header(3)
 
 
-def test_state_that_comes_twice_is_installed_once() -> None:  # [11]
+def test_repeated_state_is_installed_once() -> None:  # [11]
     replica, effects = joined()
     assert len(of(Install, effects)) == 1
     assert replica.tell(copied(4), sender="x1") == []
@@ -338,14 +340,14 @@ def test_state_that_comes_twice_is_installed_once() -> None:  # [11]
     assert sent(CopyState, replica.view(source=(("x2",),))) == []
 
 
-def test_the_empty_beginning_is_installed_once() -> None:  # [11]
+def test_empty_state_is_installed_once() -> None:  # [11]
     replica = Replica()
     assert of(Install, replica.view(source=(), source_epoch=0)) == [Install(0, ())]
     assert of(Install, replica.view(source=(), source_epoch=0)) == []
     assert of(Install, replica.tick(S.retry)) == []
 
 
-def test_state_of_an_earlier_try_goes_once_the_copy_is_verified() -> None:
+def test_state_of_earlier_attempt_is_dropped_once_copy_is_verified() -> None:
     replica = Replica({("checkpoint", e): f"state {e}" for e in (1, 3, 4)})
     assert not replica.machine.verified
     replica.view(source=TWIN)
@@ -374,13 +376,13 @@ def skipped(replica: Replica, epoch: int = 7) -> list[Effect]:
     return replica.tell(Installed(epoch))
 
 
-def test_nothing_is_asked_for_or_run_before_spark_is_up() -> None:
+def test_nothing_is_requested_or_run_before_spark_is_up() -> None:
     replica = behind()
     assert of(Send, replica.tick(5000))[1:] == []
     assert of(Run, replica.view(header(2), header(3), source=())) == []
 
 
-def test_a_replica_that_starts_far_behind_asks_its_twin_instead_of_computing() -> None:
+def test_replica_that_starts_far_behind_copies_its_twin() -> None:
     replica = behind()
     effects = replica.tell(SparkUp())
     assert sent(CopyState, effects) == [("x1", CopyState("x", None, None))]
@@ -388,7 +390,7 @@ def test_a_replica_that_starts_far_behind_asks_its_twin_instead_of_computing() -
     assert sent(Fetch, replica.tick(S.retry)) == []
 
 
-def test_one_whose_twin_is_close_computes_what_it_missed() -> None:
+def test_replica_with_twin_close_ahead_replays_missed_epochs() -> None:
     replica = behind()
     replica.view(source=())
     effects = replica.tell(SparkUp())
@@ -404,7 +406,7 @@ def test_restarted_replica_does_not_copy_whole_parents_named_by_a_late_view() ->
     assert len(sent(Fetch, effects)) == 1
 
 
-def test_rows_asked_for_before_it_skips_start_no_epoch() -> None:
+def test_rows_requested_before_skip_start_no_epoch() -> None:
     replica = behind()
     replica.view(source=())
     replica.tell(SparkUp())
@@ -415,7 +417,7 @@ def test_rows_asked_for_before_it_skips_start_no_epoch() -> None:
     assert [span for _, span in fetches(replica.view(source=()))] == [Span(A1, 1, 1)]
 
 
-def test_the_twin_s_state_takes_the_place_of_the_own_one() -> None:
+def test_copied_state_of_twin_replaces_own() -> None:
     replica = behind()
     replica.tell(SparkUp())
     replica.view(*(header(e) for e in range(3, 9)), source=TWIN)
@@ -423,13 +425,13 @@ def test_the_twin_s_state_takes_the_place_of_the_own_one() -> None:
     assert (replica.machine.committed, replica.machine.checkpoints) == (7, [7])
     assert report(effects).committed == 7
     assert [run.header.epoch for run in of(Run, effects)] == [8]
-    assert of(Happened, effects) == [Happened("SkippedAhead", "x0", "from epoch 1 to 7")]
+    assert of(Happened, effects) == [Happened("SkippedAhead", "x0", "from epoch 1 to 7", epoch=7)]
     effects = replica.view(source=(), now=1) + replica.tick(2)
     offers = sent(Offers, effects)[-1][1].offers
     assert [told.epoch for told in offers] == [6, 7]  # [8]
 
 
-def test_a_crash_on_the_way_leaves_the_own_state() -> None:  # [8]
+def test_crash_during_skip_leaves_own_state() -> None:  # [8]
     replica = behind()
     replica.tell(SparkUp())
     volume = dict(replica.volume)
@@ -440,7 +442,7 @@ def test_a_crash_on_the_way_leaves_the_own_state() -> None:  # [8]
         assert sent(Offers, again.view() + again.tick(1)) == []
 
 
-def test_a_twin_that_is_gone_or_silent_is_not_waited_for() -> None:
+def test_gone_or_silent_twin_ends_skip() -> None:
     replica = behind()
     replica.tell(SparkUp())
     assert len(sent(Fetch, replica.view(source=()))) == 1
@@ -448,7 +450,7 @@ def test_a_twin_that_is_gone_or_silent_is_not_waited_for() -> None:
     assert replica.machine.committed == 1
 
 
-def test_a_copy_that_never_comes_is_given_up() -> None:
+def test_skip_is_abandoned_after_patience() -> None:
     replica = behind()
     replica.tell(SparkUp())
     assert sent(Fetch, replica.tick(S.skip_patience - 1)) == []
@@ -456,14 +458,14 @@ def test_a_copy_that_never_comes_is_given_up() -> None:
     assert replica.tell(copied(7), now=S.skip_patience, sender="x1") == []
 
 
-def test_a_copy_that_is_no_newer_is_not_taken() -> None:
+def test_copy_no_newer_than_own_state_is_not_accepted() -> None:
     replica = behind(7)
     replica.tell(SparkUp())
     assert replica.tell(copied(7), sender="x1") == []
 
 
 @pytest.mark.parametrize("before", [ran, lambda _: joined_for_good()])
-def test_who_is_at_work_or_has_just_copied_skips_nothing(
+def test_running_or_just_joined_replica_does_not_skip(
     before: Callable[[int], Replica],
 ) -> None:
     replica = before(3)
@@ -477,7 +479,7 @@ def joined_for_good() -> Replica:
     return replica
 
 
-def test_a_joiner_asks_again_after_an_interval() -> None:
+def test_joiner_asks_again_after_interval() -> None:
     replica = Replica()
     replica.view(source=(("x1",),), now=100)
     assert sent(CopyState, replica.tick(599)) == []
@@ -486,7 +488,7 @@ def test_a_joiner_asks_again_after_an_interval() -> None:
     assert len(sent(CopyState, replica.tick(1100))) == 1
 
 
-def test_state_that_comes_to_a_full_member_is_not_taken() -> None:  # [11]
+def test_full_or_unseated_member_ignores_copied_state() -> None:  # [11]
     assert full().tell(copied(), sender="x1") == []
     assert Replica().tell(copied(), sender="x1") == []
 
@@ -494,7 +496,7 @@ def test_state_that_comes_to_a_full_member_is_not_taken() -> None:  # [11]
 # --- giving state ---------------------------------------------------------------------------
 
 
-def test_a_twin_gets_the_last_state_with_every_result_not_delivered() -> None:  # [8]
+def test_twin_gets_last_state_with_every_undelivered_result() -> None:  # [8]
     replica = ran(3)
     replica.view(delivered=1)
     (ship,) = of(ShipState, replica.tell(CopyState("x", None, None), sender="n"))
@@ -505,7 +507,7 @@ def test_a_twin_gets_the_last_state_with_every_result_not_delivered() -> None:  
     assert message.older == (1, 2)
 
 
-def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
+def test_uncommitted_result_stays_out_of_copy() -> None:  # [4]
     replica = ran(1)
     replica.view(header(2))
     replica.tell(result(2))
@@ -514,7 +516,7 @@ def test_a_result_that_is_not_committed_stays_out_of_a_copy() -> None:  # [4]
     assert [told.epoch for told in ship.message.outbox] == [1]
 
 
-def test_a_child_gets_the_state_of_one_epoch_reduced_to_its_keys() -> None:
+def test_child_gets_state_of_one_epoch_reduced_to_its_keys() -> None:
     replica = ran(3)
     (ship,) = of(ShipState, replica.tell(CopyState("y", Share("f2", "y"), 2), sender="y0"))
     assert ship.share == Share("f2", "y")
@@ -522,7 +524,7 @@ def test_a_child_gets_the_state_of_one_epoch_reduced_to_its_keys() -> None:
     assert (message.pair, message.epoch, message.outbox, message.older) == ("y", 2, (), ())
 
 
-def test_what_is_not_here_is_refused() -> None:
+def test_missing_state_is_refused() -> None:
     replica = ran(3)
     effects = replica.tell(CopyState("y", Share("f2", "y"), 9), sender="y0")
     assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
@@ -539,7 +541,7 @@ def fetches(effects: list[Effect]) -> list[tuple[str, Span]]:
     return [(to, fetch.span) for to, fetch in sent(Fetch, effects)]
 
 
-def test_rows_are_fetched_from_the_lanes_then_run_in_their_order() -> None:  # [4]
+def test_rows_are_fetched_from_lanes_and_run_in_header_order() -> None:  # [4]
     replica = full()
     effects = replica.view(ROWS_OF_1)
     assert fetches(effects) == [("a", Span(A1, 1, 2)), ("b", Span(B1, 1, 1))]
@@ -549,7 +551,7 @@ def test_rows_are_fetched_from_the_lanes_then_run_in_their_order() -> None:  # [
     assert effects == [Write(("header", 1), ROWS_OF_1), Run(ROWS_OF_1, ("of a", "of b"))]
 
 
-def test_no_rows_is_an_answer() -> None:
+def test_empty_rows_complete_fetch() -> None:
     replica = full()
     replica.view(header(1, Span(A1, 1, 1)))
     effects = replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.NO_ROWS), sender="a")
@@ -557,7 +559,7 @@ def test_no_rows_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize("answer", [FetchAnswer.NOT_HERE, FetchAnswer.NOT_YET])
-def test_not_yet_and_not_here_make_it_ask_the_other_copy(answer: FetchAnswer) -> None:
+def test_not_yet_or_not_here_answer_makes_replica_ask_other_copy(answer: FetchAnswer) -> None:
     replica = full()
     assert fetches(replica.view(header(1, Span(A1, 1, 1)))) == [("a", Span(A1, 1, 1))]
     assert replica.tell(Fetched(Span(A1, 1, 1), answer), sender="a") == []
@@ -565,21 +567,21 @@ def test_not_yet_and_not_here_make_it_ask_the_other_copy(answer: FetchAnswer) ->
     assert fetches(replica.tick(S.interval)) == [("b", Span(A1, 1, 1))]
 
 
-def test_an_answer_that_does_not_come_makes_it_ask_the_other_copy() -> None:
+def test_missing_answer_makes_replica_ask_other_copy() -> None:
     replica = full()
     replica.view(header(1, Span(A1, 1, 1)), now=0)
     assert fetches(replica.tick(S.interval)) == [("b", Span(A1, 1, 1))]
     assert fetches(replica.tick(2 * S.interval)) == [("a", Span(A1, 1, 1))]
 
 
-def test_gone_means_that_it_has_to_join_again() -> None:
+def test_replica_whose_rows_are_gone_wipes_and_rejoins() -> None:
     replica = full()
     replica.view(header(1, Span(A1, 1, 1)))
     (leave,) = of(Exit, replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.GONE), sender="a"))
     assert leave.wipe
 
 
-def test_rows_that_are_not_asked_for_are_not_taken() -> None:  # [11]
+def test_unrequested_rows_are_not_accepted() -> None:  # [11]
     replica = full()
     assert replica.tell(Fetched(Span(A1, 1, 1), FetchAnswer.GONE), sender="a") == []
     replica.view(ROWS_OF_1)
@@ -590,14 +592,14 @@ def test_rows_that_are_not_asked_for_are_not_taken() -> None:  # [11]
     assert replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.GONE), sender="a") == []
 
 
-def test_only_what_is_missing_is_asked_for_again() -> None:
+def test_only_missing_rows_are_requested_again() -> None:
     replica = full()
     replica.view(ROWS_OF_1)
     replica.tell(Fetched(Span(A1, 1, 2), FetchAnswer.ROWS, "of a"), sender="a")
     assert [span for _, span in fetches(replica.tick(S.interval))] == [Span(B1, 1, 1)]
 
 
-def test_one_epoch_runs_at_a_time_in_order() -> None:  # [4]
+def test_epochs_run_in_order_one_at_a_time() -> None:  # [4]
     replica = full()
     effects = replica.view(header(1), header(2))
     assert [run.header.epoch for run in of(Run, effects)] == [1]
@@ -606,7 +608,7 @@ def test_one_epoch_runs_at_a_time_in_order() -> None:  # [4]
     assert [run.header.epoch for run in of(Run, effects)] == [2]
 
 
-def test_headers_are_taken_without_a_gap() -> None:  # [1]
+def test_headers_are_accepted_without_gap() -> None:  # [1]
     replica = full()
     replica.view(header(2), header(4))
     assert replica.machine.headers == {}
@@ -614,7 +616,7 @@ def test_headers_are_taken_without_a_gap() -> None:  # [1]
     assert set(replica.machine.headers) == {1, 2}
 
 
-def test_the_result_is_in_the_outbox_before_spark_may_commit() -> None:  # [8] no-outbox
+def test_result_is_in_outbox_before_spark_may_commit() -> None:  # [8] no-outbox
     replica = full()
     replica.view(header(1))
     effects = replica.tell(result(1))
@@ -625,27 +627,27 @@ def test_the_result_is_in_the_outbox_before_spark_may_commit() -> None:  # [8] n
     ]
 
 
-def test_a_result_that_nobody_waits_for_is_not_taken() -> None:  # [11]
+def test_unexpected_result_is_not_accepted() -> None:  # [11]
     replica = full()
     replica.view(header(1))
     assert replica.tell(result(2)) == []
     assert full().tell(result(1)) == []
 
 
-def test_a_pair_that_the_generation_does_not_list_runs_muted() -> None:  # [2]
+def test_pair_outside_generation_runs_muted() -> None:  # [2]
     replica = full()
     replica.view(header(1, generation=2), generations=(G2,))
     assert replica.tell(result(1)) == [Finish(1)]
     assert replica.volume["generation", 2] == G2
 
 
-def test_what_is_delivered_already_need_not_be_kept() -> None:  # [12]
+def test_result_already_delivered_is_not_kept() -> None:  # [12]
     replica = full()
     replica.view(header(1), delivered=1)
     assert replica.tell(result(1)) == [Finish(1)]
 
 
-def test_a_commit_is_acknowledged_and_offered() -> None:
+def test_commit_is_acknowledged_and_offered() -> None:
     replica = full()
     replica.view(header(1), merges=("m0", "m1"))
     effects = replica.run(1)
@@ -656,14 +658,14 @@ def test_a_commit_is_acknowledged_and_offered() -> None:
     ]
 
 
-def test_a_result_is_not_offered_before_it_is_committed() -> None:
+def test_result_is_not_offered_before_commit() -> None:
     replica = full()
     replica.view(header(1))
     replica.tell(result(1))
     assert sent(Offers, replica.tick(1)) == []
 
 
-def test_it_runs_only_so_far_ahead_of_delivery() -> None:  # [12]
+def test_replica_runs_at_most_max_undelivered_ahead() -> None:  # [12]
     settings = S._replace(max_undelivered=2)
     replica = ran(2, settings)
     assert of(Run, replica.view(header(3))) == []
@@ -674,13 +676,13 @@ def test_it_runs_only_so_far_ahead_of_delivery() -> None:  # [12]
 # --- results --------------------------------------------------------------------------------
 
 
-def test_the_lowest_results_are_offered_as_many_as_the_window_has() -> None:  # [12]
+def test_lowest_results_are_offered_up_to_window() -> None:  # [12]
     replica = ran(4, S._replace(window=2))
     offers = only(Offers, replica.tick(1)).offers
     assert [told.epoch for told in offers] == [1, 2]
 
 
-def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
+def test_wanted_results_are_sent_and_kept() -> None:  # ack-on-arrival
     replica = ran(2)
     effects = replica.tell(Want((1, 2, 3)), sender="m")
     assert [(ship.to, ship.keys) for ship in of(Ship, effects)] == [
@@ -694,14 +696,14 @@ def test_what_a_merge_wants_is_sent_and_kept() -> None:  # ack-on-arrival
     assert ("outbox", 1) in replica.volume
 
 
-def test_a_result_that_is_not_committed_is_not_sent() -> None:  # [4]
+def test_uncommitted_result_is_not_sent() -> None:  # [4]
     replica = full()
     replica.view(header(1))
     replica.tell(result(1))
     assert replica.tell(Want((1,)), sender="m") == []
 
 
-def test_what_is_delivered_is_dropped() -> None:  # [12]
+def test_delivered_results_and_states_are_dropped() -> None:  # [12]
     replica = ran(3)
     effects = replica.view(delivered=2)
     assert of(Erase, effects) == [
@@ -715,20 +717,20 @@ def test_what_is_delivered_is_dropped() -> None:  # [12]
     assert [told.epoch for told in only(Offers, replica.tick(1)).offers] == [3]
 
 
-def test_a_joiner_drops_delivered_results_too() -> None:  # [12]
+def test_joiner_drops_delivered_results() -> None:  # [12]
     replica, _ = joined()
     effects = replica.view(standing=Standing.WAITING, delivered=2)
     assert Erase(("outbox", 2)) in effects
     assert ("outbox", 3) in replica.volume
 
 
-def test_the_last_state_stays_whatever_is_delivered() -> None:
+def test_last_state_is_kept_even_if_delivered() -> None:
     replica = ran(2)
     replica.view(delivered=9)
     assert replica.machine.checkpoints == [2]
 
 
-def test_trimmed_headers_are_dropped_but_not_the_last_committed() -> None:  # [12] (i)
+def test_trimmed_headers_are_dropped_except_last_committed() -> None:  # [12] (i)
     replica = ran(3)
     replica.view(delivered=3, trim=2)
     assert set(replica.machine.headers) == {2, 3}  # a new pair's state may be of the trim point
@@ -737,7 +739,7 @@ def test_trimmed_headers_are_dropped_but_not_the_last_committed() -> None:  # [1
     assert ("header", 2) not in replica.volume
 
 
-def test_generations_that_no_kept_header_names_are_dropped() -> None:  # [12]
+def test_generations_unnamed_by_kept_headers_are_dropped() -> None:  # [12]
     replica = ran(1)
     carried = generation(2, "x")
     replica.view(header(2, generation=2), generations=(carried,))
@@ -749,14 +751,14 @@ def test_generations_that_no_kept_header_names_are_dropped() -> None:  # [12]
     assert ("generation", 1) not in replica.volume
 
 
-def test_what_the_lead_says_never_falls() -> None:  # [11]
+def test_delivered_and_trim_never_fall() -> None:  # [11]
     replica = ran(2)
     replica.view(delivered=2, trim=1)
     replica.view(delivered=1, trim=0)
     assert (replica.machine.delivered, replica.machine.trim) == (2, 1)
 
 
-def test_where_lanes_lie_is_remembered_for_a_bounded_number() -> None:  # [12]
+def test_remembered_lane_locations_are_bounded() -> None:  # [12]
     replica = full()
     many = tuple((LaneId("s", n), ("s", "t")) for n in range(40))
     replica.view(lanes=many)
@@ -793,7 +795,7 @@ def advance(replica: Replica) -> list[tuple[str, list[Effect]]]:
     return found
 
 
-def test_a_process_that_dies_anywhere_in_an_epoch_does_the_same_again() -> None:
+def test_crash_anywhere_in_epoch_repeats_it_identically() -> None:
     """[4] [8] no-outbox: fetch, run, outbox, commit, acknowledge; killed at every point."""
     replica = full()
     volume = dict(replica.volume)
@@ -825,13 +827,13 @@ def finish(replica: Replica) -> None:
     assert replica.machine.committed == 1
 
 
-def test_a_restart_goes_on_from_the_last_commit_whatever_the_order_of_files() -> None:  # (h)
+def test_restart_continues_from_last_commit_regardless_of_file_order() -> None:  # (h)
     volume: Volume = {("verified",): True, ("checkpoint", 3): "", ("checkpoint", 2): ""}
     machine = Replica(volume).machine
     assert (machine.committed, machine.checkpoints) == (3, [2, 3])
 
 
-def test_a_restart_finds_everything_again() -> None:  # (h)
+def test_restart_restores_all_state() -> None:  # (h)
     replica = ran(3)
     replica.view(delivered=1)
     again = Replica(dict(replica.volume))
@@ -842,7 +844,7 @@ def test_a_restart_finds_everything_again() -> None:  # (h)
 # --- the rest -------------------------------------------------------------------------------
 
 
-def test_it_stops_at_once_or_after_the_batch_that_runs() -> None:
+def test_terminate_exits_at_once_or_after_running_batch() -> None:
     assert ran(1).tell(Terminate()) == [Exit("stopped")]
     replica = full()
     replica.view(header(1), header(2))
@@ -854,13 +856,13 @@ def test_it_stops_at_once_or_after_the_batch_that_runs() -> None:
     assert len(sent(Offers, effects)) == 1
 
 
-def test_after_being_told_to_stop_no_epoch_begins() -> None:
+def test_no_epoch_begins_after_terminate() -> None:
     replica = full()
     replica.tell(Terminate())
     assert of(Run, replica.view(header(1))) == []
 
 
-def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
+def test_muster_is_answered_with_commits_headers_and_generations() -> None:  # (i)
     replica = ran(2)
     ((to, answer),) = sent(Present, replica.tell(Muster(5), sender="c"))
     assert to == "c"
@@ -878,14 +880,14 @@ def test_a_muster_is_answered_with_everything_that_is_known() -> None:  # (i)
     )
 
 
-def test_after_a_muster_lower_terms_are_refused() -> None:  # (i)
+def test_lower_terms_are_refused_after_muster() -> None:  # (i)
     replica = ran(1)
     replica.tell(Muster(5), sender="c")
     assert replica.view(standing=Standing.DISPLACED, version=(4, 99)) == []
     assert replica.tell(Muster(4), sender="b") == []
 
 
-def test_effects_of_a_run_are_written_before_spark_starts() -> None:  # (i)
+def test_header_and_generation_are_written_before_spark_runs() -> None:  # (i)
     replica = full()
     effects = replica.view(header(1))
     kinds = [type(effect) for effect in effects if type(effect) is not Send]
@@ -900,14 +902,14 @@ def anew(epoch: int, previous: str) -> Header:
     return header(epoch, history="b", term=5).replace(previous=previous)
 
 
-def test_a_report_names_the_headers_it_speaks_of_by_their_digests() -> None:  # (i)
+def test_report_carries_digests_of_committed_and_last_header() -> None:  # (i)
     replica = ran(2)
     replica.view(header(3, Span(A1, 1, 1)))
     found = report(replica.tick(0))
     assert (found.committed_digest, found.have_digest) == (digest(2), digest(3))
 
 
-def test_a_header_that_does_not_continue_what_is_known_is_not_taken() -> None:  # (i)
+def test_header_that_does_not_continue_known_ones_is_not_accepted() -> None:  # (i)
     replica = ran(1)
     replica.view(anew(2, "another"))
     assert set(replica.machine.headers) == {1}
@@ -915,7 +917,7 @@ def test_a_header_that_does_not_continue_what_is_known_is_not_taken() -> None:  
     assert replica.machine.headers[2] == anew(2, digest(1))
 
 
-def test_what_was_cut_anew_takes_the_place_of_what_is_not_committed() -> None:  # (i)
+def test_recut_header_replaces_uncommitted_ones() -> None:  # (i)
     rows = Span(A1, 1, 1)
     replica = ran(1)
     replica.view(header(2, rows), header(3, rows))
@@ -925,7 +927,7 @@ def test_what_was_cut_anew_takes_the_place_of_what_is_not_committed() -> None:  
     assert replica.machine.headers[1] == header(1)  # it is committed: only the lead can tell
 
 
-def test_a_muster_keeps_the_next_epoch_waiting_until_its_lead_has_spoken() -> None:  # (i)
+def test_next_epoch_waits_for_lead_of_muster() -> None:  # (i)
     replica = ran(1)
     replica.tell(Muster(5), sender="c")
     replica.machine.headers[2] = header(2)
@@ -934,7 +936,7 @@ def test_a_muster_keeps_the_next_epoch_waiting_until_its_lead_has_spoken() -> No
     assert [run.header for run in of(Run, effects)] == [anew(2, digest(1))]
 
 
-def test_rows_that_come_after_a_muster_start_no_epoch() -> None:  # (i)
+def test_rows_that_arrive_after_muster_start_no_epoch() -> None:  # (i)
     replica = ran(1)
     replica.view(header(2, Span(A1, 1, 1)))
     replica.tell(Muster(5), sender="c")
@@ -944,7 +946,7 @@ def test_rows_that_come_after_a_muster_start_no_epoch() -> None:  # (i)
     assert [run.rows for run in of(Run, effects)] == [("rows",)]
 
 
-def test_rows_of_an_epoch_that_was_cut_anew_are_fetched_anew() -> None:  # (i)
+def test_rows_of_recut_epoch_are_fetched_again() -> None:  # (i)
     old, new = Span(A1, 1, 1), Span(B1, 1, 1)
     replica = ran(1)
     replica.view(header(2, old, new))
@@ -955,7 +957,15 @@ def test_rows_of_an_epoch_that_was_cut_anew_are_fetched_anew() -> None:  # (i)
     assert [run.rows for run in of(Run, effects)] == [("of b",)]
 
 
-def test_an_epoch_that_was_cut_anew_while_it_ran_is_not_committed() -> None:  # (i)
+def test_recut_of_a_later_epoch_leaves_the_running_one_alone() -> None:  # (i)
+    replica = ran(1)
+    replica.view(header(2), header(3))
+    replica.view(recut := anew(3, digest(2)), version=(5, 1))
+    assert replica.machine.life is ReplicaLife.RUNNING
+    assert replica.machine.headers[3] == recut
+
+
+def test_epoch_recut_while_running_is_not_committed() -> None:  # (i)
     replica = ran(1)
     replica.view(header(2))
     replica.view(anew(2, digest(1)), version=(5, 1))
@@ -970,7 +980,7 @@ def test_an_epoch_that_was_cut_anew_while_it_ran_is_not_committed() -> None:  # 
     assert [run.header for run in of(Run, effects)] == [anew(2, digest(1))]
 
 
-def test_an_epoch_that_is_being_committed_is_told_as_what_it_is() -> None:  # (i)
+def test_epoch_recut_during_commit_is_reported_with_its_own_digest() -> None:  # (i)
     replica = ran(1)
     replica.view(header(2))
     replica.tell(result(2))
@@ -980,7 +990,7 @@ def test_an_epoch_that_is_being_committed_is_told_as_what_it_is() -> None:  # (i
     assert of(Run, replica.view(anew(3, digest(2, "b")), version=(5, 1))) == []
 
 
-def test_a_state_without_its_header_is_not_given() -> None:  # (i)
+def test_state_without_header_is_refused() -> None:  # (i)
     replica = ran(2)
     del replica.machine.headers[1]
     effects = replica.tell(CopyState("y", Share("f2", "y"), 1), sender="y0")
@@ -989,7 +999,7 @@ def test_a_state_without_its_header_is_not_given() -> None:  # (i)
     assert len(of(ShipState, replica.tell(asked, sender="y0"))) == 1
 
 
-def test_the_headers_of_a_twin_s_older_state_come_along() -> None:  # (i)
+def test_headers_of_older_twin_states_are_copied() -> None:  # (i)
     (ship,) = of(ShipState, ran(3).tell(CopyState("x", None, None), sender="n"))
     message = ship.message
     assert (message.older_headers, message.older_generations) == ((header(1), header(2)), (G1,))

@@ -22,15 +22,20 @@ def turns(neighbours: Neighbours, count: int = 4) -> list[str | None]:
     ("me", "order"),
     [("a", ["b", "c", "b", "c"]), ("b", ["c", "a", "c", "a"]), ("c", ["a", "b", "a", "b"])],
 )
-def test_the_next_by_name_comes_first(me: str, order: list[str]) -> None:  # [8]
+def test_next_name_comes_first(me: str, order: list[str]) -> None:  # [8]
     assert turns(around(me, *reversed(MEMBERS))) == order
 
 
-def test_lanes_and_the_header_log_take_turns_of_their_own() -> None:
+def test_lanes_and_header_log_rotate_candidates_independently() -> None:
     found = around("a", *MEMBERS)
     assert found.next_for_lane() == "b"
     assert [found.next_for_log(), found.next_for_log()] == ["b", "c"]
     assert found.next_for_lane() == "c"
+
+
+def test_candidates_for_the_header_log_follow_the_order_of_names() -> None:
+    found = around("a", *MEMBERS, Member("d", "d", "n4"))
+    assert [found.next_for_log() for _ in range(3)] == ["b", "c", "d"]
 
 
 def test_another_node_is_preferred() -> None:  # [8]
@@ -38,12 +43,12 @@ def test_another_node_is_preferred() -> None:  # [8]
     assert turns(around("a", MEMBERS[0], same, MEMBERS[2]), 2) == ["c", "c"]
 
 
-def test_on_a_single_node_the_own_one_will_do() -> None:
+def test_own_node_is_accepted_if_it_is_the_only_one() -> None:
     same = Member("b", "b", "n1")
     assert turns(around("a", MEMBERS[0], same), 2) == ["b", "b"]
 
 
-def test_those_gone_or_leaving_are_no_candidates() -> None:
+def test_gone_or_leaving_splits_are_no_candidates() -> None:
     found = around("a", *MEMBERS)
     found.gone = {"b"}
     assert turns(found, 2) == ["c", "c"]
@@ -51,6 +56,6 @@ def test_those_gone_or_leaving_are_no_candidates() -> None:
     assert turns(found, 2) == [None, None]
 
 
-def test_an_older_volume_of_the_own_name_is_no_candidate() -> None:
+def test_older_volume_of_own_name_is_no_candidate() -> None:
     found = around("a", MEMBERS[0], Member("a", "a.old", "n9"))
     assert turns(found, 2) == [None, None]

@@ -67,7 +67,7 @@ def chunks(volume: Volume, lane: LaneId = B1) -> list[int]:
 # --- taking copies --------------------------------------------------------------------------
 
 
-def test_the_first_chunk_of_a_lane_makes_a_copy() -> None:  # [8]
+def test_first_chunk_of_lane_creates_copy() -> None:  # [8]
     effects, through = Keeper().copies.take(copy(1))
     assert effects == [
         Write(("copy", B1), StoredCopy(F1, 0, False, 0)),
@@ -76,13 +76,13 @@ def test_the_first_chunk_of_a_lane_makes_a_copy() -> None:  # [8]
     assert through == 1
 
 
-def test_a_lane_that_has_forgotten_some_begins_after_them() -> None:
+def test_copy_of_trimmed_lane_begins_after_its_base() -> None:
     keeper = Keeper()
     assert keeper.take(copy(4, base=3)) == 4
     assert (keeper.copies.lanes[B1].copy.base, chunks(keeper.volume)) == (3, [4])
 
 
-def test_chunks_are_taken_in_order_once() -> None:  # [3] [11]
+def test_chunks_are_accepted_in_order_once() -> None:  # [3] [11]
     keeper = holding(1)
     assert keeper.take(copy(3)) == 1
     assert keeper.take(copy(1)) == 1
@@ -91,14 +91,14 @@ def test_chunks_are_taken_in_order_once() -> None:  # [3] [11]
     assert chunks(keeper.volume) == [1, 2]
 
 
-def test_an_earlier_fill_gets_no_answer() -> None:  # (d) [10]
+def test_chunk_of_earlier_fill_is_not_answered() -> None:  # (d) [10]
     keeper = Keeper()
     keeper.take(copy(1, fence=F2))
     assert keeper.copies.take(copy(2, fence=F1)) == ([], None)
     assert chunks(keeper.volume) == [1]
 
 
-def test_a_new_fill_keeps_what_is_here_under_its_fence() -> None:  # (c)
+def test_new_fill_keeps_held_chunks_under_its_fence() -> None:  # (c)
     keeper = holding(1, 2)
     effects, through = keeper.copies.take(copy(1, fence=F2))
     assert effects == [Write(("copy", B1), StoredCopy(F2, 0, False, 0))]
@@ -106,7 +106,7 @@ def test_a_new_fill_keeps_what_is_here_under_its_fence() -> None:  # (c)
     assert keeper.copies.lanes[B1].copy.admits(F2)
 
 
-def test_a_new_fill_beyond_what_is_here_survives_a_restart() -> None:  # [1] [12]
+def test_new_fill_beyond_held_chunks_survives_restart() -> None:  # [1] [12]
     keeper = holding(1, 2)
     assert keeper.take(copy(6, fence=F2, base=5)) == 6
     kept = Keeper(keeper.volume).copies.lanes[B1]
@@ -114,14 +114,14 @@ def test_a_new_fill_beyond_what_is_here_survives_a_restart() -> None:  # [1] [12
     assert chunks(keeper.volume) == [6]
 
 
-def test_an_owner_that_has_forgotten_more_moves_the_copy_on() -> None:  # [12]
+def test_higher_base_of_owner_advances_copy() -> None:  # [12]
     keeper = holding(1, 2)
     assert keeper.take(copy(6, base=5)) == 6
     kept = keeper.copies.lanes[B1]
     assert (kept.copy.base, list(kept.notes), chunks(keeper.volume)) == (5, [6], [6])
 
 
-def test_a_sealed_copy_takes_nothing_more() -> None:  # close-at-report [1]
+def test_sealed_copy_accepts_no_chunks() -> None:  # close-at-report [1]
     keeper = holding(1)
     keeper.do(keeper.copies.seal(B1, 3))
     assert keeper.take(copy(2)) is None
@@ -136,7 +136,7 @@ def test_only_a_new_fill_unseals() -> None:
     assert (kept.copy.sealed, kept.sealed_view) == (False, 0)
 
 
-def test_a_lane_once_forgotten_comes_back_only_from_an_owner_who_knows() -> None:
+def test_forgotten_lane_returns_only_from_owner_with_current_view() -> None:
     keeper = holding(1)
     keeper.do(keeper.copies.forget(B1, (2, 7)))
     assert keeper.take(copy(1, version=(2, 6))) is None
@@ -147,7 +147,7 @@ def test_a_lane_once_forgotten_comes_back_only_from_an_owner_who_knows() -> None
 # --- sealing --------------------------------------------------------------------------------
 
 
-def test_sealing_is_written_and_told_with_what_no_header_covers() -> None:
+def test_seal_is_written_and_reported_with_uncovered_notes() -> None:
     keeper = holding(1, 2)
     assert keeper.copies.sealed({}) == ()
     effects = keeper.do(keeper.copies.seal(B1, 3))
@@ -156,14 +156,14 @@ def test_sealing_is_written_and_told_with_what_no_header_covers() -> None:
     assert keeper.copies.sealed({})[0].notes == ((1, note(1)), (2, note(2)))
 
 
-def test_sealing_again_says_nothing_unless_for_another_record() -> None:  # [11]
+def test_repeated_seal_writes_nothing_unless_record_differs() -> None:  # [11]
     keeper = holding(1)
     keeper.do(keeper.copies.seal(B1, 3))
     assert keeper.copies.seal(B1, 3) == []
     assert keeper.do(keeper.copies.seal(B1, 4)) == [Write(("copy", B1), StoredCopy(F1, 0, True, 4))]
 
 
-def test_a_buddy_that_never_got_a_chunk_seals_an_empty_copy() -> None:  # [1]
+def test_buddy_without_chunks_seals_empty_copy() -> None:  # [1]
     keeper = Keeper()
     keeper.do(keeper.copies.seal(B1, 1))
     assert keeper.copies.sealed({}) == (SealedCopy(B1, 1, 0, ()),)
@@ -173,7 +173,7 @@ def test_a_buddy_that_never_got_a_chunk_seals_an_empty_copy() -> None:  # [1]
 # --- own lanes --------------------------------------------------------------------------------
 
 
-def test_own_lanes_of_the_past_stay_readable_and_are_told() -> None:
+def test_past_own_lanes_stay_readable_and_are_reported() -> None:
     keeper = Keeper()
     keeper.copies.keep_own(A1, 1, 3, {2: note(2), 3: note(3)})
     (report,) = keeper.copies.past_lanes({A1: 2})
@@ -183,7 +183,7 @@ def test_own_lanes_of_the_past_stay_readable_and_are_told() -> None:
     assert holding(1).copies.past_lanes({}) == ()
 
 
-def test_a_restart_finds_own_lanes_and_the_highest_number() -> None:  # (h)
+def test_restart_restores_own_lanes_and_highest_lane_number() -> None:  # (h)
     volume: Volume = {
         ("lanes",): 4,
         ("lane", A1): 1,
@@ -203,7 +203,7 @@ def test_a_restart_finds_own_lanes_and_the_highest_number() -> None:  # (h)
 # --- forgetting -------------------------------------------------------------------------------
 
 
-def test_a_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
+def test_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
     keeper = holding(1, 2, 3)
     effects = keeper.do(keeper.copies.trim(B1, 2))
     assert effects == [
@@ -216,14 +216,14 @@ def test_a_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
     assert keeper.copies.trim(C1, 9) == []
 
 
-def test_an_own_lane_is_trimmed_under_its_own_key() -> None:  # [5]
+def test_own_lane_is_trimmed_under_its_own_key() -> None:  # [5]
     keeper = Keeper()
     keeper.copies.keep_own(A1, 0, 2, {1: note(1), 2: note(2)})
     effects = keeper.copies.trim(A1, 1)
     assert effects == [Write(("lane", A1), 1), Erase(("chunk", A1, 1))]
 
 
-def test_a_copy_need_not_have_had_what_is_forgotten_everywhere() -> None:
+def test_trim_point_beyond_copy_advances_it() -> None:
     keeper = holding(1, 2)
     keeper.do(keeper.copies.trim(B1, 9))
     kept = keeper.copies.lanes[B1]
@@ -231,7 +231,7 @@ def test_a_copy_need_not_have_had_what_is_forgotten_everywhere() -> None:
     assert not any(key[0] == "chunk" for key in keeper.volume)
 
 
-def test_a_lane_that_is_over_leaves_nothing_behind() -> None:  # [12]
+def test_forgotten_lane_leaves_nothing_but_its_version() -> None:  # [12]
     keeper = holding(1, 2)
     keeper.copies.keep_own(A1, 0, 1, {1: note(1)})
     carry_out(keeper.volume, [Write(("lane", A1), 0), Write(("chunk", A1, 1), chunk(1))])
@@ -258,7 +258,7 @@ STEPS = st.lists(
 
 @PROPERTY
 @given(STEPS)
-def test_what_was_acknowledged_survives_a_crash_between_any_two_effects(
+def test_acknowledged_chunks_survive_crash_between_any_two_effects(
     steps: list[tuple[str, int, int, int]],
 ) -> None:  # [1] [8]
     keeper = Keeper()
@@ -296,7 +296,7 @@ def check(
         assert kept.copy.fence in (before[lane][0].fence, after[lane][0].fence)
 
 
-def test_a_restart_finds_copies_as_they_were() -> None:  # (h)
+def test_restart_restores_copies() -> None:  # (h)
     keeper = holding(1, 2, 3)
     keeper.do(keeper.copies.trim(B1, 1))
     keeper.do(keeper.copies.seal(B1, 2))

@@ -67,17 +67,17 @@ def sealed(found: OwnLane, now: int = S.interval) -> list[Effect]:
 # --- asking sources -----------------------------------------------------------------------
 
 
-def test_a_new_lane_is_paired_with_its_recorded_buddy() -> None:  # [8]
+def test_new_lane_is_paired_with_its_recorded_buddy() -> None:  # [8]
     assert (lane("b").log.bond, lane("b").log.follower) == (Bond.PAIRED, "b")
     assert lane().log.bond is Bond.ALONE
 
 
-def test_reading_goes_on_where_the_last_header_says() -> None:  # [9]
+def test_reading_resumes_at_position_of_last_header() -> None:  # [9]
     found = lane(q=7)
     assert found.pulls(0) == [Pull("p", 0), Pull("q", 7)]
 
 
-def test_one_question_is_under_way_to_each_source() -> None:
+def test_one_pull_per_source_is_under_way() -> None:
     found = lane()
     assert len(found.pulls(0)) == 1
     assert found.pulls(S.silence - 1) == []
@@ -86,7 +86,7 @@ def test_one_question_is_under_way_to_each_source() -> None:
     assert found.pulls(S.silence) == [Pull("p", 3)]
 
 
-def test_owning_again_says_nothing_new_but_a_later_tenure_does() -> None:  # [9]
+def test_repeated_assignment_is_ignored_but_later_tenure_resets_position() -> None:  # [9]
     found = fed(lane(), rows(0, 3))
     found.own(owned(position=0, tenure=1))
     assert found.readings["p"].position == 3
@@ -96,7 +96,7 @@ def test_owning_again_says_nothing_new_but_a_later_tenure_does() -> None:  # [9]
     assert (reading.position, reading.state, reading.tenure) == (2, PartitionState.ACTIVE, 2)
 
 
-def test_a_full_lane_asks_for_nothing_an_empty_one_always() -> None:  # [12]
+def test_full_lane_does_not_pull_but_empty_one_always_does() -> None:  # [12]
     settings = S._replace(max_lane_bytes=10)
     assert len(lane(settings=settings).pulls(0)) == 1
     found = fed(lane(settings=settings), rows(size=10))
@@ -109,12 +109,12 @@ def test_a_full_lane_asks_for_nothing_an_empty_one_always() -> None:  # [12]
     assert len(tiny.pulls(0)) == 1
 
 
-def test_just_below_its_bound_a_lane_still_asks() -> None:  # [12]
+def test_lane_just_below_bound_still_pulls() -> None:  # [12]
     found = fed(lane(settings=S._replace(max_lane_bytes=11)), rows(size=10))
     assert len(found.pulls(0)) == 1
 
 
-def test_an_ending_lane_asks_for_nothing_and_takes_nothing() -> None:
+def test_ending_lane_neither_pulls_nor_accepts_rows() -> None:
     found = lane()
     found.pulls(0)
     found.ending = True
@@ -125,7 +125,7 @@ def test_an_ending_lane_asks_for_nothing_and_takes_nothing() -> None:
 # --- rows ---------------------------------------------------------------------------------
 
 
-def test_rows_move_the_partition_and_wait_for_their_chunk() -> None:
+def test_rows_advance_partition_and_wait_for_chunk() -> None:
     found = fed(lane(), rows(0, 2, time=300), rows(2, 3, time=200))
     reading = found.readings["p"]
     assert (reading.position, reading.event_time, reading.state) == (3, 300, PartitionState.ACTIVE)
@@ -137,12 +137,12 @@ def test_rows_move_the_partition_and_wait_for_their_chunk() -> None:
 @pytest.mark.parametrize(
     "message", [rows(5, 6), rows(partition="other")], ids=["another position", "not owned"]
 )
-def test_answers_to_questions_of_the_past_count_for_nothing(message: SourceRows) -> None:  # [11]
+def test_answers_to_earlier_pulls_are_ignored(message: SourceRows) -> None:  # [11]
     found = fed(lane(), message)
     assert (found.rows, found.changed) == ([], set())
 
 
-def test_an_answer_that_comes_twice_counts_once() -> None:  # [2] [11]
+def test_repeated_answer_counts_once() -> None:  # [2] [11]
     found = fed(lane(), rows(0, 2))
     found.rows_came(rows(0, 2), 0)
     assert [each.payload for each in found.rows] == ["rows 0-2"]
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_twice_counts_once() -> None:  # [2] [11]
     assert [each.payload for each in found.rows] == ["rows 0-2"]
 
 
-def test_a_released_or_ended_partition_takes_no_more_rows() -> None:  # [9]
+def test_released_or_ended_partition_accepts_no_rows() -> None:  # [9]
     found = lane()
     found.pulls(0)
     found.release("p")
@@ -161,20 +161,20 @@ def test_a_released_or_ended_partition_takes_no_more_rows() -> None:  # [9]
     assert ended.pulls(S.silence) == []
 
 
-def test_an_empty_answer_only_ends_the_question() -> None:
+def test_empty_answer_only_completes_pull() -> None:
     found = fed(lane(), rows(0, 0, size=0))
     assert (found.changed, found.readings["p"].pulled_at) == (set(), None)
     assert found.readings["p"].event_time == -50
     assert found.pulls(1) == [Pull("p", 0)]
 
 
-def test_an_end_without_rows_is_told() -> None:
+def test_end_without_rows_marks_partition_changed() -> None:
     found = fed(lane(), rows(0, 0, size=0, ended=True))
     assert (found.changed, found.rows, found.rows_size) == ({"p"}, [], 0)
     assert found.readings["p"].state == PartitionState.ENDED
 
 
-def test_rows_that_the_source_has_forgotten_are_lost() -> None:  # DataLost
+def test_rows_forgotten_by_source_are_lost() -> None:  # DataLost
     found = fed(lane(), rows(forgotten=True))
     assert (found.lost, found.rows, found.changed) == ({"p"}, [], set())
     assert found.pulls(0) == []
@@ -194,7 +194,7 @@ def idle_at(found: OwnLane, now: int, timeout: int | None = 600, *, answered: bo
     return found.readings["p"].state
 
 
-def test_a_partition_is_idle_when_its_source_gave_nothing_for_long() -> None:
+def test_partition_is_idle_after_timeout_without_rows() -> None:
     found = lane()
     assert idle_at(found, 100) == PartitionState.ACTIVE
     assert idle_at(found, 699) == PartitionState.ACTIVE
@@ -202,14 +202,14 @@ def test_a_partition_is_idle_when_its_source_gave_nothing_for_long() -> None:
     assert found.changed == {"p"}
 
 
-def test_a_source_that_takes_long_to_answer_is_not_idle() -> None:
+def test_slowly_answering_source_is_not_idle() -> None:
     found = lane()
     found.pulls(0)
     for now in range(100, 5000, 100):
         assert idle_at(found, now, answered=False) == PartitionState.ACTIVE
 
 
-def test_a_source_that_a_full_lane_did_not_ask_is_not_idle() -> None:
+def test_source_not_pulled_by_full_lane_is_not_idle() -> None:
     found = lane(settings=S._replace(max_lane_bytes=10))
     assert idle_at(found, 0) == PartitionState.ACTIVE
     found.rows_size = 10
@@ -219,7 +219,7 @@ def test_a_source_that_a_full_lane_did_not_ask_is_not_idle() -> None:
     assert idle_at(found, 5000) == PartitionState.IDLE
 
 
-def test_without_a_timeout_never() -> None:
+def test_partition_is_never_idle_without_timeout() -> None:
     found = lane()
     found.pulls(0)
     for now in range(0, 9000, 1000):
@@ -228,7 +228,7 @@ def test_without_a_timeout_never() -> None:
     assert found.readings["p"].state == PartitionState.ACTIVE
 
 
-def test_rows_wake_a_partition_and_start_its_silence_anew() -> None:
+def test_rows_reactivate_partition_and_restart_its_timeout() -> None:
     found = lane()
     found.pulls(0)
     assert idle_at(found, 700) == PartitionState.IDLE
@@ -240,7 +240,7 @@ def test_rows_wake_a_partition_and_start_its_silence_anew() -> None:
     assert idle_at(found, 2000) == PartitionState.IDLE
 
 
-def test_time_in_which_the_process_did_not_run_does_not_count() -> None:
+def test_time_while_process_was_paused_does_not_count_as_idle() -> None:
     found = lane()
     found.pulls(0)
     assert idle_at(found, S.silence) == PartitionState.ACTIVE
@@ -248,14 +248,14 @@ def test_time_in_which_the_process_did_not_run_does_not_count() -> None:
     assert idle_at(found, S.silence + 600) == PartitionState.IDLE
 
 
-def test_a_partition_whose_rows_are_lost_is_not_idle() -> None:
+def test_partition_with_lost_rows_is_not_idle() -> None:
     found = fed(lane(), rows(forgotten=True))
     assert idle_at(found, 700) == PartitionState.ACTIVE
     found.lost.clear()
     assert idle_at(found, 701) == PartitionState.IDLE
 
 
-def test_time_in_which_a_source_could_not_be_read_does_not_count() -> None:
+def test_time_while_source_is_unreadable_does_not_count_as_idle() -> None:
     found = lane()
     found.pulls(0)
     found.rows_came(rows(0, 0).replace(unreadable=True), 300)
@@ -270,7 +270,7 @@ def test_time_in_which_a_source_could_not_be_read_does_not_count() -> None:
     assert idle_at(found, again + 600) == PartitionState.IDLE
 
 
-def test_an_idle_partition_that_cannot_be_read_holds_the_watermark_again() -> None:
+def test_unreadable_idle_partition_holds_watermark_again() -> None:
     found = lane()
     found.pulls(0)
     assert idle_at(found, 700) == PartitionState.IDLE
@@ -282,13 +282,13 @@ def test_an_idle_partition_that_cannot_be_read_holds_the_watermark_again() -> No
     assert found.notes[2] == Note(0, (("p", Mark(0, -50, PartitionState.ACTIVE)),))
 
 
-def test_a_source_that_cannot_be_read_is_asked_again_as_one_that_does_not_answer() -> None:
+def test_unreadable_source_is_pulled_again_after_silence() -> None:
     found = fed(lane(), rows(0, 0).replace(unreadable=True))
     assert found.pulls(S.silence - 1) == []
     assert found.pulls(S.silence) == [Pull("p", 0)]
 
 
-def test_an_ending_lane_calls_nothing_idle() -> None:
+def test_ending_lane_marks_no_partition_idle() -> None:
     found = lane()
     found.pulls(0)
     found.ending = True
@@ -298,7 +298,7 @@ def test_an_ending_lane_calls_nothing_idle() -> None:
 # --- suspended ------------------------------------------------------------------------------
 
 
-def test_a_suspended_lane_asks_nobody_and_goes_on_where_it_was() -> None:
+def test_suspended_lane_does_not_pull_and_resumes_at_its_position() -> None:
     found = fed(lane(), rows(0, 2))
     found.suspended = True
     assert found.pulls(S.silence) == []
@@ -307,7 +307,7 @@ def test_a_suspended_lane_asks_nobody_and_goes_on_where_it_was() -> None:
     assert found.pulls(S.silence) == [Pull("p", 2)]
 
 
-def test_rows_that_were_asked_for_before_are_taken() -> None:
+def test_suspended_lane_accepts_rows_already_requested() -> None:
     found = lane()
     found.pulls(0)
     found.suspended = True
@@ -316,7 +316,7 @@ def test_rows_that_were_asked_for_before_are_taken() -> None:
     assert found.pulls(1) == []
 
 
-def test_a_suspended_lane_calls_nothing_idle_and_counts_silence_anew() -> None:
+def test_suspended_lane_marks_nothing_idle_and_restarts_timeout() -> None:
     found = lane()
     found.pulls(0)
     found.suspended = True
@@ -330,7 +330,7 @@ def test_a_suspended_lane_calls_nothing_idle_and_counts_silence_anew() -> None:
 # --- letting go ---------------------------------------------------------------------------
 
 
-def test_a_released_partition_is_told_in_the_next_chunk_and_forgotten_after_it() -> None:  # [9]
+def test_released_partition_is_in_next_chunk_and_then_forgotten() -> None:  # [9]
     found = fed(lane(), rows(0, 2))
     found.release("p")
     found.disown(set())
@@ -345,7 +345,7 @@ def test_a_released_partition_is_told_in_the_next_chunk_and_forgotten_after_it()
     assert found.readings == {}
 
 
-def test_more_rows_are_wanted_of_what_is_read_only() -> None:
+def test_only_owned_unreleased_partition_is_read() -> None:
     found = lane()
     assert found.reads("p")
     assert not found.reads("q")
@@ -353,7 +353,7 @@ def test_more_rows_are_wanted_of_what_is_read_only() -> None:
     assert not found.reads("p")
 
 
-def test_only_what_is_read_can_be_released() -> None:
+def test_only_partition_being_read_can_be_released() -> None:
     found = fed(lane(), rows(0, 1, ended=True))
     sealed(found)
     found.release("p")
@@ -363,7 +363,7 @@ def test_only_what_is_read_can_be_released() -> None:
     assert "p" in found.readings
 
 
-def test_an_idle_partition_can_be_released() -> None:
+def test_idle_partition_can_be_released() -> None:
     found = lane()
     found.pulls(0)
     assert idle_at(found, 700) == PartitionState.IDLE
@@ -374,7 +374,7 @@ def test_an_idle_partition_can_be_released() -> None:
 # --- chunks -------------------------------------------------------------------------------
 
 
-def test_a_chunk_is_sealed_when_half_the_interval_is_over() -> None:
+def test_chunk_is_sealed_after_half_interval() -> None:
     found = fed(lane("b"), rows(0, 2), now=100)
     assert sealed(found, 349) == []
     effects = sealed(found, 350)
@@ -386,7 +386,7 @@ def test_a_chunk_is_sealed_when_half_the_interval_is_over() -> None:
     assert (found.changed, sealed(found, 9000)) == (set(), [])
 
 
-def test_rows_are_counted_on_from_where_their_last_owner_was() -> None:  # [4]
+def test_row_count_continues_from_last_owner() -> None:  # [4]
     found = OwnLane(A1, None, S, now=0)
     found.own(Owned("p", A1, Mark(7, -50, rows=40), 1))
     fed(found, rows(7, 9), rows(9, 12))
@@ -398,7 +398,7 @@ def test_rows_are_counted_on_from_where_their_last_owner_was() -> None:  # [4]
     )
 
 
-def test_the_time_of_a_chunk_counts_from_the_first_row() -> None:
+def test_age_of_chunk_counts_from_first_row() -> None:
     found = fed(lane(), rows(0, 1), now=100)
     fed(found, rows(1, 2), now=300)
     assert sealed(found, 349) == []
@@ -408,21 +408,21 @@ def test_the_time_of_a_chunk_counts_from_the_first_row() -> None:
     assert sealed(found, 1150) != []
 
 
-def test_a_chunk_that_is_large_enough_is_sealed_at_once() -> None:  # [12]
+def test_large_enough_chunk_is_sealed_at_once() -> None:  # [12]
     found = fed(lane(settings=S._replace(max_chunk_bytes=10)), rows(size=9))
     assert sealed(found, 0) == []
     fed(found, rows(1, 2, size=1))
     assert sealed(found, 0) != []
 
 
-def test_the_end_of_a_partition_or_of_the_lane_seals_at_once() -> None:
+def test_end_of_partition_or_lane_seals_at_once() -> None:
     assert sealed(fed(lane(), rows(ended=True)), 0) != []
     found = fed(lane(), rows())
     found.ending = True
     assert sealed(found, 0) != []
 
 
-def test_a_chunk_carries_the_marks_of_what_changed_only() -> None:
+def test_chunk_carries_marks_of_changed_partitions_only() -> None:
     found = lane(q=4, r=0)
     fed(found, rows(4, 5, partition="q"), rows(0, 1))
     sealed(found)
@@ -432,13 +432,13 @@ def test_a_chunk_carries_the_marks_of_what_changed_only() -> None:
 # --- acknowledging ------------------------------------------------------------------------
 
 
-def test_alone_a_source_is_acknowledged_once_the_chunk_is_written() -> None:  # [1]
+def test_source_is_acknowledged_once_chunk_is_written_without_buddy() -> None:  # [1]
     effects = sealed(fed(lane(), rows(0, 2)))
     assert [type(e) for e in effects] == [Write, Acknowledge]
     assert of(Acknowledge, effects) == [Acknowledge("p", 2)]
 
 
-def test_a_source_is_acknowledged_only_once_both_volumes_have_the_chunk() -> None:  # [1] [8]
+def test_source_is_acknowledged_only_once_both_volumes_have_chunk() -> None:  # [1] [8]
     found = fed(lane("b"), rows(0, 2))
     assert of(Acknowledge, sealed(found)) == []
     assert found.acknowledge() == []
@@ -476,14 +476,14 @@ def filled(count: int, buddy: str | None = "b") -> OwnLane:
     return found
 
 
-def test_what_the_buddy_has_not_is_sent_again_a_few_at_a_time() -> None:  # [11] [12]
+def test_missing_chunks_are_resent_to_buddy_in_small_batches() -> None:  # [11] [12]
     found = filled(COPIES_AT_ONCE + 2)
     assert copied(found, LATE) == list(range(1, COPIES_AT_ONCE + 1))
     ack(found, COPIES_AT_ONCE)
     assert copied(found, LATE + 1) == [COPIES_AT_ONCE + 1, COPIES_AT_ONCE + 2]
 
 
-def test_what_is_on_its_way_is_not_sent_again_too_soon() -> None:  # [12]
+def test_chunk_in_flight_is_not_resent_too_soon() -> None:  # [12]
     found = lane("b")
     assert copied(found, 400) == []
     sealed(fed(found, rows(0, 1)), S.interval)
@@ -493,7 +493,7 @@ def test_what_is_on_its_way_is_not_sent_again_too_soon() -> None:  # [12]
     assert copied(found, again + 1) == []
 
 
-def test_a_fill_goes_on_with_every_acknowledgement() -> None:  # (c)
+def test_each_acknowledgement_continues_fill() -> None:  # (c)
     found = filled(3 * COPIES_AT_ONCE, None)
     found.log.fill("b", LATE)
     assert copied(found, LATE) == list(range(1, COPIES_AT_ONCE + 1))
@@ -502,7 +502,7 @@ def test_a_fill_goes_on_with_every_acknowledgement() -> None:  # (c)
     assert copied(found, LATE) == [COPIES_AT_ONCE + 1, COPIES_AT_ONCE + 2]
 
 
-def test_what_the_last_buddy_was_sent_is_not_taken_for_sent_to_the_next_one() -> None:  # (c)
+def test_chunks_sent_to_last_buddy_are_sent_again_to_next() -> None:  # (c)
     log, way = OwnedLog(0, 0, 0, 0), OnItsWay(0)
     log.begin_with("b", 0)
     assert way.first_to_send(log, patience=100, now=0) == 1
@@ -513,14 +513,14 @@ def test_what_the_last_buddy_was_sent_is_not_taken_for_sent_to_the_next_one() ->
     assert way.first_to_send(log, patience=100, now=2) == 1
 
 
-def test_a_buddy_that_has_everything_gets_a_sign_of_life() -> None:
+def test_up_to_date_buddy_receives_heartbeat() -> None:
     found = filled(1)
     ack(found, 1)
     assert only(CopyChunk, found.copy_again(V, LATE)) == CopyChunk(A1, (0, 0), V, 0, 0)
     assert filled(1, None).copy_again(V, LATE) == []
 
 
-def test_a_new_buddy_is_filled_from_what_is_kept() -> None:  # (c)
+def test_new_buddy_is_filled_from_kept_chunks() -> None:  # (c)
     found = filled(3, None)
     found.trim(1)
     found.log.fill("c", 0)
@@ -534,7 +534,7 @@ def test_a_new_buddy_is_filled_from_what_is_kept() -> None:  # (c)
 # --- forgetting -----------------------------------------------------------------------------
 
 
-def test_a_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
+def test_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
     found = filled(3)
     effects = found.trim(2)
     assert effects == [
@@ -547,7 +547,7 @@ def test_a_recorded_trim_point_frees_chunks() -> None:  # [5] [12]
     assert found.trim(1) == []
 
 
-def test_trimming_takes_no_acknowledgement_back() -> None:
+def test_trimming_keeps_acknowledged_chunk() -> None:
     found = filled(3)
     ack(found, 3)
     found.trim(1)
@@ -557,7 +557,7 @@ def test_trimming_takes_no_acknowledgement_back() -> None:
 # --- telling --------------------------------------------------------------------------------
 
 
-def test_the_lead_hears_of_published_chunks_that_no_header_covers() -> None:  # [8]
+def test_report_lists_published_chunks_not_covered_by_header() -> None:  # [8]
     found = filled(3)
     ack(found, 2)
     report = found.report(1, 0)
@@ -566,25 +566,25 @@ def test_the_lead_hears_of_published_chunks_that_no_header_covers() -> None:  # 
     assert report.notes[0][1] == found.notes[2]
 
 
-def test_notes_come_a_few_at_a_time() -> None:  # [12]
+def test_report_lists_bounded_number_of_notes() -> None:  # [12]
     found = filled(NOTES_AT_ONCE + 3, None)
     assert [n for n, _ in found.report(0, 0).notes] == list(range(1, NOTES_AT_ONCE + 1))
     assert [n for n, _ in found.report(2, 0).notes] == list(range(3, NOTES_AT_ONCE + 3))
 
 
-def test_trimmed_chunks_have_no_notes_to_tell() -> None:
+def test_report_omits_notes_of_trimmed_chunks() -> None:
     found = filled(3, None)
     found.trim(2)
     assert [n for n, _ in found.report(0, 0).notes] == [3]
 
 
-def test_the_lead_hears_whom_the_owner_wants_as_buddy() -> None:
+def test_report_carries_wanted_buddy_change() -> None:
     found = filled(1)
     found.log.drop_follower()
     assert found.report(0, 0).ask == (2, None)
 
 
-def test_a_lane_is_over_its_bound_once_it_was_full_for_two_intervals() -> None:  # [12]
+def test_lane_is_over_its_bound_once_full_for_two_intervals() -> None:  # [12]
     found = fed(lane(settings=S._replace(max_lane_bytes=10)), rows(size=10))
     assert not found.report(0, 100).over_bound
     assert not found.report(0, 100 + 2 * S.interval - 1).over_bound
@@ -597,7 +597,7 @@ def test_a_lane_is_over_its_bound_once_it_was_full_for_two_intervals() -> None: 
     assert found.report(0, 2100 + 2 * S.interval).over_bound
 
 
-def test_a_lane_is_stuck_once_nothing_of_it_could_be_forgotten_for_long() -> None:  # [12]
+def test_lane_is_stuck_once_not_trimmed_for_long() -> None:  # [12]
     found = filled(3, None)
     found.settings = S._replace(max_lane_bytes=10)
     assert not found.report(0, 100).stuck
@@ -611,7 +611,7 @@ def ends(found: OwnLane) -> tuple[bool, bool]:
     return found.ended, found.report(0, 0).live
 
 
-def test_a_lane_has_ended_once_everything_it_took_is_sealed_and_published() -> None:  # [1]
+def test_lane_has_ended_once_all_rows_are_sealed_and_published() -> None:  # [1]
     found = fed(lane("b"), rows())
     assert ends(found) == (False, True)
     found.ending = True
@@ -625,7 +625,7 @@ def test_a_lane_has_ended_once_everything_it_took_is_sealed_and_published() -> N
 # --- what was put aside ---------------------------------------------------------------------
 
 
-def test_what_was_put_aside_is_counted_on_by_the_next_owner() -> None:
+def test_rejected_count_continues_with_next_owner() -> None:
     found = OwnLane(A1, None, S, now=0)
     found.own(Owned("p", A1, Mark(0, 0, rejected=3), 1))
     fed(found, rows(0, 1, rejected=1), rows(1, 2), rows(2, 3, rejected=2))
@@ -634,7 +634,7 @@ def test_what_was_put_aside_is_counted_on_by_the_next_owner() -> None:
     assert dict(chunk.note.marks)["p"].rejected == 6
 
 
-def test_what_was_put_aside_without_a_step_forward_is_told_too() -> None:
+def test_rejects_without_position_change_are_in_next_chunk() -> None:
     found = fed(lane(), rows(0, 0))
     assert sealed(found) == []
     fed(found, rows(0, 0, rejected=1))

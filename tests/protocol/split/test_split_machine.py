@@ -165,12 +165,12 @@ def report(effects: list[Effect]) -> SplitReport:
 # --- opening a lane -------------------------------------------------------------------------
 
 
-def test_before_the_register_is_known_nothing_is_reported() -> None:
+def test_nothing_is_reported_before_register_is_known() -> None:
     split = Split(place=None)
     assert sent(SplitReport, split.machine.tick(0)) == []
 
 
-def test_a_lane_is_asked_for_under_a_number_never_used_before() -> None:
+def test_lane_is_requested_under_unused_number() -> None:
     split = Split({("lanes",): 4})
     effects = split.tick(0)
     lane = LaneId("a", 5)
@@ -179,7 +179,7 @@ def test_a_lane_is_asked_for_under_a_number_never_used_before() -> None:
     assert [to for to, _ in sent(SplitReport, effects)] == ["z"]
 
 
-def test_the_same_lane_is_asked_for_again_with_another_buddy() -> None:  # [11]
+def test_same_lane_is_requested_again_with_another_buddy() -> None:  # [11]
     split = Split()
     first = report(split.tick(0))
     second = report(split.tick(1))
@@ -188,14 +188,14 @@ def test_the_same_lane_is_asked_for_again_with_another_buddy() -> None:  # [11]
     assert second.sequence == first.sequence + 1
 
 
-def test_a_restart_takes_a_new_number() -> None:  # (h)
+def test_restarted_split_uses_new_lane_number() -> None:  # (h)
     first = Split()
     first.tick(0)
     again = Split(first.volume)
     assert report(again.tick(0)).opening == (A2, "b")
 
 
-def test_a_recorded_lane_takes_rows_with_its_recorded_buddy() -> None:
+def test_opened_lane_reads_rows_with_its_recorded_buddy() -> None:
     split = Split()
     split.tick(0)
     assert split.tell(SourceRows("p", 0, 1, 5, 5, False, False, "rows")) == []
@@ -208,7 +208,7 @@ def test_a_recorded_lane_takes_rows_with_its_recorded_buddy() -> None:
     assert report(split.tick(1)).opening is None
 
 
-def test_a_lane_that_is_over_before_its_owner_heard_of_it_is_given_up() -> None:
+def test_lane_closed_before_its_owner_opened_it_is_abandoned() -> None:
     split = Split()
     split.tick(0)
     split.view(opened=1)
@@ -223,7 +223,7 @@ def test_a_lane_that_is_over_before_its_owner_heard_of_it_is_given_up() -> None:
     assert split.machine.opening == (A1, "b")
 
 
-def test_a_lane_opened_after_asking_ended_never_took_a_row() -> None:
+def test_lane_opened_after_terminate_never_accepts_rows() -> None:
     split = Split()
     split.tick(0)
     split.tell(Terminate())
@@ -236,7 +236,7 @@ def test_a_lane_opened_after_asking_ended_never_took_a_row() -> None:
 # --- rows, chunks, acknowledgements ---------------------------------------------------------
 
 
-def test_rows_become_a_chunk_on_two_volumes_then_are_acknowledged() -> None:  # [1] [8]
+def test_rows_become_chunk_on_two_volumes_before_acknowledgement() -> None:  # [1] [8]
     split = opened()
     split.rows(0, 3)
     effects = split.tick(S.interval)
@@ -251,7 +251,7 @@ def test_rows_become_a_chunk_on_two_volumes_then_are_acknowledged() -> None:  # 
     assert [n for n, _ in report(effects).lanes[0].notes] == [1]
 
 
-def test_only_new_acknowledgements_of_the_own_lane_are_reported() -> None:  # [11]
+def test_only_new_acknowledgements_of_own_lane_are_reported() -> None:  # [11]
     split = sealed(1, "b")
     split.copied(1, S.interval)
     assert split.copied(1, S.interval) == []
@@ -260,18 +260,18 @@ def test_only_new_acknowledgements_of_the_own_lane_are_reported() -> None:  # [1
     assert Split().tell(ChunkCopied(A1, fence, 1), "b") == []
 
 
-def test_more_rows_are_asked_for_at_once() -> None:
+def test_more_rows_are_pulled_at_once() -> None:
     split = opened()
     assert of(Pull, split.rows(0, 3)) == [Pull("p", 3)]
 
 
-def test_a_full_chunk_is_sealed_at_once() -> None:
+def test_full_chunk_is_sealed_at_once() -> None:
     split = opened(settings=S._replace(max_chunk_bytes=10))
     effects = split.rows(size=10)
     assert len(of(Ship, effects)) == 1
 
 
-def test_what_the_buddy_lacks_is_sent_again() -> None:  # [11]
+def test_chunk_missing_at_buddy_is_resent() -> None:  # [11]
     split = sealed(1, "b")
     late = S.interval + S.copy_silence // 2
     assert [m.number for _, m in sent(CopyChunk, split.tick(late))] == [1]
@@ -289,7 +289,7 @@ def bond(split: Split) -> tuple[Bond, str | None]:
     return split.machine.lane.log.bond, split.machine.lane.log.follower
 
 
-def test_a_silent_buddy_is_dropped_by_a_record() -> None:
+def test_silent_buddy_is_dropped_by_record() -> None:
     split = opened()
     assert asks(split, S.copy_silence - 1) is None
     assert asks(split, S.copy_silence) == (2, None)
@@ -297,7 +297,7 @@ def test_a_silent_buddy_is_dropped_by_a_record() -> None:
     assert bond(split) == (Bond.ALONE, None)
 
 
-def test_one_that_is_only_being_filled_holds_nothing_up_and_is_given_more_time() -> None:
+def test_silent_buddy_being_filled_gets_longer_timeout() -> None:
     split = opened()
     asks(split, S.copy_silence)
     split.view(lane_view(view=2, buddy=None), version=(1, 2))
@@ -311,19 +311,19 @@ def test_one_that_is_only_being_filled_holds_nothing_up_and_is_given_more_time()
     assert split.machine.lane.log.fence == (0, 2)
 
 
-def test_a_buddy_that_is_gone_is_dropped_at_once() -> None:
+def test_gone_buddy_is_dropped_at_once() -> None:
     split = opened()
     split.tell(VolumeGone("b"))
     assert asks(split, 1) == (2, None)
 
 
-def test_a_buddy_that_leaves_is_dropped_once_it_counts() -> None:
+def test_leaving_buddy_is_dropped() -> None:
     split = opened()
     split.view(lane_view(), owned=OWNED, leaving=("b",))
     assert asks(split, 1) == (2, None)
 
 
-def test_a_lane_without_a_buddy_fills_the_next_one() -> None:  # [8]
+def test_lane_without_buddy_fills_next_candidate() -> None:  # [8]
     split = opened(None)
     split.tick(1)
     assert bond(split)[0] is Bond.FILLING
@@ -337,7 +337,7 @@ def test_a_lane_without_a_buddy_fills_the_next_one() -> None:  # [8]
 # --- the lead's view ------------------------------------------------------------------------
 
 
-def test_an_older_view_says_nothing() -> None:  # [11]
+def test_older_view_is_ignored() -> None:  # [11]
     split = opened()
     split.view(lane_view(), version=(2, 5), owned=OWNED)
     assert split.view(version=(2, 4), completed=True) == []
@@ -345,7 +345,7 @@ def test_an_older_view_says_nothing() -> None:  # [11]
     assert of(Exit, split.view(version=(2, 5), completed=True)) == [Exit("completed")]
 
 
-def test_a_view_older_than_a_copied_chunk_s_owner_knows_says_nothing() -> None:
+def test_view_older_than_version_of_copied_chunk_is_ignored() -> None:
     split = Split()
     copy = CopyChunk(B1, (0, 0), (3, 2), 0, 1, (Chunk(note(), ()),))
     split.tell(copy, "b")
@@ -355,7 +355,7 @@ def test_a_view_older_than_a_copied_chunk_s_owner_knows_says_nothing() -> None:
     assert B1 not in split.machine.copies.lanes
 
 
-def test_a_closed_lane_ends_and_stays_readable() -> None:
+def test_closed_lane_ends_and_stays_readable() -> None:
     split = sealed(2)
     split.view(lane_view(state=LaneState.CLOSED, last=2, buddy=None), version=(1, 2))
     assert split.machine.lane is None
@@ -366,27 +366,27 @@ def test_a_closed_lane_ends_and_stays_readable() -> None:
     assert opening[0] == A2
 
 
-def test_a_lane_that_a_view_does_not_list_is_over() -> None:
+def test_lane_missing_from_view_is_over() -> None:
     split = sealed(1)
     split.view(version=(1, 2))
     assert split.machine.lane is None
     assert A1 in split.machine.copies.lanes
 
 
-def test_trim_points_and_records_reach_the_lane() -> None:  # [5]
+def test_trim_points_of_view_reach_own_lane() -> None:  # [5]
     split = sealed(2)
     split.view(lane_view(buddy=None, trimmed=1), version=(1, 2))
     assert ("chunk", A1, 1) not in split.volume
     assert split.volume["lane", A1] == 1
 
 
-def test_reported_notes_begin_after_what_headers_cover() -> None:
+def test_reported_notes_begin_after_covered_chunks() -> None:
     split = sealed(3)
     split.view(lane_view(buddy=None, reach=2), version=(1, 2), owned=OWNED)
     assert [n for n, _ in report(split.tick(3000)).lanes[0].notes] == [3]
 
 
-def test_a_copy_is_sealed_only_by_its_recorded_buddy() -> None:  # close-at-report
+def test_copy_is_sealed_only_by_its_recorded_buddy() -> None:  # close-at-report
     split = Split()
     split.tell(CopyChunk(B1, (0, 0), (0, 0), 0, 1, (Chunk(note(), ()),)), "b")
     split.view(lane_view(B1, state=LaneState.CLOSING, buddy="c"))
@@ -396,7 +396,7 @@ def test_a_copy_is_sealed_only_by_its_recorded_buddy() -> None:  # close-at-repo
     assert (copy.lane, copy.view, copy.through) == (B1, 3, 1)
 
 
-def test_copies_are_trimmed_and_forgotten_by_records() -> None:  # [5] [12]
+def test_copies_are_trimmed_and_forgotten_by_view() -> None:  # [5] [12]
     split = Split()
     for number in (1, 2):
         split.tell(CopyChunk(B1, (0, 0), (0, 0), 0, number, (Chunk(note(), ()),)), "b")
@@ -407,7 +407,7 @@ def test_copies_are_trimmed_and_forgotten_by_records() -> None:  # [5] [12]
     assert not [key for key in split.volume if B1 in key]
 
 
-def test_partitions_are_let_go_and_others_taken() -> None:  # [9]
+def test_partitions_are_released_and_others_assigned() -> None:  # [9]
     split = opened()
     effects = split.view(lane_view(), owned=OWNED, release=("p",), version=(1, 2))
     assert of(Pull, effects) == []
@@ -430,7 +430,7 @@ def empty_answer() -> SourceRows:
     return SourceRows("p", 0, 0, size=0, event_time=0, ended=False, forgotten=False)
 
 
-def test_until_the_lead_says_otherwise_rows_may_be_at_risk() -> None:
+def test_rows_are_at_risk_until_view_says_otherwise() -> None:
     split = opened()
     assert SplitMachine(split.machine.me, 1, {}, S, 0).at_risk
     assert not split.machine.at_risk
@@ -438,7 +438,7 @@ def test_until_the_lead_says_otherwise_rows_may_be_at_risk() -> None:
     assert split.machine.at_risk
 
 
-def test_idle_timeouts_come_with_the_view() -> None:
+def test_idle_timeouts_come_with_view() -> None:
     split = opened(None)
     split.view(lane_view(buddy=None), owned=OWNED, streams=(("p", 300),))
     assert split.machine.lane is not None
@@ -461,7 +461,7 @@ def test_lost_partitions_are_reported() -> None:  # DataLost
 # --- copies for others ----------------------------------------------------------------------
 
 
-def test_a_copied_chunk_is_written_before_it_is_acknowledged() -> None:  # [8]
+def test_copied_chunk_is_written_before_it_is_acknowledged() -> None:  # [8]
     split = Split()
     message = CopyChunk(B1, (0, 0), (0, 0), 0, 1, (Chunk(note(), ()),))
     effects = split.tell(message, "b")
@@ -469,7 +469,7 @@ def test_a_copied_chunk_is_written_before_it_is_acknowledged() -> None:  # [8]
     assert sent(ChunkCopied, effects) == [("b", ChunkCopied(B1, (0, 0), 1))]
 
 
-def test_a_chunk_that_is_refused_gets_no_acknowledgement() -> None:
+def test_refused_chunk_is_not_acknowledged() -> None:
     split = Split()
     split.view(lane_view(B1, state=LaneState.CLOSING, buddy="a"))
     message = CopyChunk(B1, (0, 0), (0, 0), 0, 1, (Chunk(note(), ()),))
@@ -489,7 +489,7 @@ def fetch(split: Split, lane: LaneId, first: int, last: int) -> str:
     return effect.message.answer
 
 
-def test_rows_are_shipped_chunk_by_chunk_reduced_to_the_keys_asked_for() -> None:
+def test_rows_are_shipped_by_chunk_reduced_to_requested_keys() -> None:
     split = sealed(3)
     (ship,) = split.tell(Fetch(Span(A1, 2, 3), SHARE), "x0")
     assert isinstance(ship, Ship)
@@ -501,7 +501,7 @@ def test_rows_are_shipped_chunk_by_chunk_reduced_to_the_keys_asked_for() -> None
     )
 
 
-def test_without_the_routing_function_rows_are_not_here_and_the_lead_is_asked() -> None:
+def test_missing_routing_function_is_requested_from_lead() -> None:
     split = sealed(1)
     unknown = Share("f9", "x")
     effects = split.tell(Fetch(Span(A1, 1, 1), unknown), "x0")
@@ -515,17 +515,17 @@ def test_without_the_routing_function_rows_are_not_here_and_the_lead_is_asked() 
     assert ship.select == Select(Function("f9", b"form"), "x")
 
 
-def test_a_split_passes_on_the_routing_functions_that_it_knows() -> None:
+def test_split_passes_on_known_routing_functions() -> None:
     split = sealed(1)
     assert split.tell(WantFunction(FUNCTION.digest), "b") == [Send("b", FunctionTold(FUNCTION))]
     assert split.tell(WantFunction("f9"), "b") == []
 
 
-def test_no_rows() -> None:
+def test_fetch_of_empty_chunks_answers_no_rows() -> None:
     assert fetch(sealed(2, size=0), A1, 1, 2) == FetchAnswer.NO_ROWS
 
 
-def test_not_yet() -> None:  # [8]
+def test_fetch_beyond_published_chunks_answers_not_yet() -> None:  # [8]
     assert fetch(sealed(2), A1, 2, 3) == FetchAnswer.NOT_YET
     waiting = sealed(1, "b")
     assert fetch(waiting, A1, 1, 1) == FetchAnswer.NOT_YET
@@ -533,18 +533,18 @@ def test_not_yet() -> None:  # [8]
     assert fetch(waiting, A1, 1, 1) == FetchAnswer.ROWS
 
 
-def test_gone() -> None:  # [5]
+def test_fetch_of_trimmed_chunks_answers_gone() -> None:  # [5]
     split = sealed(2)
     split.view(lane_view(buddy=None, trimmed=1), version=(1, 2))
     assert fetch(split, A1, 1, 2) == FetchAnswer.GONE
     assert fetch(split, A1, 2, 2) == FetchAnswer.ROWS
 
 
-def test_not_here() -> None:
+def test_fetch_of_unknown_lane_answers_not_here() -> None:
     assert fetch(sealed(1), C1, 1, 1) == FetchAnswer.NOT_HERE
 
 
-def test_either_copy_serves_reads() -> None:
+def test_either_copy_serves_fetches() -> None:
     split = Split()
     for number in (1, 2):
         chunk = Chunk(note(), ())
@@ -568,14 +568,14 @@ def leading() -> Split:
     return split
 
 
-def test_who_does_not_lead_says_who_does() -> None:
+def test_split_that_does_not_lead_names_lead() -> None:
     split = Split()
     for message in (split_report(), joiner_report(), merge_report()):
         effects = split.tell(message, "somebody")
         assert sent(NotLead, effects) == [("somebody", NotLead(RegisterState(4, 1, "z", "y")))]
 
 
-def test_a_lead_answers_every_kind_of_report() -> None:
+def test_lead_answers_every_kind_of_report() -> None:
     split = leading()
     assert [to for to, _ in sent(SplitView, split.tell(split_report(), "b"))] == ["b"]
     assert [to for to, _ in sent(ReplicaView, split.tell(joiner_report(), "x0"))] == ["x0"]
@@ -584,12 +584,12 @@ def test_a_lead_answers_every_kind_of_report() -> None:
     assert Split().machine.summary(0) is None
 
 
-def test_not_lead_makes_a_split_look_at_the_register() -> None:  # (e)
+def test_not_lead_answer_makes_split_read_register() -> None:  # (e)
     split = Split(place=None)
     assert len(of(ReadRegister, split.tell(NotLead(RegisterState(4, 1, "z", "y")), "b"))) == 1
 
 
-def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:  # [10] [11]
+def test_intent_reaches_current_and_future_lead() -> None:  # [10] [11]
     split = leading()
     split.tell(NewIntent(intent(version=2)))
     lead = split.machine.succession.lead
@@ -603,7 +603,7 @@ def test_the_intent_reaches_the_lead_and_whoever_will_lead() -> None:  # [10] [1
     assert known.version == 2
 
 
-def test_a_volume_gone_for_good_is_acted_on_at_once() -> None:
+def test_gone_volume_is_acted_on_at_once() -> None:
     split = leading()
     split.tell(NewIntent(intent()))
     split.tell(joiner_report(), "x0")
@@ -614,11 +614,11 @@ def test_a_volume_gone_for_good_is_acted_on_at_once() -> None:
     assert lead.log_state.seat_of("x0") is None
 
 
-def test_the_own_volume_gone_for_good_ends_the_process() -> None:
+def test_gone_own_volume_ends_process() -> None:
     assert of(Exit, Split().tell(VolumeGone("a"))) == [Exit("gone")]
 
 
-def test_messages_of_the_header_log_reach_its_part() -> None:
+def test_header_log_messages_reach_succession() -> None:
     split = leading()
     lead = split.machine.succession.lead
     assert lead is not None
@@ -636,7 +636,7 @@ def test_messages_of_the_header_log_reach_its_part() -> None:
     assert lead.log.asking[1] is None
 
 
-def test_a_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:  # (i)
+def test_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:  # (i)
     split = Split()
     split.tell(VolumeGone("z"))
     split.tell(VolumeGone("y"))
@@ -656,7 +656,7 @@ def test_a_mustering_lead_calls_replicas_and_merges_and_counts_copies() -> None:
     )
 
 
-def test_older_processes_are_refused_until_their_volume_is_gone() -> None:  # [11] shared-name
+def test_older_incarnations_are_refused_until_their_volume_is_gone() -> None:  # [11] shared-name
     split = Split()
     split.machine.handle(0, peer("x0", 3), joiner_report())
     (effect,) = split.machine.handle(0, peer("x0", 2), joiner_report())
@@ -667,7 +667,7 @@ def test_older_processes_are_refused_until_their_volume_is_gone() -> None:  # [1
 # --- leaving --------------------------------------------------------------------------------
 
 
-def test_a_leaving_split_seals_and_reports_at_once() -> None:  # [1]
+def test_leaving_split_seals_and_reports_at_once() -> None:  # [1]
     split = opened(None)
     split.rows(0, 2)
     effects = split.tell(Terminate())
@@ -677,7 +677,7 @@ def test_a_leaving_split_seals_and_reports_at_once() -> None:  # [1]
     assert of(Pull, split.tick(9000)) == []
 
 
-def test_a_leaving_split_asks_for_no_lane() -> None:
+def test_leaving_split_requests_no_lane() -> None:
     split = Split()
     assert report(split.tell(Terminate())).opening is None
     assert split.machine.succession.leaving
@@ -689,7 +689,7 @@ def may_leave(*lanes: LaneView, place: RegisterState | None = None) -> bool:
     return of(Exit, split.view(*lanes)) == [Exit("left")]
 
 
-def test_it_goes_once_nobody_needs_its_volume() -> None:  # [8]
+def test_leaving_split_exits_once_its_volume_is_unneeded() -> None:  # [8]
     assert may_leave()
     assert may_leave(lane_view(B1, buddy="c"))
     assert may_leave(lane_view(B1, buddy="c", trimmed=2))
@@ -699,7 +699,7 @@ def test_it_goes_once_nobody_needs_its_volume() -> None:  # [8]
     assert not may_leave(place=RegisterState(4, 1, "z", "a"))
 
 
-def test_it_stays_while_it_writes_a_lane_or_was_not_asked() -> None:
+def test_split_stays_while_its_lane_is_open_or_it_was_not_terminated() -> None:
     split = opened()
     split.tell(Terminate())
     assert of(Exit, split.view(lane_view(), version=(1, 2))) == []
@@ -707,7 +707,9 @@ def test_it_stays_while_it_writes_a_lane_or_was_not_asked() -> None:
 
 
 @pytest.mark.parametrize(("trimmed", "leaves"), [(3, False), (4, True)])
-def test_it_stays_while_chunks_of_closed_lanes_are_needed(trimmed: int, leaves: bool) -> None:
+def test_leaving_split_stays_while_chunks_of_closed_lanes_are_needed(
+    trimmed: int, leaves: bool
+) -> None:
     lane = lane_view(B1, buddy="c", state=LaneState.CLOSED, last=4, trimmed=trimmed)
     assert may_leave(lane) is leaves
 
@@ -719,7 +721,7 @@ def suspended(version: int, wanted: bool = True) -> NewIntent:
     return NewIntent(intent(version=version).replace(suspended=wanted))
 
 
-def test_sources_are_not_asked_while_the_newest_intent_says_so() -> None:
+def test_suspended_intent_stops_pulls() -> None:
     split = opened(buddy=None)
     split.tell(suspended(2))
     split.rows(0, 1)
@@ -733,7 +735,7 @@ def test_sources_are_not_asked_while_the_newest_intent_says_so() -> None:
     assert of(Pull, split.tick(3 * S.interval)) == [Pull("p", 1)]
 
 
-def test_a_lane_that_is_opened_meanwhile_does_not_ask_either() -> None:
+def test_lane_opened_while_suspended_does_not_pull() -> None:
     split = Split()
     split.tell(suspended(2))
     split.tick(0)

@@ -1,4 +1,4 @@
-"""A mapping that remembers only so much: what came last [12]."""
+"""A mapping of bounded size that keeps the newest entries [12]."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TypeVar
 V = TypeVar("V")
 
 REMEMBERED = 8192
-"""Volumes come and go with pods; nobody is asked about one so many pods later. The largest pipeline
-has far fewer members."""
+"""Maximum number of entries, far above the number of members of the largest pipeline. Pods come and
+go with their volumes, and an old volume is of no interest after that many others."""
 
 
 class BoundedMap(dict[str, V]):
-    """Keeps the newest entries; setting a key anew makes it the newest."""
+    """Keeps the newest entries; writing a key again makes it the newest."""
 
     def __setitem__(self, key: str, value: V) -> None:
         self.pop(key, None)

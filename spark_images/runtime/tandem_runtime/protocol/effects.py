@@ -1,7 +1,7 @@
-"""What a machine asks its shell to do.
+"""Defines effects: the requests of a state machine to its shell.
 
-A shell carries effects out one after the other. A crash may fall between any two of them, so a
-machine writes before it says what it wrote.
+A shell carries effects out in order. A crash may fall between any two of them, so a machine writes
+before it reports what it wrote.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from tandem_runtime.protocol.messages.peers import CopiedState, StateCopied
 from tandem_runtime.protocol.types import Header, Position, RegisterState
 
 Key = tuple[object, ...]
-"""Name of something on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""
+"""Name of a value on a volume, for instance `("chunk", lane, 7)`. A shell maps it to a file."""
 
 
 class Send(NamedTuple):
-    """Pass a message to the process that runs on a volume. It may be lost, late or doubled."""
+    """Sends a message to the process on a volume. It may be lost, delayed or duplicated."""
 
     to: str
     message: object
 
 
 class Select(NamedTuple):
-    """Rows that belong to one label of a routing function."""
+    """Selects the rows of one label of a routing function."""
 
     function: Function
     label: str
 
 
 class Ship(NamedTuple):
-    """Send a message together with bytes of the own volume.
+    """Sends a message together with values from the sender's volume.
 
-    The shell reads `keys`, keeps of each value what `select` names (everything if None), and
+    The shell reads `keys`, reduces each value to what `select` names (everything if None), and
     sends the message with its `payload` replaced by the tuple of those values.
     """
 
@@ -44,10 +44,10 @@ class Ship(NamedTuple):
 
 
 class ShipState(NamedTuple):
-    """Send a joiner the own state: of the message's epoch and its `older` ones, and its results.
+    """Sends a joiner this replica's state: of the message's epoch, its `older` ones, and results.
 
-    `share` is what the joiner owns: the state is reduced to it, or a shell that cannot do so
-    answers with `CopyRefused`. None is a twin, which gets everything.
+    `share` is the joiner's share of the keys: the shell reduces the state to it, or answers with
+    `CopyRefused` if it cannot. None stands for a twin, which gets everything.
     """
 
     to: str
@@ -56,26 +56,26 @@ class ShipState(NamedTuple):
 
 
 class ForgetState(NamedTuple):
-    """State of epochs before this one is not needed any more. A shell may keep it for longer."""
+    """Permits to delete the state of epochs before this one. A shell may keep it for longer."""
 
     before: int
 
 
 class Write(NamedTuple):
-    """Put a value on the own volume under a key, replacing an older one, in one step."""
+    """Writes a value to the volume under a key, atomically replacing an older one."""
 
     key: Key
     value: object
 
 
 class Erase(NamedTuple):
-    """Remove a key from the own volume; no harm if it is not there."""
+    """Deletes a key from the volume, if it exists."""
 
     key: Key
 
 
 class Swap(NamedTuple):
-    """Compare and set the register: only if its version is still `expected`.
+    """Writes the register if its version is still `expected` (compare-and-set).
 
     Answered by `RegisterAnswer` with the same `op`; the answer may be lost.
     """
@@ -86,27 +86,27 @@ class Swap(NamedTuple):
 
 
 class ReadRegister(NamedTuple):
-    """Read the register. Answered by `RegisterAnswer` with the same `op`."""
+    """Reads the register. Answered by `RegisterAnswer` with the same `op`."""
 
     op: int
 
 
 class Pull(NamedTuple):
-    """Ask a source partition for rows from a position on. Answered by `SourceRows`."""
+    """Requests rows of a source partition from a position on. Answered by `SourceRows`."""
 
     partition: str
     position: Position
 
 
 class Acknowledge(NamedTuple):
-    """Tell a source partition that every row before `position` is safe."""
+    """Acknowledges every row before `position` to a source partition."""
 
     partition: str
     position: Position
 
 
 class Run(NamedTuple):
-    """Run one epoch as one micro-batch. Answered by `BatchResult`.
+    """Runs one epoch as one micro-batch. Answered by `BatchResult`.
 
     `rows` holds the payloads of the header's spans, in the order of the spans.
     """
@@ -116,7 +116,7 @@ class Run(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Let the batch function of an epoch return, so that Spark commits it.
+    """Lets the batch function of an epoch return, so that Spark commits it.
 
     The shell answers with `BatchCommitted` once the state of that epoch is on the volume.
     """
@@ -125,9 +125,9 @@ class Finish(NamedTuple):
 
 
 class Install(NamedTuple):
-    """Make copied state the own one, in place of whatever is here. Answered by `Installed`.
+    """Installs copied state in place of the state on the volume. Answered by `Installed`.
 
-    One part is a twin's, with its older epochs; several parts, each already reduced to the own
+    One part is a twin's, with its older epochs; several parts, each already reduced to this pair's
     share, come from the pairs that owned those keys before. No part means the empty state of
     epoch 0.
     """
@@ -135,13 +135,13 @@ class Install(NamedTuple):
     epoch: int
     parts: tuple[CopiedState, ...]
     older: tuple[int, ...] = ()
-    """Earlier epochs whose state comes along."""
+    """Earlier epochs whose state is part of the copy."""
 
 
 class ReadPosition(NamedTuple):
-    """Read how far a slot has delivered to a sink. Answered by `SinkPosition` with the same `op`.
+    """Reads how far a slot has delivered to a sink. Answered by `SinkPosition` with the same `op`.
 
-    A slot that has no position there gets one at `first - 1`, unless it has one meanwhile.
+    If the slot has no position there, the sink creates one at `first - 1`.
     """
 
     sink: str
@@ -151,10 +151,10 @@ class ReadPosition(NamedTuple):
 
 
 class Deliver(NamedTuple):
-    """Put a slot's part of an epoch into a sink, conditional on its position being `epoch - 1`.
+    """Delivers a slot's part of an epoch to a sink, if its position there is `epoch - 1`.
 
-    `answers` are (pair, payload), sorted by pair; none for a slot that is dealt no pair. Answered
-    by `SinkPosition` with the same `op`.
+    `answers` are (pair, payload), sorted by pair; empty for a slot without pairs. Answered by
+    `SinkPosition` with the same `op`.
     """
 
     sink: str
@@ -163,14 +163,14 @@ class Deliver(NamedTuple):
     op: int
     slot: int = 0
     shared: bool = False
-    """Other slots deliver the rest of the epoch."""
+    """Whether other slots deliver the rest of the epoch."""
 
 
 class SealSlot(NamedTuple):
-    """Let a sink take nothing more from an ended slot, if its position is `last`.
+    """Seals an ended slot at a sink for good, if its position is `last`.
 
-    For ever: whoever slept through it finds the position gone. A slot that ended before it
-    delivered anything may have no position yet. Answered by `SinkPosition`.
+    A merge that was paused meanwhile can deliver nothing more. A slot that ended before its first
+    delivery may have no position yet. Answered by `SinkPosition`.
     """
 
     sink: str
@@ -181,9 +181,9 @@ class SealSlot(NamedTuple):
 
 
 class SurveySink(NamedTuple):
-    """Read how far a sink is with the slot that is furthest, and make nothing there.
+    """Reads the position of a sink's most advanced slot, and creates nothing there.
 
-    Answered by `SinkSurveyed` with the term of the muster for which it is asked.
+    Answered by `SinkSurveyed` with the term of the rebuild that asks for it.
     """
 
     sink: str
@@ -191,15 +191,24 @@ class SurveySink(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """Something worth a line in status, an event and a metric."""
+    """Reports something for status, events, logs and metrics."""
 
     event: str
     subject: str
     detail: str = ""
+    epoch: int | None = None
+    """The epoch that the detail, or for `TwinsDiffer` the subject, names."""
+    term: int | None = None
+    """The term of the lead that reports it."""
+
+    def fields(self) -> dict[str, object]:
+        """Returns the fields that have a value, for logs."""
+        named = self._asdict().items()
+        return {name: value for name, value in named if value not in {None, ""}}
 
 
 class Exit(NamedTuple):
-    """End this process. With `wipe` its volume holds nothing of use: start again on a new one."""
+    """Ends this process. With `wipe` its volume is of no more use: restart on a new one."""
 
     reason: str
     wipe: bool = False

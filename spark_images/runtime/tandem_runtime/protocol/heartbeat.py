@@ -1,4 +1,4 @@
-"""What is said again and again, so that whoever hears it knows that the speaker lives."""
+"""Throttles messages that are repeated as heartbeats."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from tandem_runtime.protocol.types import ProtocolSettings
 
 
 class Heartbeat:
-    """News is said at once, the same again only as often as it has to be heard.
+    """Lets a changed message pass at once, an unchanged one only at the heartbeat interval.
 
-    At short epochs machines are told the time more often than that.
+    With short epochs, ticks are more frequent than heartbeats.
     """
 
     __slots__ = ("_at", "_rest", "_said")
 
     def __init__(self, settings: ProtocolSettings) -> None:
         beat, every = settings.beat, settings.heartbeat_every
-        # Ticks are not quite regular: the one that is nearest to the time counts.
+        # Ticks are not quite regular: the one nearest to the due time counts.
         self._rest = every - beat // 2 if beat < every else 0
         self._said: object = None
         self._at = 0
 
     def is_due(self, said: object, now: int) -> bool:
-        """Whether to say this now; if so, it counts as said."""
+        """Whether to send this message now; if so, records it as sent."""
         if said == self._said and now - self._at < self._rest:
             return False
         self._said, self._at = said, now

@@ -1,7 +1,7 @@
-"""The order of an epoch's rows: by source partition and by their place in it.
+"""Orders the rows of an epoch: by source partition, and by their place in it.
 
-Chunk borders, lanes and owners do not show: what an epoch holds depends on the positions that its
-header tells, and on nothing else [3] [4].
+The order does not depend on chunks, lanes or owners: the content of an epoch is defined by the
+source positions in its header alone [3] [4].
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from tandem_runtime.protocol.types import Header
 
 
 class Placed(Protocol):
-    """Rows of one source partition that follow each other."""
+    """Consecutive rows of one source partition."""
 
     @property
     def partition(self) -> str:
-        """Whose rows they are."""
+        """Source partition of the rows."""
 
     @property
     def ordinal(self) -> int:
-        """Rows of the partition before the first one."""
+        """Number of rows of the partition before the first row."""
 
     @property
     def rows(self) -> int:
-        """How many were taken in, also of those that are somebody else's share."""
+        """Number of rows read, including those of other pairs' shares."""
 
 
 S = TypeVar("S", bound=Placed)
 
 
 class RowsOutOfPlace(Exception):
-    """Rows of an epoch are missing or come twice."""
+    """Raised if rows of an epoch are missing or duplicated."""
 
 
 def row_ends(header: Header) -> dict[str, int]:
-    """Rows of each source partition up to the end of an epoch, since the beginning."""
+    """Returns the number of rows of each source partition through the end of an epoch."""
     return {partition: mark.rows for partition, mark in header.marks}
 
 
 def by_position(segments: Iterable[S], row_ends: Mapping[str, int]) -> list[S]:
-    """Segments of one epoch, in the order in which their rows are read.
+    """Returns the segments of one epoch in the order in which their rows are read.
 
     Raises:
-        RowsOutOfPlace: a partition's segments do not follow each other, or end elsewhere than the
+        RowsOutOfPlace: a partition's segments have a gap or an overlap, or do not end where the
             epoch does.
     """
     ordered = sorted(segments, key=lambda one: (one.partition, one.ordinal))

@@ -1,8 +1,8 @@
-"""The state machines of the protocol: what each can be, and the moves that it can make.
+"""Defines the protocol's state machines: their states and legal transitions.
 
-A state is one value, never guessed from several. Every change of it goes through the table of its
-machine; a move that is not there raises `IllegalMove`, whoever asked for it. States travel and lie
-on volumes as their words. `docs/protocol/states.md` draws the tables.
+A state is one explicit value, never inferred from several flags. Every change is checked against
+the machine's table; a transition that is not listed raises `IllegalMove`. Messages and volumes
+carry states as their string values. `docs/protocol/states.md` draws the tables.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ S = TypeVar("S", bound=StrEnum)
 
 
 class IllegalMove(Exception):
-    """Something was about to change in a way that its life does not know."""
+    """Raised for a transition that is not in its machine's table."""
 
     def __init__(self, machine: str, before: object, wanted: object, subject: object) -> None:
         super().__init__(f"{machine} {subject}: {wanted}, while {before or 'not there'}")
         self.machine = machine
         self.before = before
         self.wanted = wanted
-        """The state that it was to have, or what was to happen to it."""
+        """Requested state, or the event that was applied."""
         self.subject = subject
 
 
 class Transition(NamedTuple, Generic[S]):
-    """A legal move. None: it is not there, before its beginning and after its end."""
+    """Legal transition. A state is None before the subject exists and after it is gone."""
 
     before: S | None
     after: S | None
     cause: str
-    """What happens; where the header log tells of it, the kind of the record."""
+    """Event that causes it; the type name of the entry if the header log records it."""
     note: str = ""
 
 
 class Lifecycle(Generic[S]):
-    """The table of a machine's legal moves."""
+    """Table of a machine's legal transitions; an event has one outcome in each state."""
 
     __slots__ = ("_by_cause", "_legal", "machine", "moves")
 
@@ -46,10 +46,14 @@ class Lifecycle(Generic[S]):
         self.machine = machine
         self.moves = moves
         self._legal = frozenset((move.before, move.after) for move in moves)
-        self._by_cause = {(move.cause, move.before): move.after for move in moves}
+        self._by_cause: dict[tuple[str, S | None], S | None] = {}
+        for before, after, cause, _ in moves:
+            if (cause, before) in self._by_cause:
+                raise ValueError(f"{machine}: two transitions for {cause!r}, while {before}")
+            self._by_cause[cause, before] = after
 
     def check(self, before: S | None, after: S | None, subject: object) -> None:
-        """Refuse a move that is not in the table.
+        """Checks that a transition is in the table.
 
         Raises:
             IllegalMove: it is not.
@@ -58,10 +62,10 @@ class Lifecycle(Generic[S]):
             raise IllegalMove(self.machine, before, after, subject)
 
     def after(self, cause: str, before: S | None, subject: object) -> S | None:
-        """The state that a cause leads to.
+        """Returns the state that an event leads to.
 
         Raises:
-            IllegalMove: it cannot happen in this state.
+            IllegalMove: the event is not legal in this state.
         """
         key = (cause, before)
         if key not in self._by_cause:
@@ -73,7 +77,7 @@ class Lifecycle(Generic[S]):
 
 
 class PartitionState(StrEnum):
-    """What an owner says of a source partition. Only an owner says it; silence says nothing."""
+    """State of a source partition. Only its owner reports it; a silent owner changes nothing."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -82,7 +86,7 @@ class PartitionState(StrEnum):
 
     @property
     def is_read(self) -> bool:
-        """Does its owner want more rows of it? Else it says nothing more of it."""
+        """Whether its owner keeps reading it; if not, the owner reports no further change."""
         return self in _READ
 
 
@@ -92,19 +96,19 @@ PARTITION: Lifecycle[PartitionState] = Lifecycle(
     "partition",
     Transition(None, PartitionState.ACTIVE, "PartitionOwned"),
     Transition(
-        PartitionState.ACTIVE, PartitionState.IDLE, "the source says for long that it has no rows"
+        PartitionState.ACTIVE, PartitionState.IDLE, "the source is empty for the idle timeout"
     ),
-    Transition(PartitionState.IDLE, PartitionState.ACTIVE, "rows came, or it cannot be read"),
-    Transition(PartitionState.ACTIVE, PartitionState.RELEASED, "its owner lets it go"),
-    Transition(PartitionState.IDLE, PartitionState.RELEASED, "its owner lets it go"),
+    Transition(PartitionState.IDLE, PartitionState.ACTIVE, "rows arrive, or it cannot be read"),
+    Transition(PartitionState.ACTIVE, PartitionState.RELEASED, "its owner releases it"),
+    Transition(PartitionState.IDLE, PartitionState.RELEASED, "its owner releases it"),
     Transition(
         PartitionState.RELEASED,
         PartitionState.ACTIVE,
         "PartitionOwned",
-        "by another lane, or again",
+        "by another lane, or by the same one again",
     ),
-    Transition(PartitionState.ACTIVE, PartitionState.ENDED, "nothing will come any more"),
-    Transition(PartitionState.IDLE, PartitionState.ENDED, "nothing will come any more"),
+    Transition(PartitionState.ACTIVE, PartitionState.ENDED, "the source has ended"),
+    Transition(PartitionState.IDLE, PartitionState.ENDED, "the source has ended"),
 )
 
 
@@ -112,7 +116,7 @@ PARTITION: Lifecycle[PartitionState] = Lifecycle(
 
 
 class LaneState(StrEnum):
-    """Whether a lane takes rows, as recorded."""
+    """State of a lane, as recorded in the header log."""
 
     OPEN = "open"
     CLOSING = "closing"
@@ -122,12 +126,12 @@ class LaneState(StrEnum):
 LANE: Lifecycle[LaneState] = Lifecycle(
     "lane",
     Transition(None, LaneState.OPEN, "LaneOpened"),
-    Transition(None, LaneState.CLOSED, "the log was rebuilt, and its headers name it"),
+    Transition(None, LaneState.CLOSED, "the log is rebuilt from headers that name it"),
     Transition(LaneState.OPEN, LaneState.OPEN, "BuddyChanged"),
     Transition(LaneState.OPEN, LaneState.CLOSING, "LaneClosing"),
     Transition(LaneState.CLOSING, LaneState.OPEN, "LaneResumed"),
     Transition(LaneState.CLOSING, LaneState.CLOSED, "LaneClosed"),
-    Transition(LaneState.CLOSED, None, "wholly trimmed, and no partition waits for it"),
+    Transition(LaneState.CLOSED, None, "fully trimmed, and no partition is assigned to it"),
 )
 
 
@@ -140,24 +144,24 @@ CALLED = frozenset({SeatState.JOINING_CALLED, SeatState.VERIFIED_CALLED})
 SEAT: Lifecycle[SeatState] = Lifecycle(
     "seat",
     Transition(None, SeatState.JOINING, "Seated"),
-    Transition(None, SeatState.VERIFIED, "the log was rebuilt, and its holder answered"),
-    Transition(SeatState.JOINING, SeatState.JOINING, "Seated", "in the place of a silent one"),
-    Transition(
-        SeatState.JOINING_CALLED, SeatState.JOINING, "Seated", "in the place of a silent one"
-    ),
+    Transition(None, SeatState.VERIFIED, "the log is rebuilt, and its holder has answered"),
+    Transition(SeatState.JOINING, SeatState.JOINING, "Seated", "replaces a silent joiner"),
+    Transition(SeatState.JOINING_CALLED, SeatState.JOINING, "Seated", "replaces a silent joiner"),
     Transition(SeatState.LAPSED, SeatState.JOINING, "Seated"),
     Transition(SeatState.JOINING, SeatState.VERIFIED, "Verified"),
     Transition(SeatState.JOINING_CALLED, SeatState.VERIFIED, "Verified"),
     Transition(SeatState.JOINING, SeatState.JOINING_CALLED, "LapseCalled"),
     Transition(SeatState.VERIFIED, SeatState.VERIFIED_CALLED, "LapseCalled"),
-    Transition(SeatState.JOINING_CALLED, SeatState.JOINING, "LapseDropped", "or its twin vacated"),
     Transition(
-        SeatState.VERIFIED_CALLED, SeatState.VERIFIED, "LapseDropped", "or its twin vacated"
+        SeatState.JOINING_CALLED, SeatState.JOINING, "LapseDropped", "or its twin is vacated"
+    ),
+    Transition(
+        SeatState.VERIFIED_CALLED, SeatState.VERIFIED, "LapseDropped", "or its twin is vacated"
     ),
     Transition(SeatState.JOINING_CALLED, SeatState.LAPSED, "Lapsed"),
     Transition(SeatState.VERIFIED_CALLED, SeatState.LAPSED, "Lapsed"),
     Transition(SeatState.VERIFIED, SeatState.LAPSED, "Lapsed", "rows that it needs are gone"),
-    *(Transition(state, None, "Vacated", "or its pair let go") for state in SeatState),
+    *(Transition(state, None, "Vacated", "or its pair is retired") for state in SeatState),
 )
 
 
@@ -165,18 +169,18 @@ SEAT: Lifecycle[SeatState] = Lifecycle(
 
 
 class SlotState(StrEnum):
-    """Whether a merge slot delivers, as recorded."""
+    """State of a merge slot, as recorded in the header log."""
 
     OPEN = "open"
     ENDED = "ended"
     SEALED = "sealed"
-    """At every sink. The log forgets it, and its number is never used again."""
+    """Sealed at every sink. The log drops the slot, and its number is never used again."""
 
 
 SLOT: Lifecycle[SlotState] = Lifecycle(
     "slot",
     Transition(None, SlotState.OPEN, "SlotOpened"),
-    Transition(None, SlotState.ENDED, "the log was rebuilt, and a merge knew of it"),
+    Transition(None, SlotState.ENDED, "the log is rebuilt, and a merge has reported it"),
     Transition(SlotState.OPEN, SlotState.ENDED, "SlotEnded"),
     Transition(SlotState.ENDED, SlotState.SEALED, "SlotSealed"),
 )
@@ -186,47 +190,47 @@ SLOT: Lifecycle[SlotState] = Lifecycle(
 
 
 class ReplicaLife(StrEnum):
-    """What the process of a replica is at."""
+    """Phase of a replica's process."""
 
     WAITING = "waiting"
-    """Without state; nobody has said where to copy it from."""
+    """Has no state, and no source to copy it from yet."""
     COPYING = "copying"
     INSTALLING = "installing"
-    """Its first state is complete and is being verified."""
+    """Its first state has arrived completely and is being verified."""
     BOOTING = "booting"
-    """It has its state and waits for Spark."""
+    """Has its state and waits for Spark to start."""
     IDLE = "idle"
-    """It could run an epoch, and there is none to run."""
+    """Ready for the next epoch, which is not available yet."""
     SKIPPING = "skipping"
-    """It has missed much and copies its twin's state instead of computing it."""
+    """Far behind: copies its twin's state instead of computing the epochs it missed."""
     REPLACING = "replacing"
-    """Its twin's state is complete and takes the place of its own."""
+    """Replaces its own state by its twin's, which has arrived completely."""
     FETCHING = "fetching"
-    """It has asked for the rows of the next epoch."""
+    """Has requested the rows of the next epoch."""
     RUNNING = "running"
     STOPPING = "stopping"
-    """The epoch that runs is its last one: it was asked to leave."""
+    """Runs its last epoch: it was asked to terminate."""
     SUPERSEDED = "superseded"
-    """A rebuilt log has cut the epoch that runs anew: its result must not be committed."""
+    """A rebuilt log has cut the running epoch again: its result must not be committed."""
     COMMITTING = "committing"
-    """The result is in the outbox, Spark commits."""
+    """The result is in the outbox; Spark commits the epoch."""
     FINISHING = "finishing"
-    """The same, and it was asked to leave."""
+    """Like `COMMITTING`, and exits afterwards: it was asked to terminate."""
     ENDED = "ended"
 
     @property
     def has_state(self) -> bool:
-        """Is there a whole state on its volume?"""
+        """Whether its volume has a complete state."""
         return self not in _WITHOUT_STATE
 
     @property
     def copies(self) -> bool:
-        """Is a state being copied or installed, the first one or its twin's?"""
+        """Whether it copies or installs a state: its first one, or its twin's."""
         return self in _COPIES
 
     @property
     def has_batch(self) -> bool:
-        """Has Spark an epoch that it has not committed?"""
+        """Whether Spark has an epoch that it has not committed."""
         return self in _HAS_BATCH
 
 
@@ -245,13 +249,13 @@ _HAS_BATCH = frozenset(
 )
 
 ASKS = frozenset({ReplicaLife.COPYING, ReplicaLife.SKIPPING})
-"""Holders are asked for state."""
+"""Phases in which it requests state from holders."""
 
 MAY_WORK = frozenset({ReplicaLife.IDLE, ReplicaLife.FETCHING, ReplicaLife.SKIPPING})
-"""The next epoch may be run, or its rows asked for."""
+"""Phases in which it may run the next epoch or request its rows."""
 
 RESULT_DUE = frozenset({ReplicaLife.RUNNING, ReplicaLife.STOPPING})
-"""Spark has an epoch whose result may be kept."""
+"""Phases in which it keeps the result that Spark computes."""
 
 REPLICA: Lifecycle[ReplicaLife] = Lifecycle(
     "replica",
@@ -259,9 +263,15 @@ REPLICA: Lifecycle[ReplicaLife] = Lifecycle(
     Transition(None, ReplicaLife.BOOTING, "starts on its volume"),
     Transition(None, ReplicaLife.IDLE, "starts on its volume, Spark is up"),
     Transition(ReplicaLife.WAITING, ReplicaLife.COPYING, "the lead names a holder"),
-    Transition(ReplicaLife.WAITING, ReplicaLife.INSTALLING, "the lead says, from nothing"),
     Transition(
-        ReplicaLife.COPYING, ReplicaLife.INSTALLING, "all parts came, or from nothing after all"
+        ReplicaLife.WAITING,
+        ReplicaLife.INSTALLING,
+        "the lead says to begin with the empty state",
+    ),
+    Transition(
+        ReplicaLife.COPYING,
+        ReplicaLife.INSTALLING,
+        "all parts have arrived, or the lead says to begin with the empty state",
     ),
     Transition(ReplicaLife.INSTALLING, ReplicaLife.BOOTING, "Installed before SparkUp"),
     Transition(ReplicaLife.INSTALLING, ReplicaLife.IDLE, "Installed"),
@@ -270,19 +280,27 @@ REPLICA: Lifecycle[ReplicaLife] = Lifecycle(
     Transition(ReplicaLife.IDLE, ReplicaLife.FETCHING, "Fetch"),
     Transition(ReplicaLife.IDLE, ReplicaLife.RUNNING, "Run, an epoch without chunks"),
     Transition(ReplicaLife.FETCHING, ReplicaLife.SKIPPING, "its twin is far ahead"),
-    Transition(ReplicaLife.FETCHING, ReplicaLife.IDLE, "a rebuilt log cut the epoch anew"),
-    Transition(ReplicaLife.FETCHING, ReplicaLife.RUNNING, "Run, all rows came"),
-    Transition(ReplicaLife.SKIPPING, ReplicaLife.REPLACING, "the copy came"),
-    Transition(ReplicaLife.SKIPPING, ReplicaLife.IDLE, "no longer worth waiting for"),
+    Transition(ReplicaLife.FETCHING, ReplicaLife.IDLE, "a rebuilt log cut the epoch again"),
+    Transition(ReplicaLife.FETCHING, ReplicaLife.RUNNING, "Run, all rows have arrived"),
+    Transition(ReplicaLife.SKIPPING, ReplicaLife.REPLACING, "the copy has arrived"),
+    Transition(
+        ReplicaLife.SKIPPING,
+        ReplicaLife.IDLE,
+        "the copy takes too long, or the lead no longer names a source",
+    ),
     Transition(ReplicaLife.REPLACING, ReplicaLife.IDLE, "Installed"),
     Transition(ReplicaLife.RUNNING, ReplicaLife.COMMITTING, "BatchResult"),
     Transition(ReplicaLife.RUNNING, ReplicaLife.STOPPING, "Terminate"),
-    Transition(ReplicaLife.RUNNING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
+    Transition(ReplicaLife.RUNNING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch again"),
     Transition(ReplicaLife.STOPPING, ReplicaLife.FINISHING, "BatchResult"),
-    Transition(ReplicaLife.STOPPING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch anew"),
+    Transition(ReplicaLife.STOPPING, ReplicaLife.SUPERSEDED, "a rebuilt log cut the epoch again"),
     Transition(ReplicaLife.COMMITTING, ReplicaLife.IDLE, "BatchCommitted"),
     Transition(ReplicaLife.COMMITTING, ReplicaLife.FINISHING, "Terminate"),
-    *(Transition(life, ReplicaLife.ENDED, "Exit") for life in tuple(ReplicaLife)[:-1]),
+    *(
+        Transition(life, ReplicaLife.ENDED, "Exit")
+        for life in ReplicaLife
+        if life is not ReplicaLife.ENDED
+    ),
 )
 
 
@@ -290,7 +308,7 @@ REPLICA: Lifecycle[ReplicaLife] = Lifecycle(
 
 
 class Bond(StrEnum):
-    """How the owner of a log stands to its follower."""
+    """Replication state between the owner of a log and its follower."""
 
     ALONE = "alone"
     FILLING = "filling"
@@ -304,19 +322,78 @@ BOND: Lifecycle[Bond] = Lifecycle(
     Transition(None, Bond.ALONE, "a new log"),
     Transition(None, Bond.PAIRED, "a new lane, recorded with its buddy"),
     Transition(Bond.ALONE, Bond.FILLING, "a follower is chosen, new fence"),
-    Transition(Bond.FILLING, Bond.ALONE, "silent"),
-    Transition(Bond.FILLING, Bond.JOINING, "has everything"),
+    Transition(Bond.FILLING, Bond.ALONE, "the follower is silent"),
+    Transition(Bond.FILLING, Bond.JOINING, "the follower has everything"),
     Transition(Bond.JOINING, Bond.PAIRED, "recorded as buddy"),
-    Transition(Bond.JOINING, Bond.LEAVING, "silent"),
-    Transition(Bond.PAIRED, Bond.LEAVING, "silent, gone, or leaves"),
+    Transition(Bond.JOINING, Bond.LEAVING, "the follower is silent"),
+    Transition(Bond.PAIRED, Bond.LEAVING, "the follower is silent, gone, or leaving"),
     Transition(Bond.LEAVING, Bond.ALONE, "recorded without a buddy"),
 )
 
-LIFECYCLES: tuple[Lifecycle[Any], ...] = (
-    PARTITION,
-    LANE,
-    SEAT,
-    SLOT,
-    REPLICA,
-    BOND,
+
+# --- a split and the header log ---------------------------------------------------------------
+
+
+class LogRole(StrEnum):
+    """Role of a split in the header log. A new process follows, also if its volume has led (h)."""
+
+    FOLLOWER = "follower"
+    """Does not lead; keeps what a lead copies to it."""
+    CANDIDATE = "candidate"
+    """Has asked the register to name it lead; the outcome is not known yet."""
+    REBUILDING = "rebuilding"
+    """Named lead; musters the members to rebuild the log (i)."""
+    LEADING = "leading"
+    HANDING_OVER = "handing over"
+    """Leads until its buddy has taken over: it was asked to terminate."""
+
+
+LEADS = frozenset({LogRole.LEADING, LogRole.HANDING_OVER})
+"""Roles in which it decides and writes the header log."""
+
+ELECTED = LEADS | {LogRole.REBUILDING}
+"""Roles in which the register names it lead, as far as it knows."""
+
+SPLIT: Lifecycle[LogRole] = Lifecycle(
+    "split",
+    Transition(None, LogRole.FOLLOWER, "starts"),
+    Transition(LogRole.FOLLOWER, LogRole.CANDIDATE, "a rule lets it try to lead", "or TakeLead"),
+    Transition(LogRole.CANDIDATE, LogRole.FOLLOWER, "its swap has failed"),
+    Transition(LogRole.CANDIDATE, LogRole.LEADING, "its swap has succeeded"),
+    Transition(LogRole.CANDIDATE, LogRole.REBUILDING, "its swap has succeeded, its log is void"),
+    Transition(LogRole.REBUILDING, LogRole.LEADING, "the log is rebuilt"),
+    Transition(LogRole.LEADING, LogRole.HANDING_OVER, "Terminate", "or it came before"),
+    Transition(LogRole.REBUILDING, LogRole.FOLLOWER, "the register names another lead"),
+    Transition(LogRole.LEADING, LogRole.FOLLOWER, "the register names another lead"),
+    Transition(LogRole.HANDING_OVER, LogRole.FOLLOWER, "the register names another lead"),
 )
+
+
+# --- a merge ----------------------------------------------------------------------------------
+
+
+class MergeRole(StrEnum):
+    """Role of a merge's process in its slot."""
+
+    STANDBY = "standby"
+    ACTIVE = "active"
+    LEAVING = "leaving"
+    """Active until another merge is, or for the heartbeat timeout: it was asked to terminate."""
+    ENDED = "ended"
+
+
+DELIVERS = frozenset({MergeRole.ACTIVE, MergeRole.LEAVING})
+"""Roles in which it fetches answers and delivers."""
+
+MERGE: Lifecycle[MergeRole] = Lifecycle(
+    "merge",
+    Transition(None, MergeRole.STANDBY, "starts"),
+    Transition(MergeRole.STANDBY, MergeRole.ACTIVE, "the lead makes it active"),
+    Transition(MergeRole.ACTIVE, MergeRole.STANDBY, "the lead makes another one active"),
+    Transition(MergeRole.ACTIVE, MergeRole.LEAVING, "Terminate"),
+    Transition(MergeRole.STANDBY, MergeRole.ENDED, "Exit"),
+    Transition(MergeRole.ACTIVE, MergeRole.ENDED, "Exit"),
+    Transition(MergeRole.LEAVING, MergeRole.ENDED, "Exit"),
+)
+
+LIFECYCLES: tuple[Lifecycle[Any], ...] = (PARTITION, LANE, SEAT, SLOT, REPLICA, BOND, SPLIT, MERGE)

@@ -1,4 +1,4 @@
-"""The values that the machines keep and exchange."""
+"""Defines the values that the state machines store and exchange."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.states import CALLED, JOINING, LaneState, PartitionState, SlotState
 
 END_OF_TIME = 2**62
-"""Watermark of a stream whose source partitions have all ended: every window closes."""
+"""Watermark of a stream whose source partitions have all ended; it closes every window."""
 
 BEGINNING_OF_TIME = -(2**62)
-"""Watermark of a stream of which some source partition has not shown a row yet."""
+"""Watermark of a stream while one of its source partitions has not had a row yet."""
 
 
 _SLOT_OPEN, _LAPSED = SlotState.OPEN, SeatState.LAPSED
-"""Members at hand: looking one up on its class takes long in hot loops."""
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 class Peer(Record, order=True):
-    """Where a message came from: a volume, and which process start on it."""
+    """Sender of a message: a volume, and the incarnation of the process on it."""
 
     volume: str
     incarnation: int
@@ -29,7 +29,7 @@ class Peer(Record, order=True):
 class RegisterState(Record):
     """Content of the register. Every swap raises the version, every new lead the term.
 
-    Whoever swaps writes itself as lead, so the content tells who wrote it [10].
+    A split that swaps writes itself as lead, so the content identifies its writer [10].
     """
 
     version: int
@@ -43,54 +43,54 @@ NOBODY = RegisterState(0, 0, "", None)
 
 
 class LaneId(Record, order=True):
-    """A lane: the n-th log of chunks of one split's volume."""
+    """Identifies a lane: the n-th log of chunks of one split's volume."""
 
     split: str
     number: int
 
 
 Position = int | str | tuple[int | str | None, ...]
-"""A place in a source partition, in its own terms; 0 is the beginning. Only compared for equality:
-a source knows what comes after what."""
+"""Place in a source partition, in the source's own format; 0 is the beginning. Positions are only
+compared for equality: the source alone knows their order."""
 
 
 class Mark(Record):
-    """How far a source partition has been read, and what its owner says of it."""
+    """Position up to which a source partition has been read, and its state there."""
 
     position: Position
     event_time: int
     state: PartitionState = PartitionState.ACTIVE
     rows: int = 0
-    """Rows taken in since the beginning, whoever owned the partition."""
+    """Rows read since the beginning, by all owners of the partition."""
     rejected: int = 0
-    """Rows and files put aside since the beginning, likewise."""
+    """Rows and files rejected since the beginning, by all owners of the partition."""
 
 
 class Note(Record):
-    """What the lead needs to know of a chunk: its size and where it leaves each partition."""
+    """Metadata of a chunk for the lead: its size, and where it leaves each partition."""
 
     size: int
     marks: tuple[tuple[str, Mark], ...]
 
 
 class Segment(Record):
-    """Rows of one source partition that follow each other, as its source gave them."""
+    """Consecutive rows of one source partition, as its source returned them."""
 
     partition: str
     position: Position
-    """Where the first one stands."""
+    """Position of the first row."""
     ordinal: int
-    """Rows of the partition before the first one, whoever took them in: what rows are ordered by,
-    since positions are the source's own terms."""
+    """Number of rows of the partition before the first row, by all owners. Rows are ordered by it,
+    because only the source can order positions."""
     rows: int
     payload: object
-    """The rows; the protocol never looks into them."""
+    """The rows; opaque to the protocol."""
 
 
 class Chunk(Record):
-    """A sealed chunk as it lies on a volume.
+    """Sealed chunk as stored on a volume.
 
-    The payload: a tuple of segments where it is sealed, its bytes where it is copied.
+    The payload is a tuple of segments at the owner of the lane, and their bytes at the buddy.
     """
 
     note: Note
@@ -98,7 +98,7 @@ class Chunk(Record):
 
 
 class Span(Record, order=True):
-    """The chunks of one lane in one epoch, both ends included."""
+    """Range of chunks of one lane in one epoch, both ends included."""
 
     lane: LaneId
     first: int
@@ -106,25 +106,25 @@ class Span(Record, order=True):
 
 
 UNDIVIDED = 0
-"""The dealing that needs no record: slot 0 alone is open and delivers every pair."""
+"""Number of the implicit dealing: only slot 0 is open, and it delivers every pair."""
 
 
 class Dealing(Record):
-    """Which merge slot delivers which pairs, as (slot, pairs); every slot that was open is named.
+    """Assignment of pairs to merge slots, as (slot, pairs) of every slot that was open.
 
-    It deals the pairs of the generation of its time and of those that may follow it.
+    It covers the pairs of the current generation and of generations that may follow it.
     """
 
     number: int
     slots: tuple[tuple[int, tuple[str, ...]], ...]
 
     def pairs_of(self, slot: int) -> tuple[str, ...]:
-        """The pairs of one slot."""
+        """Returns the pairs of one slot."""
         return next((pairs for number, pairs in self.slots if number == slot), ())
 
 
 class Slot(Record):
-    """A merge slot: it delivers the epochs from `first` on, through `last` once it has ended."""
+    """Merge slot. It delivers epochs from `first` on, and through `last` once it has ended."""
 
     number: int
     first: int
@@ -133,71 +133,71 @@ class Slot(Record):
 
     @property
     def is_open(self) -> bool:
-        """Does it deliver epochs to come?"""
+        """Whether it delivers future epochs."""
         return self.state is _SLOT_OPEN
 
     def ended_at(self, last: int) -> Slot:
-        """The same slot, which delivers no epoch after this one."""
+        """Returns the slot as ended: it delivers no epoch after `last`."""
         return self.replace(state=SlotState.ENDED, last=last)
 
     def delivers(self, epoch: int) -> bool:
-        """May it deliver an epoch, as far as its end goes?"""
+        """Whether an epoch is not after the end of the slot."""
         return self.state is _SLOT_OPEN or epoch <= self.last
 
 
 class Lane(Record):
-    """A lane as recorded."""
+    """Lane as recorded in the header log."""
 
     buddy: str | None
     view: int = 1
     state: LaneState = LaneState.OPEN
     reach: int = 0
-    """Headers cover it through this chunk."""
+    """Last chunk that a header covers."""
     last: int = 0
-    """Its last chunk, once closed."""
+    """Last chunk of the lane, once it is closed."""
     trimmed: int = 0
-    """Forgotten through this chunk."""
+    """Chunks through this one are trimmed."""
     notes: tuple[tuple[int, Note], ...] = ()
-    """Once closed: the notes of chunks that no header covered then."""
+    """Once closed: notes of the chunks that no header covered at that time."""
 
 
 class Seat(Record):
-    """One of the two places of a pair and who holds it."""
+    """One of the two seats of a pair, with its holder."""
 
     volume: str
     hold: int
-    """The epoch it holds the trim point at until it acknowledges a higher one."""
+    """Epoch at which it holds the trim point until its holder reports a higher one."""
     state: SeatState = SeatState.JOINING
     call: int = 0
-    """Number of the call to lapse, while it is called."""
+    """Number of the call to lapse, while one is open."""
 
     @property
     def verified(self) -> bool:
-        """Is its holder a full member, even if one that may lapse soon?"""
+        """Whether its holder is a full member, even if it is called to lapse."""
         return self.state.is_full
 
     @property
     def lapsed(self) -> bool:
-        """Does trimming not wait for it?"""
+        """Whether trimming no longer waits for it."""
         return self.state is _LAPSED
 
     @property
     def called(self) -> bool:
-        """Does it lapse once its twin has answered?"""
+        """Whether it lapses once its twin has answered the call."""
         return self.state in CALLED
 
     @property
     def joins(self) -> bool:
-        """Has its holder no state that is known of?"""
+        """Whether its holder has no verified state yet."""
         return self.state in JOINING
 
 
 class Header(Tagged):
-    """Closes an epoch: what it holds, who answers for it, and where time stands.
+    """Closes an epoch: its chunks, the generation that computes it, positions and watermarks.
 
-    It never changes once it is out [3]. `marks` and `watermarks` are complete, not changes, so
-    that any header alone tells from where every source partition goes on. `previous` is the digest
-    of the header that it continues: two histories may have the same epochs (`history.py`).
+    It is immutable once published [3]. `marks` and `watermarks` are complete, not deltas: any
+    header alone defines where every source partition continues. `previous` is the digest of the
+    preceding header: two histories may have the same epoch numbers (`history.py`).
     """
 
     epoch: int
@@ -208,18 +208,18 @@ class Header(Tagged):
     delivered: int
     final: bool = False
     term: int = 0
-    """Of the lead that cut it."""
+    """Term of the lead that cut it."""
     previous: str = ""
     digest: str = ""
-    """Made when it was cut, never computed from what was read."""
+    """Computed once, when the header is cut; readers never recompute it."""
     dealing: int = UNDIVIDED
-    """The dealing in force: it deals every pair of the generation to one slot."""
+    """Dealing in force: it assigns every pair of the generation to one slot."""
     barrier: bool = False
-    """Keys may come from another slot: nobody delivers it before all slots have what precedes."""
+    """Keys may have changed slots: it is delivered after every slot has delivered all before it."""
 
 
 class Member(Record, order=True):
-    """A split as its peers find it: stable name, volume, node."""
+    """Split as its peers discover it: stable name, volume, node."""
 
     name: str
     volume: str
@@ -227,57 +227,115 @@ class Member(Record, order=True):
 
 
 class ProtocolSettings(NamedTuple):
-    """Bounds and times, in bytes and in the unit of the shell's clock (milliseconds)."""
+    """Bounds in bytes, and times in the unit of the shell's clock (milliseconds).
+
+    Each default says why it has this value, and on which others it depends (checked by
+    `tests/protocol/test_types.py`). Those that name no ADR were chosen and not measured.
+    """
 
     interval: int = 500
-    """Epoch interval: a header is cut at the latest after it, a chunk sealed after half of it."""
+    """Epoch interval: a header is cut at the latest after it, a chunk sealed after half of it.
+
+    The default of the manifest's `epoch.interval`, which replaces it.
+    """
     silence: int = 1500
-    """After this long without a word a member *tries* to go on without a peer (f)."""
+    """Heartbeat timeout: a member then *tries* to continue without the silent peer (f).
+
+    Six heartbeats; the environment replaces it, with 2 s on a cluster. Above `copy_silence`: a
+    mistaken change of the lead costs an epoch, a mistaken drop of a buddy only a copy (ADR 12).
+    """
     copy_silence: int = 1000
-    """The same for a second copy that entries wait for: doing without it costs only a new fill."""
+    """Heartbeat timeout of a second copy that entries wait for: dropping it costs only a refill.
+
+    Four heartbeats. Shorter than `silence`, since output waits for the copy (ADR 12).
+    """
     max_epoch_bytes: int = 32 * 2**20
-    """Most bytes one header may take in, but at least one chunk."""
+    """Upper bound of the bytes of one epoch, which has at least one chunk whatever its size.
+
+    About the default of the manifest's `epoch.maxBytes`, which replaces it: four chunks.
+    """
     max_uncommitted: int = 2
     """K: epochs that the faster replica of a pair may be behind the last header.
 
-    One runs, one is ready when it is done. Rows that would wait in further ones are better off in
-    the lane: the next epoch takes them all at once.
+    One runs and one is ready to follow. Further rows stay in the lane, where the next epoch takes
+    all of them at once: with four, a backlog became many small epochs (ADR 13).
     """
     max_undelivered: int = 8
-    """Epochs a replica may run ahead of delivery: the bound of its outbox."""
+    """Epochs that a replica may run ahead of delivery; bounds its outbox.
+
+    Four times K: at the default interval drivers compute for four seconds without delivery, longer
+    than it takes the lead to miss a merge (`silence`), before micro-batches wait.
+    """
     window: int = 8
-    """Epochs beyond the delivered one that a merge accepts."""
+    """Epochs beyond the delivered one that a merge accepts.
+
+    `max_undelivered`: a merge accepts all that an outbox holds. More would stay unused.
+    """
     max_lane_bytes: int = 256 * 2**20
-    """Bytes a lane keeps before it stops reading and asks for a lapse."""
+    """Bytes in a lane at which it stops reading and asks for a lapse.
+
+    `max_undelivered` epochs of `max_epoch_bytes`, even if one lane has all rows: when a sink is
+    slow, outboxes are full before lanes are.
+    """
     max_full: int = 30_000
-    """How long a full lane waits for a replica that is behind but not silent."""
+    """How long a full lane waits for a replica that is behind but not silent.
+
+    Under a backlog lanes are always full and one twin is always behind, so it is far above two
+    intervals and `silence`, which make a silent one lapse. Above `skip_patience`: a replica that
+    copies its twin's state holds the trim point meanwhile.
+    """
     max_chunk_bytes: int = 8 * 2**20
-    """Bytes after which a chunk is sealed before the interval is over."""
+    """Bytes at which a chunk is sealed without waiting for its time.
+
+    A quarter of `max_epoch_bytes`, so that an epoch is filled in steps; a link has to copy one
+    within `copy_silence`, or the buddy is dropped (ADR 12).
+    """
     synced_within: int = 1
-    """A replica this close to the last header is synced."""
+    """Epochs behind the last header up to which a replica counts as synced.
+
+    The epoch that runs; below `max_uncommitted`, at which the lead waits.
+    """
     skips_beyond: int = 2
-    """A replica that starts again this far behind its twin computes what it missed, one that is
-    further behind copies its twin's state."""
+    """Epochs behind its twin up to which a restarted replica computes what it missed; one further
+    behind copies its twin's state.
+
+    `max_uncommitted`, which twins that work may be apart. Beyond it a copy is faster: 7.6 s with
+    two, 18.5 s with four (ADR 14).
+    """
     skip_patience: int = 10_000
-    """How long it waits for that copy before it computes after all."""
+    """How long it waits for that copy before it computes the epochs after all (ADR 14).
+
+    Twenty requests for it (`retry`). Below `max_full`, which would make it lapse.
+    """
     headers_per_view: int = 8
-    """Most headers passed to a reader at once."""
+    """Maximum number of headers in one view.
+
+    `max_undelivered`: without a delivery a replica could not run more of them.
+    """
     entries_before_snapshot: int = 24
-    """Entries of the header log after which they are folded into its snapshot."""
+    """Entries of the header log after which they are folded into its snapshot.
+
+    A dozen epochs, each with a header and a trim point: the snapshot is written rarely, and a
+    restart reads few files. Depends on no other; the simulator bounds volumes by it.
+    """
     patience: int = 30_000
-    """How long a rebuilt header log waits for holders that never answer, rule (i)."""
+    """How long a rebuild of the header log waits for holders that do not answer, rule (i).
+
+    Three times what a driver needs to boot (ADR 11): one left out costs its seat. Above twice
+    `silence`, which every rebuild waits.
+    """
 
     @property
     def heartbeat_every(self) -> int:
-        """How often peers hear of each other: several times in every silence."""
+        """Interval of heartbeats: a quarter of the shorter heartbeat timeout."""
         return self.copy_silence // 4
 
     @property
     def beat(self) -> int:
-        """How often machines are told the time: twice in an epoch, and in time to be heard."""
+        """Interval of ticks: twice in an epoch, and often enough for heartbeats."""
         return max(10, min(self.interval // 2, self.heartbeat_every))
 
     @property
     def retry(self) -> int:
-        """How long an answer may take before it is asked for again: as long as a short epoch."""
+        """Delay before an unanswered request is sent again: about one epoch interval."""
         return min(max(self.interval, 200), self.silence // 3)

@@ -18,9 +18,9 @@ from tandem_runtime.protocol.types import Member, Peer
 
 
 class LeadDiscovery:
-    """Where reports go, and which views count.
+    """Chooses the split to report to, and the views to accept.
 
-    A view older than one already taken in is of a deposed lead, or came late.
+    A view older than the newest one received is of a deposed lead, or late.
     """
 
     __slots__ = (

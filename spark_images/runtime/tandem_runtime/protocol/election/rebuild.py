@@ -33,7 +33,7 @@ SEATS = 2
 
 
 class Rebuild:
-    """The answers to a muster so far, and whether they are enough."""
+    """Answers to a muster so far, and the log state that they add up to."""
 
     __slots__ = ("copies", "present", "since", "term", "_settings")
 
@@ -67,14 +67,14 @@ class Rebuild:
         ) and heard >= known
 
     def last_header(self) -> Header | None:
-        """The newest header of all answers."""
+        """Returns the newest header of all answers."""
         return newest(self._headers())
 
     def _headers(self) -> list[Header]:
         return [header for answer in self.present.values() for header in answer.headers]
 
     def _chain(self, last: Header | None) -> dict[int, Header]:
-        """The history that ends with a header, as far back as it is known, by epoch."""
+        """Returns the history that ends with a header, as far back as it is known, by epoch."""
         return chain_to(last, self._headers()) if last is not None else {}
 
     def _generations(self, intent: Intent) -> dict[int, Generation]:
@@ -84,7 +84,7 @@ class Rebuild:
         return known
 
     def _holders(self, pair: str, chain: dict[int, Header]) -> list[tuple[int, str]]:
-        """Full members of a pair whose state is of this history, the one ahead first."""
+        """Returns full members of a pair whose state is of this history, the one ahead first."""
         found = [
             (-answer.committed, volume)
             for volume, answer in self.present.items()
@@ -94,9 +94,9 @@ class Rebuild:
         return [(-committed, volume) for committed, volume in sorted(found)]
 
     def _slots(self, intent: Intent) -> tuple[Slot, ...]:
-        """The merge slots of the answer with the newest view.
+        """Returns the merge slots of the answer with the newest view.
 
-        Where a slot began or ended after the last header, that record is lost.
+        A start or end of a slot after the last header is lost.
         """
         last = self.last_header()
         epoch = last.epoch if last is not None else 0
@@ -110,7 +110,7 @@ class Rebuild:
         )
 
     def _sinks(self, intent: Intent) -> list[int]:
-        """How far the sinks of each slot are, by the merge that is furthest."""
+        """Returns how far each slot has delivered, by its most advanced merge."""
         found = []
         for slot in self._slots(intent):
             told = [
@@ -124,7 +124,7 @@ class Rebuild:
         return found
 
     def _furthest(self) -> int:
-        """The last epoch that any sink has, of whichever slot."""
+        """Returns the last epoch that any sink has, of any slot."""
         merges = [a for a in self.present.values() if a.kind is MemberKind.MERGE]
         return max((max(a.delivered, a.furthest) for a in merges), default=0)
 

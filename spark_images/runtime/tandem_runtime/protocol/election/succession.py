@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import cast
 
 from tandem_core.contract.intent import Intent
 from tandem_runtime.protocol.effects import Effect, Happened, Key, Send
@@ -46,12 +47,17 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
-from tandem_runtime.protocol.states import Bond
+from tandem_runtime.protocol.states import ELECTED, LEADS, SPLIT, Bond, LogRole
 from tandem_runtime.protocol.types import Peer, ProtocolSettings, RegisterState
+
+_FOLLOWER = LogRole.FOLLOWER
+_REBUILDING = LogRole.REBUILDING
+_HANDING_OVER = LogRole.HANDING_OVER
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 class Succession:
-    """A split's part in the header log: nothing, buddy, or lead."""
+    """A split's part in the header log: its role, its copy of the log, and the register."""
 
     def __init__(
         self,
@@ -68,31 +74,53 @@ class Succession:
         self.neighbours = neighbours
         self.register = RegisterClient(settings.silence // 2)
         self.log = HeaderLog(volume, settings.entries_before_snapshot)
+        self.role = LogRole.FOLLOWER
+        SPLIT.check(None, self.role, me)
         self.lead: Lead | None = None
+        """Decides and writes the log; there exactly in the roles of `LEADS`."""
         self.rebuild: Rebuild | None = None
+        """Answers to the muster; there exactly while `REBUILDING`."""
         self.intent: Intent | None = None
         self.promised = 0
-        """Lower terms than this are refused (a)."""
+        """Lower terms than this are refused (a). Once elected, the term of this split."""
         self.heard_lead = now
         self.former: str | None = None
         """The lead at the time when this member last tried to lead."""
         self.leaving = False
+        """Whether the process is to terminate. It then leads only a log that it has (g) (i)."""
 
     @property
     def term(self) -> int:
         """The highest term this member acts under."""
         return max(self.promised, self.log.copy.fence[0])
 
+    @property
+    def _leading(self) -> Lead:
+        """The lead's decisions in the present term; only in the roles of `LEADS`."""
+        return cast("Lead", self.lead)
+
+    @property
+    def _mustering(self) -> Rebuild:
+        """The rebuild under way; only while `REBUILDING`."""
+        return cast("Rebuild", self.rebuild)
+
+    def _become(
+        self, role: LogRole, *, lead: Lead | None = None, rebuild: Rebuild | None = None
+    ) -> None:
+        SPLIT.check(self.role, role, self.me)
+        self.role, self.lead, self.rebuild = role, lead, rebuild
+
     def concerns(self) -> Found:
         """Yield the volumes that the header log depends on, also before its copy here counts."""
         yield from (self.register.known.lead, self.register.known.buddy)
-        if self.lead is not None:
-            yield self.lead.log.follower
-            yield from in_log_state(self.lead.log_state)
-            yield from in_peer_reports(self.lead.reports)
+        if self.role in LEADS:
+            lead = self._leading
+            yield lead.log.follower
+            yield from in_log_state(lead.log_state)
+            yield from in_peer_reports(lead.reports)
             return
-        if self.rebuild is not None:
-            yield from in_rebuild(self.rebuild)
+        if self.role is _REBUILDING:
+            yield from in_rebuild(self._mustering)
         yield from in_log_state(self.log.fold())
 
     # --- time and the register ----------------------------------------------------------------
@@ -100,25 +128,27 @@ class Succession:
     def tick(self, now: int) -> list[Effect]:
         """Do what is due as lead, in a rebuild, or as another split."""
         effects = self.register.tick(now)
-        if self.lead is not None:
-            effects += self._tend_buddy(self.lead, now)
-            effects += self.lead.tick(now)
-            effects += self._ask_register(now)
-        elif self.rebuild is not None:
-            effects += self._try_rebuild(self.rebuild, now)
-        else:
+        if self.role in LEADS:
+            lead = self._leading
+            effects += self._tend_buddy(lead, now)
+            effects += lead.tick(now)
+            effects += self._ask_register(lead, now)
+        elif self.role is _REBUILDING:
+            effects += self._try_rebuild(self._mustering, now)
+        elif self.role is _FOLLOWER:
             effects += self._consider(now)
         return effects
 
     def _consider(self, now: int) -> list[Effect]:
         """Try to lead, if a rule allows it."""
         place = self.register.known
-        if not self.register.consulted or self.register.busy or not self._may_lead(place, now):
+        if not self.register.consulted or not self._may_lead(place, now):
             return []
         return self._swap_in(place, now)
 
     def _swap_in(self, place: RegisterState, now: int) -> list[Effect]:
         """Refuse lower terms, then ask the register: lead:=self, buddy:=none, term+1 (a)."""
+        self._become(LogRole.CANDIDATE)
         self.promised = place.term + 1
         self.former = place.lead
         effects: list[Effect] = []
@@ -145,49 +175,56 @@ class Succession:
         """Take in the register's answer: start to lead, or step down."""
         outcome, effects = self.register.answered(answer, now)
         place = self.register.known
-        if self.lead is not None or self.rebuild is not None:
+        if self.role in ELECTED:
             return effects + self._still_leading(place, now)
         if outcome is None:
             return effects
         if outcome:
             return effects + self._begin(place, now)
+        self._become(_FOLLOWER)
         self.promised = place.term
         return effects
 
     def _still_leading(self, place: RegisterState, now: int) -> list[Effect]:
         """Step down if the register names another lead; else take in the recorded buddy."""
-        term = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
+        term = self.promised
         if place.term > term or (place.term == term and place.lead != self.me):
             self._step_down(now)
             return []
-        if self.lead is None or not self.lead.log.recorded(place.version, place.buddy):
+        if self.role is _REBUILDING:
+            return []
+        lead = self._leading
+        if not lead.log.recorded(place.version, place.buddy):
             return []
         event = "BuddyNamed" if place.buddy else "WentAlone"
-        return [Happened(event, self.me, place.buddy or ""), *self.lead.advance(now)]
+        happened = Happened(event, self.me, place.buddy or "", term=lead.term)
+        return [happened, *lead.advance(now)]
 
     def _step_down(self, now: int) -> None:
         """Stop leading. Whatever was under way here is discarded (d)."""
-        self.lead = None
-        self.rebuild = None
+        self._become(_FOLLOWER)
         self.heard_lead = now
 
     def _begin(self, place: RegisterState, now: int) -> list[Effect]:
         """Lead, or first rebuild the log: the register names this member lead."""
         self.promised = place.term
         if self.log.void:
-            self.rebuild = Rebuild(place.term, self.settings, now)
+            self._become(_REBUILDING, rebuild=Rebuild(place.term, self.settings, now))
             return []
         return self._lead(place, now)
 
     def _lead(self, place: RegisterState, now: int) -> list[Effect]:
         # The silence of the former lead counts from before, so its lane is closed sooner.
         before = {self.former: self.heard_lead} if self.former not in (None, self.me) else {}
-        self.lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
-        self.lead.log.view = place.version
-        effects = self.lead.begin()
+        lead = Lead(self.me, place.term, self.log, self.settings, self.gone, now, before)
+        self._become(LogRole.LEADING, lead=lead)
+        if self.leaving:
+            self._become(_HANDING_OVER, lead=lead)
+        lead.log.view = place.version
+        effects = lead.begin()
         if self.intent is not None:
-            effects += self.lead.on_intent(self.intent, now)
-        return effects + self.lead.advance(now)
+            effects += lead.on_intent(self.intent, now)
+        return effects + lead.advance(now)
 
     def _try_rebuild(self, rebuild: Rebuild, now: int) -> list[Effect]:
         """Rebuild the log and lead, once enough members have answered the muster (i)."""
@@ -197,8 +234,8 @@ class Succession:
         for subject, why in lost:
             log_state.apply(DataLost(subject, why))
         effects = self.log.reset((rebuild.term, 0), 0, log_state)
-        effects += [Happened("Rebuilt", self.me, f"at epoch {log_state.epoch}")]
-        self.rebuild = None
+        epoch, term = log_state.epoch, rebuild.term
+        effects += [Happened("Rebuilt", self.me, f"at epoch {epoch}", epoch=epoch, term=term)]
         return effects + self._lead(self.register.known, now)
 
     # --- reports ------------------------------------------------------------------------------
@@ -207,15 +244,16 @@ class Succession:
         self, sender: Peer, report: SplitReport | ReplicaReport | MergeReport, now: int
     ) -> list[Effect]:
         """Take in a report as lead; muster its sender in a rebuild; else name the lead."""
-        if self.lead is not None:
+        if self.role in LEADS:
+            lead = self._leading
             if isinstance(report, SplitReport):
-                return self.lead.on_split_report(sender, report, now)
+                return lead.on_split_report(sender, report, now)
             if isinstance(report, ReplicaReport):
-                return self.lead.on_replica_report(sender, report, now)
-            return self.lead.on_merge_report(sender, report, now)
-        rebuild = self.rebuild
-        if rebuild is None:
+                return lead.on_replica_report(sender, report, now)
+            return lead.on_merge_report(sender, report, now)
+        if self.role is not _REBUILDING:
             return [Send(sender.volume, NotLead(self.register.known))]
+        rebuild = self._mustering
         if not isinstance(report, SplitReport):
             return [Send(sender.volume, Muster(rebuild.term))]
         held = [*report.copies, *((lane.lane, lane.through) for lane in report.lanes)]
@@ -225,8 +263,8 @@ class Succession:
 
     def on_present(self, sender: Peer, message: Present) -> list[Effect]:
         """Take in a member's answer to the muster (i)."""
-        if self.rebuild is not None:
-            self.rebuild.answered(sender.volume, message)
+        if self.role is _REBUILDING:
+            self._mustering.answered(sender.volume, message)
         return []
 
     # --- the lead's buddy ---------------------------------------------------------------------
@@ -243,35 +281,37 @@ class Succession:
         if log.bond is Bond.ALONE and not lead.pending:
             candidate = self.neighbours.next_for_log()
             return lead.fill(candidate, now) if candidate else []
-        if self.leaving and log.bond is Bond.PAIRED and log.follower:
+        if self.role is _HANDING_OVER and log.bond is Bond.PAIRED and log.follower:
             return [Send(log.follower, TakeLead(lead.term))]
         return []
 
-    def _ask_register(self, now: int) -> list[Effect]:
+    def _ask_register(self, lead: Lead, now: int) -> list[Effect]:
         """Propose the buddy that the log asks for to the register."""
-        if self.lead is None or self.lead.log.asking is None or self.register.busy:
+        if lead.log.asking is None or self.register.busy:
             return []
-        _, buddy = self.lead.log.asking
-        return self.register.propose(RegisterState(0, self.lead.term, self.me, buddy), now)
+        _, buddy = lead.log.asking
+        return self.register.propose(RegisterState(0, lead.term, self.me, buddy), now)
 
     def copied(self, sender: Peer, message: EntryCopied, now: int) -> list[Effect]:
         """Take in a follower's acknowledgement."""
-        if self.lead is None:
+        if self.role not in LEADS:
             return []
-        return self.lead.copied(sender, message, now) + self._ask_register(now)
+        lead = self._leading
+        return lead.copied(sender, message, now) + self._ask_register(lead, now)
 
     def need_fill(self, sender: Peer, message: NeedFill) -> list[Effect]:
         """Drop a follower that has no copy to append to."""
-        log = self.lead.log if self.lead else None
-        if log is None or (sender.volume, message.fence) != (log.follower, log.fence):
+        if self.role not in LEADS:
             return []
-        if log.bond is not Bond.FILLING:
+        log = self._leading.log
+        named = (sender.volume, message.fence) == (log.follower, log.fence)
+        if named and log.bond is not Bond.FILLING:
             log.drop_follower()
         return []
 
     def deposed(self, message: Deposed, now: int) -> list[Effect]:
         """Read the register, because a member knows a higher term."""
-        if self.lead is not None and message.term > self.lead.term:
+        if self.role in LEADS and message.term > self._leading.term:
             return self.register.read(now)
         return []
 
@@ -311,20 +351,25 @@ class Succession:
     def _refuses(self, sender: Peer, fence: tuple[int, int]) -> bool:
         """Whether to refuse a lower term, or a lead whose volume is gone: it may still run."""
         lower = fence[0] < self.term
-        return lower or sender.volume in self.gone or bool(self.lead or self.rebuild)
+        return lower or sender.volume in self.gone or self.role in ELECTED
 
     def _refuse(self, sender: Peer, fence: tuple[int, int], now: int) -> list[Effect]:
         """Refuse a sender of a lower term; as lead, read the register if its term is higher."""
-        mine = self.lead.term if self.lead else self.rebuild.term if self.rebuild else 0
-        if mine and fence[0] > mine:
+        if self.role in ELECTED and fence[0] > self.promised:
             return self.register.read(now)
         refused = Happened("StaleRefused", sender.volume, f"term {fence[0]}")
-        return [refused, Send(sender.volume, Deposed(max(self.term, mine)))]
+        return [refused, Send(sender.volume, Deposed(self.term))]
 
     def take_lead(self, sender: Peer, message: TakeLead, now: int) -> list[Effect]:
         """Take over from a lead that leaves and asks its buddy to."""
         place = self.register.known
         asked_rightly = message.term == self.log.copy.fence[0] and sender.volume == place.lead
-        if self.lead or self.register.busy or place.buddy != self.me or not asked_rightly:
+        if self.role is not _FOLLOWER or place.buddy != self.me or not asked_rightly:
             return []
         return [Happened("HandedOver", self.me, sender.volume), *self._swap_in(place, now)]
+
+    def leave(self) -> None:
+        """Hand over as lead, and seek no log to lead from now on: the process is to terminate."""
+        self.leaving = True
+        if self.role is LogRole.LEADING:
+            self._become(_HANDING_OVER, lead=self.lead)

@@ -1,4 +1,4 @@
-"""The header log as it lies on a member's volume: a snapshot of its state and a tail.
+"""Stores the header log on a member's volume, as a snapshot of its state and a tail of entries.
 
 Lead and buddy keep it in the same form, so that a buddy that takes over has what a lead needs.
 Each entry carries the fence under which it was written: after a crash between a new snapshot and
@@ -48,7 +48,7 @@ class HeaderLog:
     def __init__(self, volume: Mapping[Key, object], limit: int) -> None:
         self._limit = limit
         self.void = VOID in volume
-        """The log here is not the one that the register's members had."""
+        """Whether this copy must not be continued: it is not the log of the register's members."""
         self.entries: dict[int, Entry] = {}
         """Entries after the snapshot."""
         self.snapshot = LogState()

@@ -1,4 +1,4 @@
-"""Which history a header continues: its own digest, and that of the header before it.
+"""Identifies the history of headers, by their own digest and that of the preceding header.
 
 A header log that was lost and rebuilt, rule (i), may cut an epoch again, differently. Then two
 headers have one number, and only their digests tell them apart. A digest is made once, by the lead

@@ -1,7 +1,7 @@
-"""The state of the header log: the fold of its entries.
+"""Folds the entries of the header log into its state.
 
-Every member of the log can make it from a snapshot and the entries after it. Nothing is decided
-here; the lead decides (`lead.py`) and writes entries, other members read.
+Every member computes the same state from a snapshot and the entries after it. Only the lead makes
+decisions (`lead.py`), by writing entries.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from tandem_runtime.protocol.types import (
 )
 
 REMEMBERED = 256
-"""How many past pairs and splits are remembered, to answer members that come late."""
+"""Number of past pairs and splits that are kept, to answer late members."""
 
 
 class LogState(msgspec.Struct, omit_defaults=True):
-    """The state that the header log's entries add up to; encoded, it is the log's snapshot."""
+    """State that results from the header log's entries; its encoding is the log's snapshot."""
 
     epoch: int = 0
     generation: int = 0
@@ -70,58 +70,57 @@ class LogState(msgspec.Struct, omit_defaults=True):
     headers: dict[int, Header] = {}
     """Headers above the trim point."""
     digest: str = BEGINNING
-    """Digest of the last header, also once that is trimmed."""
+    """Digest of the last header, even if that is trimmed."""
     marks: dict[str, Mark] = {}
-    """Where each source partition stands after the last header."""
+    """Position and state of each source partition after the last header."""
     watermarks: dict[str, int] = {}
     delivered: int = 0
-    """Delivered through, as the last header said."""
+    """Last epoch that is delivered, according to the headers."""
     final: bool = False
     lanes: dict[LaneId, Lane] = {}
-    """In the order of their opening; closed ones until they are wholly forgotten."""
+    """Lanes in the order of opening; closed ones until they are fully trimmed."""
     lane_numbers: dict[str, int] = {}
-    """Highest lane number of each split ever recorded."""
+    """Highest lane number ever recorded for each split."""
     owners: dict[str, LaneId] = {}
     tenures: dict[str, int] = {}
-    """How often each partition was given to a lane: the same lane may get it back."""
+    """How often each partition was assigned to a lane: the same lane may get it back."""
     seats: dict[str, list[Seat | None]] = {}
     trim: int = 0
     trimmed_digest: str = BEGINNING
     """Digest of the header of the trim point."""
     calls: int = 0
-    """How many calls there were: to lapse, to retire."""
+    """Number of the last call to lapse or to retire."""
     retiring: int = 0
-    """Number of the call to retire the pairs that only older generations have."""
+    """Number of the open call to retire pairs of older generations; 0 if there is none."""
     merges: dict[int, str] = {}
-    """The active merge of each slot."""
+    """Active merge of each slot."""
     slots: dict[int, Slot] = {}
     """Merge slots that are open, or ended and not yet sealed at every sink."""
     next_slot: int = 0
-    """The lowest number that no slot ever had."""
+    """Lowest slot number that was never used."""
     dealings: dict[int, Dealing] = {}
     """Dealings that headers above the trim point name, and the newest."""
     dealing: int = UNDIVIDED
-    """The dealing that the last header names."""
+    """Dealing that the last header names."""
     generations: dict[int, Generation] = {}
     intent_version: int = 0
-    """Version of the newest intent that an entry was made from."""
+    """Version of the newest intent that an entry carries out."""
     names: dict[int, tuple[str, ...]] = {}
-    """The pairs of each known generation."""
+    """Pairs of each known generation."""
     given_up: tuple[int, ...] = ()
     retired: tuple[str, ...] = ()
-    """The last pairs that were retired, of given-up or older generations."""
+    """Pairs retired last, of given-up or older generations."""
     raised: bool = False
-    """The last header raised a watermark: one empty epoch has to follow."""
+    """Whether the last header raised a watermark: one empty epoch has to follow."""
     format: int = 1
-    """Entries of newer formats are not written yet."""
+    """Newest format of entries that may be written."""
     lost: dict[str, str] = {}
     completed: bool = False
 
     def copy(self) -> LogState:
-        """Return a copy that later entries do not touch.
+        """Returns a copy that later entries do not change.
 
-        Entries may be applied meanwhile if another thread copies: each field is consistent then,
-        and fields may be an entry apart.
+        If another thread applies entries meanwhile, fields may be one entry apart.
         """
         other = copy(self)
         for name in _DICTS:
@@ -130,30 +129,22 @@ class LogState(msgspec.Struct, omit_defaults=True):
         return other
 
     def apply(self, entry: Entry) -> None:
-        """Apply the next entry.
-
-        Raises:
-            IllegalMove: it is not legal in this state; nothing has changed.
-        """
+        """Applies the next entry; raises `IllegalMove`, and changes nothing, if it is not legal."""
         self.check(entry)
         _APPLY[type(entry)](self, entry)
 
     def check(self, entry: Entry) -> None:
-        """Check that an entry is legal in this state.
-
-        Raises:
-            IllegalMove: it is not.
-        """
+        """Raises `IllegalMove` if an entry is not legal in this state."""
         check = CHECKS.get(type(entry))
         if check is not None:
             check(self, entry)
 
     def pairs(self, generation: int) -> tuple[str, ...]:
-        """The pairs that answer for epochs of a generation."""
+        """Returns the pairs that compute the epochs of a generation."""
         return self.names[generation]
 
     def digest_of(self, epoch: int) -> str | None:
-        """The digest of an epoch's header; None for one that is to come or long trimmed."""
+        """Returns the digest of an epoch's header; None if not cut yet, or long trimmed."""
         if epoch == self.epoch:
             return self.digest
         if epoch == self.trim:
@@ -162,17 +153,17 @@ class LogState(msgspec.Struct, omit_defaults=True):
         return header.digest if header is not None else None
 
     def living_pairs(self) -> list[str]:
-        """Pairs that some known generation needs, in the order they came."""
+        """Returns the pairs that any known generation needs, the oldest first."""
         names = [name for number in sorted(self.names) for name in self.names[number]]
         return [name for name in dict.fromkeys(names) if name not in self.retired]
 
     def know(self, generation: Generation) -> None:
-        """Keep a generation that headers or the intent name."""
+        """Stores a generation that headers or the intent name."""
         self.generations[generation.number] = generation
         self.names[generation.number] = generation.names()
 
     def seat_of(self, volume: str) -> tuple[str, int, Seat] | None:
-        """The seat of a volume: pair, number and seat."""
+        """Returns the pair, number and seat of a volume; None if it has no seat."""
         for pair, seats in self.seats.items():
             for number, seat in enumerate(seats):
                 if seat is not None and seat.volume == volume:
@@ -180,15 +171,15 @@ class LogState(msgspec.Struct, omit_defaults=True):
         return None
 
     def lane_buddies(self, split: str) -> list[LaneId]:
-        """Lanes whose recorded second copy is at a split."""
+        """Returns the lanes whose recorded buddy is this split."""
         return [lane for lane, state in self.lanes.items() if state.buddy == split]
 
     def open_slots(self) -> list[int]:
-        """Slots that deliver epochs to come, the lowest first."""
+        """Returns the numbers of slots that deliver future epochs, the lowest first."""
         return sorted(number for number, slot in self.slots.items() if slot.is_open)
 
     def newest_dealing(self) -> Dealing | None:
-        """The dealing that was recorded last."""
+        """Returns the dealing that was recorded last."""
         return self.dealings[max(self.dealings)] if self.dealings else None
 
     # --- one method for each kind of entry ----------------------------------------------------
@@ -289,12 +280,12 @@ class LogState(msgspec.Struct, omit_defaults=True):
                 del self.names[number]
 
     def _only_of(self, number: int) -> list[str]:
-        """Pairs of a generation that the current one does not have."""
+        """Returns pairs of a generation that the current one does not have."""
         current = self.pairs(self.generation)
         return [pair for pair in self.pairs(number) if pair not in current]
 
     def _forget_closed(self) -> None:
-        """Drop closed lanes that are wholly trimmed and that no partition waits for."""
+        """Drops closed lanes that are fully trimmed and have no partition assigned."""
         owned = set(self.owners.values())
         for lane, state in list(self.lanes.items()):
             if (
@@ -326,7 +317,7 @@ class LogState(msgspec.Struct, omit_defaults=True):
         self._forget_dealings()
 
     def _forget_dealings(self) -> None:
-        """Drop dealings that no kept header names, but never the newest."""
+        """Drops dealings that no kept header names, except the newest."""
         if len(self.dealings) > 1:
             named = {header.dealing for header in self.headers.values()} | {max(self.dealings)}
             self.dealings = {n: dealing for n, dealing in self.dealings.items() if n in named}
@@ -372,7 +363,7 @@ class LogState(msgspec.Struct, omit_defaults=True):
 _DICTS = tuple(
     name for name in LogState.__struct_fields__ if isinstance(getattr(LogState(), name), dict)
 )
-"""The fields that entries change in place."""
+"""Fields that entries change in place."""
 
 _APPLY: dict[type, Callable[..., None]] = {
     Header: LogState._header,

@@ -1,6 +1,6 @@
-"""The one replicated structure: numbered immutable entries, one owner, at most one buddy.
+"""Replicates a log of numbered, immutable entries from its owner to at most one buddy.
 
-Lanes and the header log are both this. An *authority* records the buddy: the register for the
+Each lane is one, and so is the header log. An *authority* records the buddy: the register for the
 header log, the header log for a lane. The owner asks, the authority records.
 
     ALONE ──fill──▶ FILLING ──has everything──▶ JOINING ──recorded──▶ PAIRED
@@ -19,7 +19,7 @@ from tandem_runtime.protocol.states import BOND, Bond
 from tandem_runtime.protocol.types import ProtocolSettings
 
 Fence = tuple[int, int]
-"""Term and number of the fill: a copy made under a lower fence is no longer written to."""
+"""Term and number of a fill; a copy made under a lower fence accepts no more writes."""
 
 
 _REQUIRED = frozenset({Bond.JOINING, Bond.PAIRED, Bond.LEAVING})
@@ -35,7 +35,7 @@ class OwnedLog:
 
     def __init__(self, base: int, end: int, term: int, now: int) -> None:
         self.base = base
-        """Everything up to here is forgotten."""
+        """Entries through this one are trimmed."""
         self.end = end
         self.bond = Bond.ALONE
         self.follower: str | None = None

@@ -1,7 +1,7 @@
-"""What replicas offer and have answered: whom to ask, which answer counts, who differs.
+"""Tracks offers and answers of replicas: which replica to ask, and which ones diverge.
 
-One replica's answer of each (pair, epoch) is taken; the other's offer is compared with it by its
-digest [4]. An offer counts only if it answers the very header that the merge knows.
+One replica's answer is taken for each (pair, epoch); the other's offer is compared with it by
+digest [4]. An offer counts only if it was computed from the same header that the merge has.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tandem_runtime.protocol.messages.peers import Answer, Offer
 from tandem_runtime.protocol.types import Header
 
 Part = tuple[str, int]
-"""A pair and an epoch."""
+"""Pair and epoch."""
 
 
 class Taken(NamedTuple):
-    """The answer that will be delivered for a (pair, epoch)."""
+    """Answer that is to be delivered for a (pair, epoch)."""
 
     volume: str
     digest: int
@@ -24,26 +24,26 @@ class Taken(NamedTuple):
 
 
 class Answers:
-    """Offers, questions and answers of the epochs that are not delivered."""
+    """Offers, requests and answers of the epochs that are not delivered."""
 
     __slots__ = ("asked", "differing", "offers", "taken", "_ask_again_after")
 
     def __init__(self, ask_again_after: int) -> None:
         self._ask_again_after = ask_again_after
         self.offers: dict[Part, dict[str, Offer]] = {}
-        """What each volume offers."""
+        """Newest offer of each volume."""
         self.asked: dict[Part, tuple[str, int]] = {}
-        """Whom an answer was asked of, and when."""
+        """Volume that was last asked for the answer, and when."""
         self.taken: dict[Part, Taken] = {}
         self.differing: dict[str, Part] = {}
-        """Volumes whose answer differed from their twin's; not asked until they are rebuilt."""
+        """Volumes whose answer differs from their twin's; not asked until they are rebuilt."""
 
     def add_offer(self, part: Part, volume: str, offer: Offer) -> None:
-        """Keep what a volume offers, in place of its earlier offer."""
+        """Stores a volume's offer in place of its earlier one."""
         self.offers.setdefault(part, {})[volume] = offer
 
     def offering(self, part: Part, header: Header | None) -> list[str]:
-        """The volumes whose result of an epoch counts: it answers the very header known here."""
+        """Returns the volumes that offer a valid result, computed from this header."""
         return [
             volume
             for volume, offer in self.offers.get(part, {}).items()
@@ -51,9 +51,9 @@ class Answers:
         ]
 
     def choose_volume(self, part: Part, header: Header, now: int) -> str | None:
-        """The replica to ask for an answer, or none if it came or is on its way.
+        """Returns the replica to ask for an answer; None if it has arrived or is on its way.
 
-        A replica that does not answer in time gives way to its twin.
+        If a replica does not answer in time, its twin is next.
         """
         if part in self.taken:
             return None
@@ -69,7 +69,7 @@ class Answers:
         return volume
 
     def take(self, volume: str, message: Answer) -> None:
-        """Take the first answer of a pair and epoch; it is an offer, too."""
+        """Takes the first answer of a pair and epoch, and stores it as an offer as well."""
         part = (message.pair, message.epoch)
         (result,) = cast("tuple[object]", message.payload)
         self.taken[part] = Taken(volume, message.digest, result)
@@ -77,7 +77,7 @@ class Answers:
         self.add_offer(part, volume, offer)
 
     def find_other(self, part: Part, header: Header | None) -> str | None:
-        """A volume that offers another result than the one taken."""
+        """Returns a volume whose offer differs from the answer taken; None if all agree."""
         taken = self.taken.get(part)
         if taken is None:
             return None
@@ -87,11 +87,11 @@ class Answers:
         return None
 
     def give_up(self, part: Part) -> str:
-        """Drop the answer that was taken, so that another one is fetched; the volume it is of."""
+        """Drops the answer taken, so that another one is fetched; returns its volume."""
         return self.taken.pop(part).volume
 
     def whole(self, pairs: tuple[str, ...], epoch: int) -> tuple[tuple[str, object], ...] | None:
-        """The results of an epoch, pair by pair; None while one is missing."""
+        """Returns the results of an epoch by pair; None while one is missing."""
         found = []
         for pair in pairs:
             answer = self.taken.get((pair, epoch))
@@ -101,20 +101,20 @@ class Answers:
         return tuple(found)
 
     def keep_seated(self, seated: set[str]) -> None:
-        """Forget volumes that have no seat any more."""
+        """Drops offers and divergence records of volumes that no longer have a seat."""
         self.differing = {v: part for v, part in self.differing.items() if v in seated}
         for offering in self.offers.values():
             for volume in [v for v in offering if v not in seated]:
                 del offering[volume]
 
     def forget(self, delivered: int) -> None:
-        """Drop what is delivered [12]."""
+        """Drops offers, requests and answers of delivered epochs [12]."""
         for known in (self.offers, self.asked, self.taken):
             for part in [part for part in known if part[1] <= delivered]:
                 del known[part]
 
     def clear(self) -> None:
-        """Forget everything but who differs."""
+        """Drops everything except the record of diverged volumes."""
         self.offers = {}
         self.asked = {}
         self.taken = {}

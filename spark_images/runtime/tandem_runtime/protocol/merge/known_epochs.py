@@ -1,6 +1,6 @@
-"""The epochs that a merge knows: their headers, without a gap, and what its slot delivers of each.
+"""Holds the epochs that a merge has headers of, without a gap, and its slot's pairs of each.
 
-With the headers go the generations and dealings that they name.
+The generations and dealings that the headers name are kept with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tandem_runtime.protocol.types import UNDIVIDED, Dealing, Header
 
 
 class KnownEpochs:
-    """The epochs after the delivered one, as views have told of them."""
+    """Epochs after the delivered one, from the lead's views."""
 
     __slots__ = ("dealings", "dealt", "generations", "headers", "last", "_slot")
 
@@ -21,28 +21,28 @@ class KnownEpochs:
         self._slot = slot
         self.headers: dict[int, Header] = {}
         self.dealt: dict[int, tuple[str, ...]] = {}
-        """The pairs that this slot delivers of each epoch whose header is known."""
+        """Pairs that this slot delivers of each epoch in `headers`."""
         self.dealings: dict[int, Dealing] = {}
         self.generations: dict[int, Generation] = {}
         self.last: Header | None = None
-        """The header of the last epoch that was delivered from here."""
+        """Header of the last delivered epoch, if it was known here."""
 
     def last_epoch(self, delivered: int) -> int:
-        """Headers are known without a gap through this epoch."""
+        """Returns the epoch of the last header; there is no gap between it and `delivered`."""
         return max(self.headers, default=delivered)
 
     def digest_of(self, epoch: int) -> str:
-        """The digest of the last delivered header; of the beginning if that is of another epoch."""
+        """Returns the last delivered header's digest; `BEGINNING` if that is of another epoch."""
         known = self.last is not None and self.last.epoch == epoch
         return self.last.digest if self.last is not None and known else BEGINNING
 
     def all_headers(self) -> tuple[Header, ...]:
-        """Every header that is known, the delivered one first."""
+        """Returns all known headers, the last delivered one first."""
         known = (self.last, *self.headers.values())
         return tuple({header.digest: header for header in known if header}.values())
 
     def learn(self, view: MergeView, delivered: int) -> None:
-        """Take in the next headers of a view, and what they name."""
+        """Adds the next headers of a view, with the generations and dealings that they name."""
         self.dealings.update({dealing.number: dealing for dealing in view.dealings})
         self.generations.update({g.number: g for g in view.generations})
         for header in view.headers:
@@ -52,23 +52,23 @@ class KnownEpochs:
                 self.dealt[header.epoch] = self._pairs(header)
 
     def _knows(self, dealing: int) -> bool:
-        """A rebuilt header log may have lost a dealing; nobody can deliver by it then (i)."""
+        """Whether a dealing is known; a rebuilt header log may have lost it (i)."""
         return dealing == UNDIVIDED or dealing in self.dealings
 
     def _continues(self, header: Header) -> bool:
-        """Is a header of the history that is known here, and delivered?"""
+        """Whether a header continues the history that is known here."""
         before = self.headers.get(header.epoch - 1, self.last)
         if before is None or before.epoch != header.epoch - 1:
             return True
         return before.digest == header.previous
 
     def _pairs(self, header: Header) -> tuple[str, ...]:
-        """The pairs of an epoch that are dealt to this slot."""
+        """Returns the pairs of an epoch that this slot delivers."""
         names = self.generations[header.generation].names()
         return pairs_of_slot(self.dealings, header.dealing, self._slot, names)
 
     def forget(self, delivered: int) -> None:
-        """Drop what is delivered, but for its last header [12]."""
+        """Drops delivered epochs, except the header of the last one [12]."""
         self.last = self.headers.get(delivered, self.last)
         for epoch in [e for e in self.headers if e <= delivered]:
             del self.headers[epoch]
@@ -83,6 +83,6 @@ class KnownEpochs:
             del self.generations[number]
 
     def clear(self) -> None:
-        """Forget the headers of epochs that are not delivered."""
+        """Drops the headers of all epochs that are not delivered."""
         self.headers = {}
         self.dealt = {}

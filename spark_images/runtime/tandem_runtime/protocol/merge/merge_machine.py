@@ -1,8 +1,8 @@
-"""A merge: keeps the first answer of each (pair, epoch), and delivers epochs in order, once.
+"""Runs a merge: takes one answer of each (pair, epoch) and delivers epochs in order, exactly once.
 
-It pulls: offers only tell what could be had. It fetches the lowest epochs of its window first,
-one replica's answer of each pair, and compares the other's by its digest [4]. It delivers its
-slot's part of an epoch when every pair that the header's dealing gives to the slot has answered.
+A merge pulls: an offer only announces a result. It fetches the lowest epochs of its window first,
+one replica's answer of each pair, and compares the twin's by digest [4]. It delivers its slot's
+part of an epoch once every pair that the header's dealing assigns to the slot has answered.
 """
 
 from __future__ import annotations
@@ -38,11 +38,15 @@ from tandem_runtime.protocol.messages.peers import (
     Want,
 )
 from tandem_runtime.protocol.messages.rebuild import Muster, Present
+from tandem_runtime.protocol.states import DELIVERS, MERGE, MergeRole
 from tandem_runtime.protocol.types import UNDIVIDED, Header, Peer, ProtocolSettings, Slot
+
+_STANDBY, _ACTIVE, _LEAVING = MergeRole.STANDBY, MergeRole.ACTIVE, MergeRole.LEAVING
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 class MergeMachine:
-    """One process of a merge: active for its slot, or standing by."""
+    """State machine of one merge process: active for its slot, or standby."""
 
     def __init__(
         self,
@@ -62,12 +66,13 @@ class MergeMachine:
         self.sinks = {name: SinkTracker(name, slot) for name in sinks}
         self.sealing = Sealing(sinks, settings.silence)
         self.survey = Survey(sinks, settings.silence)
-        self.active = False
+        self.role = MergeRole.STANDBY
+        MERGE.check(None, self.role, volume_id)
         self.delivered = 0
         self.recorded = 0
-        """What the lead says this slot has delivered."""
+        """Last epoch that this slot has delivered, according to the lead."""
         self.everywhere = 0
-        """What it says every slot has delivered."""
+        """Last epoch that every slot has delivered, according to the lead."""
         self.slots: dict[int, Slot] = {}
         """All merge slots, as of the last view."""
         self.next_slot = 0
@@ -76,21 +81,34 @@ class MergeMachine:
         self.primaries: dict[str, str] = {}
         self.answers = Answers(settings.retry // 2)
         self.duplicates_dropped = 0
-        self.leaves_at: int | None = None
-        """When it goes at the latest, once it was asked to."""
+        self.leaves_at = 0
+        """Deadline for its exit, while `LEAVING`."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it delivers for its slot."""
+        return self.role in DELIVERS
+
+    def _become(self, role: MergeRole) -> None:
+        MERGE.check(self.role, role, self.me)
+        self.role = role
+
+    def _exit(self, reason: str) -> list[Effect]:
+        self._become(MergeRole.ENDED)
+        return [Exit(reason)]
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
-        """Take a message in."""
+        """Handles a message; refuses those of earlier incarnations."""
         if sender is not None and self.lead_discovery.stale(sender):
             return [Happened("StaleRefused", sender.volume, type(message).__name__)]
         return _HANDLERS[type(message)](self, now, sender, message)
 
     def tick(self, now: int) -> list[Effect]:
-        """Time passed: report; if active, ask again, read positions that are overdue, deliver."""
-        if self.leaves_at is not None and now >= self.leaves_at:
-            return [Exit("stopped")]
+        """Sends a report; if active, repeats requests, reads overdue positions and delivers."""
+        if self.role is _LEAVING and now >= self.leaves_at:
+            return self._exit("stopped")
         effects = self._report(now)
-        if not self.active:
+        if self.role not in DELIVERS:
             return effects
         for sink in self.sinks.values():
             unknown = sink.position is None and sink.asked_at is None
@@ -108,7 +126,7 @@ class MergeMachine:
             delivered=self.delivered,
             have=self.epochs.last_epoch(self.delivered),
             differing=tuple((p, e, v) for v, (p, e) in self.answers.differing.items()),
-            leaving=self.leaves_at is not None,
+            leaving=self.role is _LEAVING,
             format=NEWEST_FORMAT,
             delivered_digest=self.epochs.digest_of(self.delivered),
             sealed=self._sealed(),
@@ -118,11 +136,11 @@ class MergeMachine:
         return [Send(lead, report.replace(sequence=self.lead_discovery.next_sequence()))]
 
     def _first(self) -> int:
-        """The epoch that this slot begins with."""
+        """Returns the first epoch of this slot."""
         return self.slots[self.slot].first if self.slot in self.slots else 1
 
     def _sealed(self) -> tuple[int, ...]:
-        """Ended slots that are sealed everywhere; the own one if that comes as a surprise."""
+        """Returns slots sealed at every sink, and its own if a sink sealed it while it is open."""
         mine = self.slots.get(self.slot)
         open_here = mine is not None and mine.is_open
         surprised = open_here and any(sink.sealed for sink in self.sinks.values())
@@ -135,9 +153,9 @@ class MergeMachine:
         if not self.lead_discovery.takes(sender, view, now):
             return []
         if view.completed:
-            return [Exit("completed")]
+            return self._exit("completed")
         if view.version[0] > term:
-            # A rebuilt header log (i) may name an epoch anew: what was known counts no more.
+            # A rebuilt header log (i) may cut known epochs again, so nothing known here is valid.
             self._forget_answers()
             self.epochs.dealings = {}
         self._know_slots(view)
@@ -146,16 +164,17 @@ class MergeMachine:
         seated = {volume for volumes in self.holders.values() for volume in volumes}
         self.answers.keep_seated(seated)
         self.epochs.learn(view, self.delivered)
+        if not view.active:
+            return self._stand_by()
+        begins = self.role is _STANDBY
+        if begins:
+            self._become(_ACTIVE)
         effects: list[Effect] = []
-        if view.active and (not self.active or view.recorded > self.delivered):
-            # Another merge may have delivered meanwhile, even unnoticed by this one.
+        if begins or view.recorded > self.delivered:
+            # Another merge may have delivered in the meantime.
             for sink in self.sinks.values():
-                if not self.active or sink.asked_at is None:
+                if begins or sink.asked_at is None:
                     effects += sink.read(self.recorded, now, self._first())
-        self.active = view.active
-        if not self.active:
-            self._forget_answers()
-            return effects if self.leaves_at is None else [Exit("stopped")]
         return effects + self._seal(now) + self._ask(now) + self._deliver(now)
 
     def _know_slots(self, view: MergeView) -> None:
@@ -165,16 +184,25 @@ class MergeMachine:
         self.next_slot = view.next_slot
         self.sealing.keep(self.slots)
 
+    def _stand_by(self) -> list[Effect]:
+        """Stops delivering, because another merge is active; exits if it is leaving."""
+        self._forget_answers()
+        if self.role is _LEAVING:
+            return self._exit("stopped")
+        if self.role is _ACTIVE:
+            self._become(_STANDBY)
+        return []
+
     def _forget_answers(self) -> None:
-        """A standby, or a merge of a new term, starts from the lead's headers and new offers."""
+        """Drops headers and answers: a standby, or a merge in a new term, gets them again."""
         self.epochs.clear()
         self.answers.clear()
 
     # --- answers ------------------------------------------------------------------------------
 
     def _offered(self, now: int, sender: Peer, message: Offers) -> list[Effect]:
-        """A replica tells what it has."""
-        if not self.active or sender.volume not in self.holders.get(message.pair, ()):
+        """Stores a replica's offers, compares them with its twin's answers, and fetches."""
+        if self.role not in DELIVERS or sender.volume not in self.holders.get(message.pair, ()):
             return []
         last = self.delivered + self.settings.window
         effects: list[Effect] = []
@@ -188,10 +216,10 @@ class MergeMachine:
         return effects + self._ask(now)
 
     def _compare(self, part: Part) -> list[Effect]:
-        """Do the twins agree? If not, one is rebuilt: never the one that counts (TwinsDiffer).
+        """Reports a replica whose result differs from its twin's (TwinsDiffer); it is rebuilt.
 
-        What was fetched first counts, unless the primary's answer comes while nothing is
-        delivered yet; then the primary's is fetched instead.
+        The result fetched first is delivered, unless the primary offers its own before the epoch
+        is under way at any sink: then the primary's is fetched instead.
         """
         wrong = self.answers.find_other(part, self.epochs.headers.get(part[1]))
         if wrong is None:
@@ -199,10 +227,11 @@ class MergeMachine:
         if self.primaries.get(part[0]) == wrong and not self._under_way(part[1]):
             wrong = self.answers.give_up(part)
         self.answers.differing[wrong] = part
-        return [Happened("TwinsDiffer", f"{part[0]} epoch {part[1]}", wrong)]
+        pair, epoch = part
+        return [Happened("TwinsDiffer", f"{pair} epoch {epoch}", wrong, epoch=epoch)]
 
     def _under_way(self, epoch: int) -> bool:
-        """Has some sink this epoch, or may have it?"""
+        """Whether some sink has this epoch, or may have it."""
         return any(
             sink.position is None
             or sink.position >= epoch
@@ -211,7 +240,7 @@ class MergeMachine:
         )
 
     def _ask(self, now: int) -> list[Effect]:
-        """Fetch what is wanted of the window, the lowest first; the twin's when one is slow."""
+        """Fetches missing answers of the window, lowest epoch first; bypasses slow replicas."""
         wanted: dict[str, list[int]] = {}
         last = self.delivered + self.settings.window
         for epoch in range(self.delivered + 1, last + 1):
@@ -225,10 +254,10 @@ class MergeMachine:
         return [Send(volume, Want(tuple(epochs))) for volume, epochs in wanted.items()]
 
     def _answered(self, now: int, sender: Peer, message: Answer) -> list[Effect]:
-        """A result came: the first one of a pair and epoch is kept, another one is dropped."""
+        """Takes the first answer of a pair and epoch; drops duplicates, refuses stale ones."""
         part = (message.pair, message.epoch)
         header = self.epochs.headers.get(message.epoch)
-        if not self.active or header is None or message.epoch <= self.delivered:
+        if self.role not in DELIVERS or header is None or message.epoch <= self.delivered:
             return self._duplicate(message)
         if message.pair not in self.epochs.dealt[message.epoch]:
             return [Happened("StaleRefused", sender.volume, "pair not dealt to this slot")]
@@ -250,7 +279,7 @@ class MergeMachine:
     # --- delivery -----------------------------------------------------------------------------
 
     def _deliver(self, now: int) -> list[Effect]:
-        """Deliver the next epoch to every sink that does not have it yet, if it is whole."""
+        """Delivers the next epoch, if complete, to every sink that does not have it yet."""
         header = self.epochs.headers.get(self.delivered + 1)
         if header is None or not self._may_pass(header):
             return []
@@ -264,14 +293,14 @@ class MergeMachine:
         return effects
 
     def _may_pass(self, header: Header) -> bool:
-        """Is an epoch this slot's, and has every slot delivered what has to precede it?"""
+        """Whether this slot delivers an epoch, and a barrier does not hold it back."""
         mine = self.slots.get(self.slot)
         if mine is None or not mine.delivers(header.epoch):
             return False
         return not header.barrier or self.everywhere >= header.epoch - 1
 
     def _seal(self, now: int) -> list[Effect]:
-        """The merge of the lowest open slot seals those that have ended."""
+        """Seals ended slots, if this is the merge of the lowest open slot."""
         ended = [slot for slot in self.slots.values() if not slot.is_open]
         if not ended or any(
             slot.is_open and number < self.slot for number, slot in self.slots.items()
@@ -281,12 +310,13 @@ class MergeMachine:
         return self.sealing.ask(ended, now) if mine is not None and mine.is_open else []
 
     def _position(self, now: int, _: None, message: SinkPosition) -> list[Effect]:
-        """A sink told how far it is, with this slot or with one to be sealed."""
+        """Takes a sink's answer: the position of this slot, or of one to be sealed."""
         if message.slot != self.slot:
             return self._report(now) if self.sealing.told(message) else []
         sink = self.sinks[message.sink]
         if sink.told(message.position, message.op, sealed=message.sealed):
-            return [Happened("SinkRewound", sink.name, f"at {message.position}")]
+            where = f"at {message.position}"
+            return [Happened("SinkRewound", sink.name, where, epoch=message.position)]
         positions = [s.position for s in self.sinks.values() if s.position is not None]
         if len(positions) < len(self.sinks):
             return []
@@ -300,7 +330,7 @@ class MergeMachine:
     # --- the rest -----------------------------------------------------------------------------
 
     def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
-        """The header log is rebuilt (i): say what is known, refuse lower terms from now on."""
+        """Answers a rebuild (i) once all sinks are surveyed; refuses lower terms from now on."""
         if not self.lead_discovery.muster(sender, message.term, now):
             return []
         asked = self.survey.ask(message.term, now)
@@ -331,13 +361,14 @@ class MergeMachine:
         return []
 
     def _terminate(self, now: int, _: None, __: Terminate) -> list[Effect]:
-        """Stop, once another merge is active; nobody else may be there, so not for long.
+        """Exits once another merge is active, or after a heartbeat timeout if there is none.
 
-        What is under way at a sink finishes there or not, its position tells.
+        A delivery under way may or may not complete; the sink's position shows which.
         """
-        if not self.active:
-            return [Exit("stopped")]
-        if self.leaves_at is None:
+        if self.role is _STANDBY:
+            return self._exit("stopped")
+        if self.role is _ACTIVE:
+            self._become(_LEAVING)
             self.leaves_at = now + self.settings.silence
         return self._report(now)
 

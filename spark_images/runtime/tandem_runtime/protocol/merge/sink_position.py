@@ -1,10 +1,10 @@
-"""A sink's position: what makes delivery happen once [2].
+"""Tracks a sink's position, which makes delivery exactly-once [2].
 
-The position is the last epoch that a slot has delivered, kept by the sink itself, one for each
-slot. A slot that has ended is sealed there: its position takes no more. A transactional sink moves
+The position is the last epoch that a slot has delivered, stored by the sink itself, one for each
+slot. An ended slot is sealed there: its position never moves again. A transactional sink moves
 it together with the rows; an idempotent one takes a row only if its stored epoch is lower, and
 moves the position last. `SinkTracker` is the merge's side: it never delivers without knowing the
-position, and after an unknown outcome it reads first.
+position, and after an unknown outcome it reads the position first.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from __future__ import annotations
 from tandem_runtime.protocol.effects import Deliver, Effect, ReadPosition
 
 MOST_DOUBLINGS = 6
-"""So often the time between two questions to a silent sink is doubled."""
+"""Maximum number of times that the back-off of requests to a silent sink is doubled."""
 
 
 def can_deliver(position: int, epoch: int) -> bool:
-    """Is this epoch the next one of a sink that stands at `position`?"""
+    """Whether this epoch is the next one of a sink at `position`."""
     return epoch == position + 1
 
 
 def can_replace(stored_epoch: int, epoch: int) -> bool:
-    """May an idempotent sink's row of an epoch be replaced by one of another?"""
+    """Whether an idempotent sink may replace a row of `stored_epoch` by one of `epoch`."""
     return epoch > stored_epoch
 
 
 class SinkTracker:
-    """What a merge knows of one of its sinks."""
+    """Position of one sink as its merge knows it, and the request under way."""
 
     __slots__ = (
         "asked_at",
@@ -44,38 +44,38 @@ class SinkTracker:
         self.name = name
         self.slot = slot
         self.position: int | None = None
-        """None until the sink has told."""
+        """Last known position; None until the sink has answered."""
         self.asked_at: int | None = None
-        """When the question or delivery under way was sent."""
+        """When the request or delivery under way was sent; None if there is none."""
         self.op = 0
-        """Its number; the answer to an earlier one may come later."""
+        """Number of the last request; answers to earlier ones may still arrive."""
         self.floor = 0
-        """Where the sink was known to stand when that was sent."""
+        """Lowest position that a correct sink can answer to the last request."""
         self.rewound = False
         self.sealed = False
-        """The slot has ended here: nothing is taken from it any more."""
+        """Whether this sink has sealed the slot and takes nothing more from it."""
         self.unanswered = 0
-        """Questions since the sink last spoke."""
+        """Requests since the sink last answered."""
 
     def overdue(self, silence: int, now: int) -> bool:
-        """Is it time to ask again? A sink that takes long is asked ever less often [12]."""
+        """Whether to repeat an unanswered request; waits longer each time (back-off) [12]."""
         patience = silence << min(self.unanswered, MOST_DOUBLINGS)
         return self.asked_at is not None and now - self.asked_at >= patience
 
     def read(self, recorded: int, now: int, first: int = 1) -> list[Effect]:
-        """Ask for the position; `recorded` is what the header log says is delivered.
+        """Requests the position; `recorded` is the last epoch delivered according to the lead.
 
-        A slot that begins with epoch `first` begins right before it.
+        A slot that begins with epoch `first` has the position `first - 1` at first.
         """
         self.unanswered += 1
         op = self._begin(recorded, now)
         return [ReadPosition(sink=self.name, op=op, slot=self.slot, first=first)]
 
     def told(self, position: int, op: int, *, sealed: bool = False) -> bool:
-        """The sink told its position; true if it has fallen back (a restored backup).
+        """Takes the position of a sink; true if it has gone backwards, as after a restored backup.
 
-        Only the answer to the last question counts for that, and only below what was known when
-        it was asked: a delivery of before may have landed and been told in between.
+        That is judged only by the answer to the last request, against what was known when it was
+        sent: an earlier delivery may have completed and been reported in between.
         """
         self.unanswered = 0
         self.sealed = self.sealed or sealed
@@ -93,7 +93,7 @@ class SinkTracker:
     def deliver(
         self, epoch: int, answers: tuple[tuple[str, object], ...], now: int, *, shared: bool = False
     ) -> list[Effect]:
-        """Deliver an epoch if it is this sink's next and nothing is under way."""
+        """Delivers an epoch if it is this sink's next one and nothing is under way."""
         if self.asked_at is not None or self.rewound or self.sealed or self.position is None:
             return []
         if not can_deliver(self.position, epoch):

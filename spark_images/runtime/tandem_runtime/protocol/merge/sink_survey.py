@@ -1,7 +1,7 @@
-"""What sinks have, asked for when the header log is rebuilt, rule (i).
+"""Surveys the positions of sinks for a rebuild of the header log, rule (i).
 
-What was delivered last only the sinks know for certain: the merge that did it may be silent, and a
-merge that stands by, or was never told of its slot, knows nothing of it.
+Only the sinks know for certain which epoch was delivered last: the merge that delivered it may be
+silent, and a standby, or a merge without a view of its slot, does not know.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tandem_runtime.protocol.messages.peers import SinkSurveyed
 
 
 class Survey:
-    """The answers of all sinks to the survey of one muster."""
+    """Answers of all sinks to the survey of one rebuild."""
 
     __slots__ = ("_asked_at", "_found", "_silence", "_sinks", "_term")
 
@@ -23,7 +23,7 @@ class Survey:
         self._found: dict[str, int] = {}
 
     def ask(self, term: int, now: int) -> list[Effect]:
-        """Ask the sinks that have not answered since the muster of a term; not all the time."""
+        """Surveys the sinks that have not answered in this term, once per heartbeat timeout."""
         if term <= self._term and now - self._asked_at < self._silence:
             return []
         if term > self._term:
@@ -32,16 +32,16 @@ class Survey:
         return [SurveySink(sink, self._term) for sink in self._sinks if sink not in self._found]
 
     def told(self, message: SinkSurveyed) -> None:
-        """A sink answered; an answer to the survey of an earlier muster counts for nothing."""
+        """Stores a sink's answer; ignores answers to the survey of an earlier term."""
         if message.term == self._term:
             self._found[message.sink] = message.furthest
 
     @property
     def complete(self) -> bool:
-        """Has every sink answered?"""
+        """Whether every sink has answered."""
         return len(self._found) == len(self._sinks)
 
     @property
     def furthest(self) -> int:
-        """The last epoch of which some sink has something."""
+        """Last epoch that any sink has, of any slot."""
         return max(self._found.values(), default=0)

@@ -1,7 +1,7 @@
-"""Sealing ended slots: an active merge of another slot sees to it at every sink.
+"""Seals ended slots at every sink, on behalf of the active merge of another slot.
 
-The seal is conditional on the slot's last epoch, so it can be asked for at any time, by anybody,
-again and again. Until the slot has delivered that epoch the sink only tells its position.
+The seal is conditional on the slot's last epoch, so any merge can request it at any time and
+repeatedly. Until the slot has delivered that epoch, the sink only answers with its position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tandem_runtime.protocol.types import Slot
 
 
 class Sealing:
-    """What a merge knows of slots that have ended."""
+    """Tracks which ended slots each sink has sealed."""
 
     __slots__ = ("_asked", "_op", "_sealed", "_silence", "_sinks")
 
@@ -23,18 +23,18 @@ class Sealing:
         self._sinks = tuple(sinks)
         self._silence = silence
         self._asked: dict[tuple[int, str], tuple[int, int]] = {}
-        """When a sink was asked to seal a slot, and how often since it last spoke."""
+        """When a sink was last asked to seal a slot, and how often since it last answered."""
         self._sealed: set[tuple[int, str]] = set()
         self._op = 0
 
     def keep(self, slots: Iterable[int]) -> None:
-        """Forget slots that the header log has forgotten [12]."""
+        """Drops slots that the header log no longer has [12]."""
         known = set(slots)
         self._asked = {key: value for key, value in self._asked.items() if key[0] in known}
         self._sealed = {key for key in self._sealed if key[0] in known}
 
     def ask(self, ended: Iterable[Slot], now: int) -> list[Effect]:
-        """Ask sinks to seal these slots; one that does not answer ever less often [12]."""
+        """Requests the seal of these slots, with back-off for sinks that do not answer [12]."""
         effects: list[Effect] = []
         for slot in ended:
             for sink in self._sinks:
@@ -61,7 +61,7 @@ class Sealing:
         return now - at >= self._silence << min(unanswered, MOST_DOUBLINGS)
 
     def told(self, message: SinkPosition) -> bool:
-        """A sink answered; true if it says for the first time that a slot is sealed."""
+        """Takes a sink's answer; true if it reports for the first time that a slot is sealed."""
         key = (message.slot, message.sink)
         if key in self._asked:
             self._asked[key] = (self._asked[key][0], 0)
@@ -71,7 +71,7 @@ class Sealing:
         return fresh
 
     def done(self) -> tuple[int, ...]:
-        """Slots that every sink has sealed."""
+        """Returns the slots that every sink has sealed."""
         slots = {slot for slot, _ in self._sealed}
         return tuple(
             sorted(s for s in slots if all((s, sink) in self._sealed for sink in self._sinks))

@@ -1,4 +1,4 @@
-"""Merge slots: which pairs each of them delivers, and how pairs are dealt to them."""
+"""Deals pairs to merge slots, and finds the pairs that a slot delivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tandem_runtime.protocol.types import UNDIVIDED, Dealing
 def pairs_of_slot(
     dealings: Mapping[int, Dealing], dealing: int, slot: int, pairs: Iterable[str]
 ) -> tuple[str, ...]:
-    """Of the pairs that answer for an epoch, those that a slot delivers, sorted."""
+    """Returns those of an epoch's pairs that a slot delivers, sorted."""
     if dealing == UNDIVIDED:
         return tuple(sorted(pairs)) if slot == 0 else ()
     dealt = dealings[dealing].pairs_of(slot)
@@ -18,7 +18,7 @@ def pairs_of_slot(
 
 
 def slot_of_pair(dealings: Mapping[int, Dealing], dealing: int, pair: str) -> int | None:
-    """The slot that delivers a pair, if the dealing knows the pair."""
+    """Returns the slot that delivers a pair; None if the dealing does not have the pair."""
     if dealing == UNDIVIDED:
         return 0
     return next((slot for slot, pairs in dealings[dealing].slots if pair in pairs), None)
@@ -27,10 +27,10 @@ def slot_of_pair(dealings: Mapping[int, Dealing], dealing: int, pair: str) -> in
 def deal(
     number: int, pairs: Iterable[str], slots: Sequence[int], before: Dealing | None
 ) -> Dealing:
-    """Deal pairs evenly; a pair stays with its slot as far as that allows."""
+    """Deals pairs evenly, and moves as few pairs as possible to another slot."""
     waiting = sorted(pairs)
     held = {slot: _still(before, slot, waiting) for slot in slots}
-    # The slots that hold most take what does not divide evenly, so fewest pairs move.
+    # The slots with most pairs take the remainder, so that the fewest pairs move.
     share, more = divmod(len(waiting), len(slots))
     by_load = sorted(slots, key=lambda slot: (-len(held[slot]), slot))
     room = {slot: share + (place < more) for place, slot in enumerate(by_load)}

@@ -1,8 +1,8 @@
-"""What processes tell each other, and what a shell tells a machine.
+"""Defines messages between processes, and from a shell to its state machine.
 
-Splits, replicas and merges *report* their whole state to the lead; the lead answers with its
-whole *view* for that one (`reports.py`). Rows, state and results are in `results.py`. A message
-with a `payload` carries bytes (`effects.Ship`).
+Splits, replicas and merges *report* their whole state to the lead; the lead answers each with its
+whole *view* (`reports.py`). Rows, state and results are in `results.py`. A message with a
+`payload` carries bytes (`effects.Ship`).
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ __all__ = [
 
 
 class CopyChunk(Tagged):
-    """Owner to buddy: chunk `number` of a lane; `base` is what the lane has forgotten.
+    """Owner to buddy: copies chunk `number` of a lane, which is trimmed through `base`.
 
-    `version` is of the newest view the owner knows: an older view, of a deposed lead that does
-    not know this lane yet, must not make the buddy forget it.
+    `version` is that of the owner's newest view: an older view, from a deposed lead that does not
+    know this lane yet, must not make the buddy drop it.
     """
 
     lane: LaneId
@@ -118,7 +118,7 @@ class CopyChunk(Tagged):
 
 
 class ChunkCopied(Tagged):
-    """Buddy to owner: I hold the lane through this chunk."""
+    """Buddy to owner: acknowledges the chunks of a lane through this one."""
 
     lane: LaneId
     fence: tuple[int, int]
@@ -126,7 +126,7 @@ class ChunkCopied(Tagged):
 
 
 class FillLog(Tagged):
-    """Lead to a new buddy: the header log's snapshot, which replaces whatever is there."""
+    """Lead to a new buddy: the header log's snapshot, which replaces the buddy's copy."""
 
     fence: tuple[int, int]
     through: int
@@ -134,7 +134,7 @@ class FillLog(Tagged):
 
 
 class CopyEntry(Tagged):
-    """Lead to buddy: entry `number` of the header log; number 0 is a sign of life."""
+    """Lead to buddy: copies entry `number` of the header log; number 0 is a heartbeat."""
 
     fence: tuple[int, int]
     number: int
@@ -143,26 +143,26 @@ class CopyEntry(Tagged):
 
 
 class EntryCopied(Tagged):
-    """Buddy to lead: I hold the header log through this entry."""
+    """Buddy to lead: acknowledges the header log through this entry."""
 
     fence: tuple[int, int]
     through: int
 
 
 class NeedFill(Tagged):
-    """Buddy to lead: I have no copy under this fence."""
+    """Buddy to lead: requests a snapshot, since it has no copy under this fence."""
 
     fence: tuple[int, int]
 
 
 class Deposed(Tagged):
-    """Whoever knows a higher term, to a lead of a lower one."""
+    """Tells the lead of a lower term that a higher term exists."""
 
     term: int
 
 
 class TakeLead(Tagged):
-    """A lead that leaves, to its buddy: take over now."""
+    """Lead to buddy: hands leadership over, because the lead terminates."""
 
     term: int
 
@@ -195,13 +195,13 @@ PeerMessage = (
     | Want
     | Answer
 )
-"""What travels between processes, apart from the two messages of a rebuild (`rebuild.py`)."""
+"""Messages between processes, except the two of a rebuild (`rebuild.py`)."""
 
 # --- from the shell ---------------------------------------------------------------------------
 
 
 class RegisterAnswer(Tagged):
-    """Answer to `Swap` or `ReadRegister`: did the swap happen, and what stands there now."""
+    """Answer to `Swap` or `ReadRegister`: whether it swapped, and the register's content now."""
 
     op: int
     swapped: bool
@@ -212,7 +212,8 @@ class SourceRows(Tagged):
     """Answer to `Pull`: rows from `position` up to `end`, in arrival order.
 
     `ended`: nothing comes after `end`. `forgotten`: the source no longer has `position`.
-    `unreadable`: nobody can know now; the question stays open. `rejected`: how much was put aside.
+    `unreadable`: the source cannot be read now; the request stays open. `rejected`: number of rows
+    and files rejected on the way.
     """
 
     partition: str
@@ -229,7 +230,7 @@ class SourceRows(Tagged):
 
 
 class BatchResult(Tagged):
-    """Spark has computed an epoch: its result is about to be kept, nothing is committed yet."""
+    """Spark has computed an epoch; its result has to be stored before Spark commits."""
 
     epoch: int
     size: int
@@ -238,23 +239,23 @@ class BatchResult(Tagged):
 
 
 class BatchCommitted(Tagged):
-    """Spark has committed an epoch: its state is on the volume."""
+    """Spark has committed an epoch; its state is on the volume."""
 
     epoch: int
 
 
 class SparkUp(Tagged):
-    """Spark can be given epochs from now on."""
+    """Spark has started and accepts epochs."""
 
 
 class Installed(Tagged):
-    """Copied state has been verified and stands on the volume as an epoch's checkpoint."""
+    """Copied state is verified and installed on the volume as the checkpoint of an epoch."""
 
     epoch: int
 
 
 class SinkPosition(Tagged):
-    """Answer to `ReadPosition`, `Deliver` and `SealSlot`: the position when the sink answered."""
+    """Answer to `ReadPosition`, `Deliver` and `SealSlot`: the slot's position at the sink."""
 
     sink: str
     position: int
@@ -264,7 +265,7 @@ class SinkPosition(Tagged):
 
 
 class SinkSurveyed(Tagged):
-    """Answer to `SurveySink`: the last epoch that the sink has of whichever slot."""
+    """Answer to `SurveySink`: the last epoch that the sink has of any slot."""
 
     sink: str
     term: int
@@ -272,15 +273,16 @@ class SinkSurveyed(Tagged):
 
 
 class SplitsDiscovered(Tagged):
-    """The splits that exist now, as discovery knows them."""
+    """All splits that exist now, according to discovery."""
 
     members: tuple[Member, ...]
 
 
 class NewIntent(Tagged):
-    """The operator's document changed. It may come late, repeated, or in the wrong order.
+    """The operator's intent has changed. It may arrive late, repeated or out of order.
 
-    `functions` are the routing functions that its generations name, as far as they are known here.
+    `functions` are the routing functions that its generations name, as far as this process has
+    them.
     """
 
     intent: Intent
@@ -288,10 +290,10 @@ class NewIntent(Tagged):
 
 
 class VolumeGone(Tagged):
-    """A volume is gone for good: no such pod, or on a laptop no such directory."""
+    """A volume is gone for good: its pod, or on a laptop its directory, no longer exists."""
 
     volume: str
 
 
 class Terminate(Tagged):
-    """The process is asked to leave in good order (SIGTERM)."""
+    """The process is asked to terminate gracefully (SIGTERM)."""

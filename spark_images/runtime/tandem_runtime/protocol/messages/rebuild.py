@@ -1,4 +1,4 @@
-"""What is said when the header log is rebuilt, rule (i)."""
+"""Defines the messages of a rebuild of the header log, rule (i)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tandem_runtime.protocol.types import Dealing, Header, Slot
 
 
 class Muster(Tagged):
-    """A split that starts the header log anew: what do you hold? Refuse lower terms from now."""
+    """Requests what a member holds, for a rebuild; the member then refuses lower terms."""
 
     term: int
 
 
 class Present(Tagged):
-    """A replica or merge, to a muster."""
+    """Answer of a replica or merge to a `Muster`."""
 
     term: int
     kind: MemberKind
@@ -25,15 +25,15 @@ class Present(Tagged):
     slot: int
     delivered: int
     digest: str
-    """Of the header of its committed epoch, or of the delivered one; empty if it knows none."""
+    """Digest of the header of its committed or delivered epoch; empty if it has none."""
     headers: tuple[Header, ...]
     generations: tuple[Generation, ...]
     version: tuple[int, int] = (0, 0)
-    """Of the view that a merge has its slots from."""
+    """Version of the view that a merge's `slots` are from."""
     slots: tuple[Slot, ...] = ()
     next_slot: int = 0
     dealings: tuple[Dealing, ...] = ()
     furthest: int = 0
-    """The last epoch that some sink of a merge has, of whichever slot."""
+    """Last epoch that any sink of a merge has, of any slot."""
     format: int = 1
-    """The newest format of the lost log that it was told of."""
+    """Newest format of the lost log that a view has named."""

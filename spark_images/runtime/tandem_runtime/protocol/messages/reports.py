@@ -1,7 +1,6 @@
-"""What members report to the lead, and its views for them.
+"""Defines the reports of members to the lead, and the lead's views for them.
 
-Both are cumulative and carry a number, so that losing, repeating or reordering them is harmless
-[11].
+Both are complete and numbered, so that losing, repeating or reordering them is harmless [11].
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from tandem_runtime.protocol.states import LaneState
 from tandem_runtime.protocol.types import Dealing, Header, LaneId, Mark, Note, RegisterState, Slot
 
 Version = tuple[int, int]
-"""Term and index of the last published entry that a view knows of."""
+"""Version of a view: term, and index of the last published entry that it includes."""
 
 
 class LaneReport(Record):
-    """A lane as its owner knows it: sealed through, and the notes the lead has not seen yet."""
+    """State of a lane at its owner, with the notes that the lead has not seen yet."""
 
     lane: LaneId
     through: int
     notes: tuple[tuple[int, Note], ...]
     live: bool
-    """False for a lane of an earlier process, or one that its owner has ended."""
+    """False for a lane of an earlier incarnation, or one that its owner has ended."""
     ask: tuple[int, str | None] | None
-    """The buddy wanted, with the number of that change."""
+    """Requested change of buddy, as (view number, buddy)."""
     over_bound: bool
     stuck: bool
-    """Full without having been trimmed: for longer than an epoch takes, and for much longer."""
+    """`over_bound`: full and not trimmed for two epoch intervals; `stuck`: for `max_full`."""
 
 
 class SealedCopy(Record):
-    """A copy that its holder has sealed for closing, with the chunks no header covers yet."""
+    """Copy of a closing lane that its holder has sealed, with notes of chunks not in a header."""
 
     lane: LaneId
     view: int
@@ -42,7 +41,7 @@ class SealedCopy(Record):
 
 
 class SplitReport(Tagged):
-    """A split to the lead."""
+    """Split to lead: its lanes, its copies, and the lane it asks to open."""
 
     sequence: int
     lanes: tuple[LaneReport, ...]
@@ -51,13 +50,13 @@ class SplitReport(Tagged):
     copies: tuple[tuple[LaneId, int], ...]
     leaving: bool
     lost: tuple[str, ...]
-    """Source partitions that cannot give the rows that are needed."""
+    """Source partitions that can no longer return rows that are needed."""
     format: int = 1
-    """The newest format of the header log that it reads."""
+    """Newest format of the header log that it reads."""
 
 
 class LaneView(Record):
-    """A lane as the header log knows it."""
+    """Lane as recorded in the header log."""
 
     lane: LaneId
     buddy: str | None
@@ -69,7 +68,7 @@ class LaneView(Record):
 
 
 class Owned(Record):
-    """A source partition, the lane it is read into, from where, and for the how-manieth time."""
+    """Assignment of a source partition to a lane: where to start, and how often it was assigned."""
 
     partition: str
     lane: LaneId
@@ -78,127 +77,127 @@ class Owned(Record):
 
 
 class SplitView(Tagged):
-    """The lead to a split."""
+    """Lead to split: its lanes and copies, and the partitions that it reads."""
 
     version: Version
     lanes: tuple[LaneView, ...]
     forgotten: tuple[LaneId, ...]
-    """Lanes the split reported that are over: no reader will ever ask for them."""
+    """Lanes of its report that the header log no longer has; their chunks may be deleted."""
     owned: tuple[Owned, ...]
     release: tuple[str, ...]
     opened: int
-    """Highest number of a lane of this split that was ever recorded."""
+    """Highest lane number ever recorded for this split."""
     leaving: tuple[str, ...]
     streams: tuple[tuple[str, int | None], ...]
-    """Source partitions with their stream's idle timeout."""
+    """Source partitions, each with the idle timeout of its stream."""
     completed: bool
     at_risk: bool
-    """Rows that are still needed would be lost with one more split."""
+    """Whether the loss of one more split would lose rows that are still needed."""
 
 
 class ReplicaReport(Tagged):
-    """A replica to the lead: registers it, acknowledges, and asks for headers."""
+    """Replica to lead: registers it, acknowledges epochs, and requests headers."""
 
     sequence: int
     pair: str
     committed: int
     verified: bool
     fresh: bool
-    """The volume holds no state yet, so it may take a seat."""
+    """Whether the volume has no state yet, so that it may take a seat."""
     have: int
-    """The highest header it knows."""
+    """Epoch of the last header that it has."""
     calls: int
-    """Calls it was told of: it lived when the log already held them."""
+    """Calls up to this number have reached it: it ran after the log recorded them."""
     format: int = 1
-    """The newest format of the header log that it reads."""
+    """Newest format of the header log that it reads."""
     committed_digest: str = ""
     have_digest: str = ""
-    """Digests of these two headers: the numbers alone do not tell of which history they are."""
+    """Digests of the headers `committed` and `have`, which identify their history."""
 
 
 class Standing(StrEnum):
-    """What a replica is to its pair, as the lead tells it."""
+    """Standing of a replica in its pair, decided by the lead."""
 
     WAITING = "waiting"
     SEATED = "seated"
     DISPLACED = "displaced"
-    """Its state counts no more: it starts again on an empty volume."""
+    """Its state is obsolete: it restarts on an empty volume."""
     RETIRED = "retired"
     COMPLETED = "completed"
 
 
 class ReplicaView(Tagged):
-    """The lead to a replica."""
+    """Lead to replica: its standing, where to copy state from, and the next headers."""
 
     version: Version
     standing: Standing
     source: tuple[tuple[str, ...], ...]
-    """Where to copy state from: one group of volumes for each pair to copy from.
+    """Volumes to copy state from, one group for each pair to copy.
 
-    For a replica with state: its twin, if that is so far ahead that copying is quicker.
+    For a replica with state: its twin, if that is so far ahead that copying is faster.
     """
     source_epoch: int | None
-    """The epoch to copy at; None for the survivor's last committed one."""
+    """Epoch to copy at; None for the last one that the twin has committed."""
     headers: tuple[Header, ...]
     generations: tuple[Generation, ...]
     lanes: tuple[tuple[LaneId, tuple[str, ...]], ...]
     trim: int
     delivered: int
     merges: tuple[str, ...]
-    """The active merges of the slots that deliver for its pair."""
+    """Active merges of the slots that deliver its pair."""
     calls: int
-    """How many calls the log holds, to be told back."""
+    """Number of the last call in the log; the replica reports it back."""
     format: int = 1
-    """Of the header log: a rebuild must not go back behind it."""
+    """Format of the header log; a rebuild must not use an older one."""
 
 
 class MergeReport(Tagged):
-    """A merge to the lead."""
+    """Merge to lead: how far its slot has delivered, and the headers it has."""
 
     sequence: int
     slot: int
     delivered: int
     have: int
     differing: tuple[tuple[str, int, str], ...]
-    """Twins that disagreed: pair, epoch, volume of the one to be rebuilt."""
+    """Diverged replicas, as (pair, epoch, volume); each has to be rebuilt."""
     leaving: bool
     format: int = 1
-    """The newest format of the header log that it reads."""
+    """Newest format of the header log that it reads."""
     delivered_digest: str = ""
-    """Of the header of the delivered epoch, if it knows it."""
+    """Digest of the header of the delivered epoch, if the merge has it."""
     sealed: tuple[int, ...] = ()
-    """Slots that every sink has sealed; its own already if some sink has."""
+    """Slots that every sink has sealed; its own slot as soon as any sink has."""
 
 
 class MergeView(Tagged):
-    """The lead to a merge."""
+    """Lead to merge: whether it is active, the next headers, and which replicas may answer."""
 
     version: Version
     active: bool
     delivered: int
-    """Every slot has delivered through this epoch."""
+    """Last epoch that every slot has delivered."""
     headers: tuple[Header, ...]
     generations: tuple[Generation, ...]
     holders: tuple[tuple[str, tuple[str, ...]], ...]
     primaries: tuple[tuple[str, str], ...]
     completed: bool
     recorded: int = 0
-    """How far the merge's own slot was heard to have delivered."""
+    """Last epoch that the merge's own slot is reported to have delivered."""
     slots: tuple[Slot, ...] = ()
     next_slot: int = 0
     dealings: tuple[Dealing, ...] = ()
-    """Those that the headers name, and the newest."""
+    """Dealings that `headers` name, and the newest."""
     format: int = 1
-    """Of the header log: a rebuild must not go back behind it."""
+    """Format of the header log; a rebuild must not use an older one."""
 
 
 class NotLead(Tagged):
-    """A split that does not lead: this is who does, as far as I know."""
+    """Answer of a split that does not lead: the register as it knows it."""
 
     place: RegisterState
 
 
 class Outdated(Tagged):
-    """The lead to a member that does not read the header log's format: it cannot take part."""
+    """Lead to member: it cannot take part, since it does not read the header log's format."""
 
     format: int

@@ -1,4 +1,4 @@
-"""Rows, state and results: what replicas ask of splits, of each other, and merges of them."""
+"""Defines the messages that transfer rows, state and results."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tandem_runtime.protocol.types import Header, Span
 
 
 class Fetch(Tagged):
-    """Replica to a split: these chunks, as far as they concern my keys."""
+    """Replica to split: requests its share of some chunks."""
 
     span: Span
     share: Share
 
 
 class WantFunction(Tagged):
-    """A split to the lead: a replica asked by a routing function that is not known here."""
+    """Split to lead: requests a routing function that a `Fetch` names and the split lacks."""
 
     digest: str
 
 
 class FunctionTold(Tagged):
-    """The lead to a split: the routing function that it asked for."""
+    """Lead to split: the routing function that it requested."""
 
     function: Function
 
 
 class FetchAnswer(StrEnum):
-    """The five answers to a fetch."""
+    """Outcome of a fetch."""
 
     ROWS = "rows"
     NO_ROWS = "no rows"
@@ -40,7 +40,7 @@ class FetchAnswer(StrEnum):
 
 
 class Fetched(Tagged):
-    """A split to a replica. With *rows* the payload holds a value for each chunk of the span."""
+    """Split to replica: answers a `Fetch`. With `ROWS` the payload has one value for each chunk."""
 
     span: Span
     answer: FetchAnswer
@@ -48,7 +48,7 @@ class Fetched(Tagged):
 
 
 class CopyState(Tagged):
-    """A joiner to a holder: your state at this epoch (None: your last), as far as my keys go."""
+    """Joiner to holder: requests its share of the state at an epoch (None: the last one)."""
 
     pair: str
     share: Share | None
@@ -56,29 +56,29 @@ class CopyState(Tagged):
 
 
 class Offer(Record):
-    """A result in an outbox: its epoch, its size, its digest, and the header that it answers."""
+    """Describes a result in an outbox."""
 
     epoch: int
     size: int
     digest: int
     header: str = ""
-    """Digest of that header: a result counts only in the history that it was computed in."""
+    """Digest of the epoch's header: a result is valid only in the history it was computed in."""
 
 
 class CopiedState(NamedTuple):
-    """What comes with `StateCopied`, in the shell's own terms."""
+    """Payload of `StateCopied`, opaque to the protocol."""
 
     state: object
-    """The state of the epoch and of the older ones."""
+    """State of the epoch and of the older ones."""
     results: tuple[object, ...] = ()
-    """The results in the outbox, in the order in which the message names them."""
+    """Results of the outbox, in the order of `StateCopied.outbox`."""
 
 
 class StateCopied(Tagged):
-    """A holder to a joiner; the payload is a `CopiedState`.
+    """Holder to joiner: its state; the payload is a `CopiedState`.
 
-    The epoch's header and generation come along: they stand in Spark's offset. A twin's older
-    state comes along too: another pair may have to be built from it.
+    It includes the epoch's header and generation, which are in Spark's offset, and a twin's older
+    state, since another pair may have to be built from it.
     """
 
     pair: str
@@ -90,37 +90,37 @@ class StateCopied(Tagged):
     payload: Any = None
     older_headers: tuple[Header, ...] = ()
     older_generations: tuple[Generation, ...] = ()
-    """The headers of `older` epochs, and the generations that they name."""
+    """Headers of the `older` epochs, and the generations that they name."""
 
 
 class CopyRefused(Tagged):
-    """A holder to a joiner: not from me, or not at that epoch."""
+    """Holder to joiner: it cannot copy its state, or not at that epoch."""
 
     pair: str
 
 
 class Offers(Tagged):
-    """A replica to a merge: what is in my outbox."""
+    """Replica to merge: the results in its outbox."""
 
     pair: str
     offers: tuple[Offer, ...]
 
 
 class Want(Tagged):
-    """A merge to a replica: which epochs I want now.
+    """Merge to replica: requests the results of some epochs.
 
-    How far is delivered, and what may be dropped, only the lead says: it knows every slot.
+    It does not tell what is delivered and may be dropped: the lead does, which knows every slot.
     """
 
     epochs: tuple[int, ...]
 
 
 class Answer(Tagged):
-    """A replica to a merge: its result of an epoch."""
+    """Replica to merge: its result of an epoch."""
 
     pair: str
     epoch: int
     digest: int
     payload: Any = None
     header: str = ""
-    """Digest of the header that it answers."""
+    """Digest of the epoch's header."""

@@ -1,4 +1,4 @@
-"""How a replica comes by the rows of its next epoch: from either copy of each lane."""
+"""Fetches the rows of a replica's next epoch, from either copy of each lane."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tandem_runtime.protocol.messages.results import Fetch, FetchAnswer, Fetched
 from tandem_runtime.protocol.types import Header, LaneId, Span
 
 _LANES_KNOWN = 32
-"""Where to find lanes is remembered for at most about so many."""
+"""Number of lanes beyond which those that no known header names are dropped."""
 
 
 class Fetching:
-    """The rows that have come, and where to ask for the others."""
+    """Rows that have arrived, and the splits to ask for the others."""
 
     __slots__ = ("asked_at", "lanes", "rows", "_share", "_tries")
 
     def __init__(self, share: Share, now: int) -> None:
         self._share = share
         self.lanes: dict[LaneId, tuple[str, ...]] = {}
-        """Who has copies of a lane."""
+        """Splits that have a copy of a lane."""
         self.rows: dict[Span, object] = {}
         self.asked_at = now
         self._tries: dict[Span, int] = {}
-        """How often rows were asked for: each time the other copy is tried."""
+        """Requests sent for each span; each one goes to the other copy."""
 
     def missing(self, header: Header) -> list[Span]:
-        """The chunks of an epoch that have not come."""
+        """Returns the spans of an epoch that have not arrived."""
         return [span for span in header.spans if span not in self.rows]
 
     def ask(self, spans: Iterable[Span], now: int) -> list[Effect]:
-        """Ask for chunks, each time the other copy."""
+        """Requests spans, each time from the other copy."""
         self.asked_at = now
         return [self._ask_for(span) for span in spans]
 
@@ -43,25 +43,25 @@ class Fetching:
         return Send(copies[turn % len(copies)], Fetch(span, self._share))
 
     def came(self, message: Fetched) -> None:
-        """A lane answered with rows, or that there are none for these keys."""
+        """Stores the rows of an answer; none if the span has no rows."""
         if message.answer is FetchAnswer.ROWS:
             self.rows[message.span] = message.payload
         elif message.answer is FetchAnswer.NO_ROWS:
             self.rows[message.span] = ()
 
     def hand_over(self, header: Header) -> tuple[object, ...]:
-        """The rows of an epoch that are all here; nothing of them is kept."""
+        """Returns the rows of a complete epoch, and drops them here."""
         rows = tuple(self.rows[span] for span in header.spans)
         self.clear()
         return rows
 
     def clear(self) -> None:
-        """Forget what has come and what was tried."""
+        """Drops all rows and the record of requests."""
         self.rows = {}
         self._tries = {}
 
     def forget_lanes(self, headers: Iterable[Header]) -> None:
-        """Drop lanes that no known header names, once there are many [12]."""
+        """Drops lanes that no known header names, once there are many [12]."""
         if len(self.lanes) <= _LANES_KNOWN:
             return
         named = {span.lane for header in headers for span in header.spans}

@@ -1,8 +1,8 @@
-"""How a replica without state comes by it: from its twin, from its parents, or from nothing.
+"""Copies a replica's state: from its twin, from its parents, or begins with the empty state.
 
-The lead says where from (`ReplicaView.source`): one group of volumes for each pair to copy from,
-and any volume of a group will do. A twin is copied as it stands, with its outbox; parents are all
-copied at one epoch, each reduced to the keys of the new pair.
+The lead names the source (`ReplicaView.source`): one group of volumes for each pair to copy, of
+which any volume will do. A twin is copied in full, with its outbox; parents are all copied at one
+epoch, each reduced to the keys of the new pair.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tandem_runtime.protocol.replica.outbox import Outbox, offer_of
 from tandem_runtime.protocol.types import ProtocolSettings
 
 TRIES = 4
-"""How often parents are asked for one epoch before a later one is taken."""
+"""Requests to parents for one epoch before a later epoch is accepted."""
 
 Groups = tuple[tuple[str, ...], ...]
 
 
 class Joining:
-    """What is known of the state that is being copied."""
+    """Progress of a copy: its source, its epoch, and the parts that have arrived."""
 
     __slots__ = ("asked_at", "asks", "epoch", "groups", "pair", "parts", "share")
 
@@ -32,18 +32,18 @@ class Joining:
         self.share = share
         self.groups: Groups = ()
         self.epoch: int | None = None
-        """The epoch to copy at; None for a twin's last one. () and 0: the empty beginning."""
+        """Epoch to copy at; None for a twin's last one, 0 without groups for the empty state."""
         self.parts: dict[int, StateCopied] = {}
-        """What has come, by group."""
+        """Parts that have arrived, by group."""
         self.asks = 0
         self.asked_at = now
 
     def told(self, groups: Groups, epoch: int | None, now: int) -> list[Effect]:
-        """The lead says where state comes from."""
+        """Takes the source that the lead names, and requests the copy if it is a new one."""
         if not groups and epoch is None:
             return []
         if groups == self.groups and self.epoch is not None and self.asks < TRIES:
-            # Parents' state at an earlier epoch serves as well, as long as it is there.
+            # Parents' state at an earlier epoch is as good, as long as they have it.
             return []
         if (groups, epoch) == (self.groups, self.epoch):
             return []
@@ -53,9 +53,9 @@ class Joining:
         return self.ask(now)
 
     def ask(self, now: int) -> list[Effect]:
-        """Ask a holder of each group that has not answered; another one each time.
+        """Requests state from one holder of each group that has not answered, in turn.
 
-        The empty beginning need not be asked for: it is installed.
+        The empty state is installed at once.
         """
         self.asked_at = now
         if not self.groups and self.epoch == 0:
@@ -70,7 +70,7 @@ class Joining:
         ]
 
     def came(self, holder: str, message: StateCopied) -> list[Effect]:
-        """A holder's state came; once every group has answered it can be installed."""
+        """Stores a holder's state, and installs it once every group has answered."""
         group = next((n for n, volumes in enumerate(self.groups) if holder in volumes), None)
         right = self.epoch is None or message.epoch == self.epoch
         if group is None or not right:
@@ -84,31 +84,31 @@ class Joining:
 
     @property
     def from_twin(self) -> bool:
-        """Is it a twin that is copied, so that its results come along?"""
+        """Whether the source is a twin, whose results are copied too."""
         return self.epoch is None
 
     def older(self) -> tuple[int, ...]:
-        """Epochs before the copied one of which a twin still had the state."""
+        """Returns the earlier epochs whose state is part of a twin's copy."""
         return tuple(epoch for part in self.parts.values() for epoch in part.older)
 
 
 class Skip:
-    """Whether a replica that starts again copies what it missed instead of computing it.
+    """Decides whether a restarted replica copies its twin's state instead of computing epochs.
 
-    Only before its first epoch, once, and never for longer than its patience: meanwhile it keeps
-    its own state, which counts until the copy has taken its place.
+    It does so only before its first epoch, once, and for `skip_patience` at most. Its own state
+    remains valid until the copy replaces it.
     """
 
     __slots__ = ("_allowed", "_since", "twin")
 
     def __init__(self) -> None:
         self.twin: Groups = ()
-        """The twin, while it is far ahead and speaks."""
+        """The twin, while it is far ahead and reports."""
         self._allowed = True
         self._since = 0
 
     def begins(self, now: int) -> bool:
-        """Is the copy to be asked for now?"""
+        """Whether to request the copy now; true at most once."""
         if not self._allowed or not self.twin:
             return False
         self._allowed = False
@@ -116,16 +116,16 @@ class Skip:
         return True
 
     def waits(self, now: int, settings: ProtocolSettings) -> bool:
-        """Is the copy that was asked for still worth waiting for?"""
+        """Whether to keep waiting for the copy."""
         return bool(self.twin) and now - self._since < settings.skip_patience
 
     def over(self) -> None:
-        """Epochs are computed from now on."""
+        """Rules out a copy from now on: epochs are computed."""
         self._allowed = False
 
 
 class Holder(Protocol):
-    """What a replica must know of itself to be copied from."""
+    """State of a replica that others can copy from."""
 
     committed: int
     checkpoints: list[int]
@@ -135,16 +135,16 @@ class Holder(Protocol):
 
     @property
     def verified(self) -> bool:
-        """Is there a whole state on its volume?"""
+        """Whether its volume has a complete state."""
 
 
 def shipped_state(holder: Holder, to: str, request: CopyState) -> Effect:
-    """The answer to a joiner: the whole tree for a twin, one epoch's state for another pair."""
+    """Returns the answer to a joiner: all state for a twin, one epoch's for another pair."""
     whole = request.epoch is None
     epoch = holder.committed if request.epoch is None else request.epoch
     header = holder.headers.get(epoch)
     generation = holder.generations.get(header.generation) if header else None
-    # Without its header nobody can tell of which history a state is.
+    # Without its header, the history of a state is unknown.
     nameless = epoch > 0 and generation is None
     if not holder.verified or epoch not in holder.checkpoints or nameless:
         return Send(to, CopyRefused(request.pair))

@@ -1,4 +1,4 @@
-"""Results that a replica keeps until they are delivered. Their bytes are on the volume."""
+"""Keeps results until they are delivered. Their bytes are on the volume."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from tandem_runtime.protocol.messages.results import Answer, CopiedState, Offer,
 
 
 class Kept(Record):
-    """A result in an outbox: what an offer says of it."""
+    """Metadata of a result in an outbox, as an offer carries it."""
 
     size: int
     digest: int
     header: str = ""
-    """Digest of the header that it answers."""
+    """Digest of the epoch's header."""
 
 
 class Outbox(dict[int, Kept]):
-    """The results that are kept, by epoch."""
+    """Metadata of undelivered results, by epoch."""
 
     def keep(self, epoch: int, kept: Kept, value: object) -> list[Effect]:
-        """Put a result in."""
+        """Adds a result."""
         self[epoch] = kept
         return [Write(("outbox", epoch), value), Write(("kept", epoch), kept)]
 
     def offers(self, delivered: int, committed: int, at_most: int) -> tuple[Offer, ...]:
-        """The lowest results that are committed and not delivered."""
+        """Returns offers of the lowest results that are committed and not delivered."""
         ready = sorted(epoch for epoch in self if delivered < epoch <= committed)
         return tuple(offer_of(epoch, self[epoch]) for epoch in ready[:at_most])
 
     def answers(self, to: str, pair: str, epochs: Iterable[int], committed: int) -> list[Effect]:
-        """The results that a merge wants, as far as they are here."""
+        """Ships the results that a merge requests, if they are here and committed."""
         return [
             Ship(
                 to,
@@ -45,7 +45,7 @@ class Outbox(dict[int, Kept]):
         ]
 
     def forget(self, delivered: int) -> list[Effect]:
-        """Drop what is delivered [12]."""
+        """Drops delivered results [12]."""
         effects: list[Effect] = []
         for epoch in [epoch for epoch in self if epoch <= delivered]:
             del self[epoch]
@@ -54,12 +54,12 @@ class Outbox(dict[int, Kept]):
 
 
 def offer_of(epoch: int, kept: Kept) -> Offer:
-    """What others are told of a result."""
+    """Returns the offer of a result."""
     return Offer(epoch=epoch, size=kept.size, digest=kept.digest, header=kept.header)
 
 
 def copied_results(message: StateCopied) -> list[tuple[int, Kept, object]]:
-    """The results in a twin's outbox: epoch, what an offer says, bytes."""
+    """Returns the results in a twin's outbox as (epoch, metadata, bytes)."""
     values = cast("CopiedState", message.payload).results
     return [
         (offer.epoch, Kept(size=offer.size, digest=offer.digest, header=offer.header), value)

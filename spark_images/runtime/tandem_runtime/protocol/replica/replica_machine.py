@@ -1,8 +1,8 @@
-"""A replica: joins its pair, runs every epoch as one micro-batch, keeps results until delivered.
+"""Runs a replica: joins its pair, runs epochs as micro-batches, keeps results until delivered.
 
-What happens to an epoch, in this order: its header stands on the volume, its rows are fetched,
-Spark runs it, its result is in the outbox, Spark commits it, it is acknowledged and offered. A
-process that dies anywhere in between starts at its last commit and does the same again [4].
+An epoch passes these steps in order: its rows are fetched, its header is written to the volume,
+Spark runs it, its result is written to the outbox, Spark commits it, it is acknowledged and
+offered. A process that dies in between restarts at its last commit and repeats the steps [4].
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from tandem_runtime.protocol.types import Header, Peer, ProtocolSettings
 
 
 class ReplicaMachine(HeldState):
-    """One process of a replica, on one volume."""
+    """State machine of one replica process, on one volume."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ReplicaMachine(HeldState):
         *,
         booting: bool = False,
     ) -> None:
-        """Start on a volume; while `booting` nothing is run, until `SparkUp`."""
+        """Starts on a volume; while `booting`, no epoch runs until `SparkUp`."""
         super().__init__(stored)
         self.me = volume_id
         self.incarnation = incarnation
@@ -83,29 +83,30 @@ class ReplicaMachine(HeldState):
         self.heartbeat = Heartbeat(settings)
         self.spark_up = not booting
         self.resumed = ("verified",) in stored.keys
-        """It goes on with the state on its volume, and has not said so yet."""
+        """Whether it continues with the state on its volume and has yet to report that."""
         with_state = ReplicaLife.BOOTING if booting else ReplicaLife.IDLE
         self.life = with_state if self.resumed else ReplicaLife.WAITING
         REPLICA.check(None, self.life, volume_id)
         self.merges: tuple[str, ...] = ()
         self.delivered = self.trim = 0
         self.calls = 0
-        """Calls the lead told of: others may give up what the state here makes dispensable."""
+        """Last call received; reporting it lets the lead lapse the twin or retire the parents."""
         self.joining, self.skip = Joining(pair, share, now), Skip()
         self.fetching = Fetching(share, now)
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
-        """Take a message in."""
+        """Handles a message; refuses those of earlier incarnations."""
         if sender is not None and self.lead_discovery.stale(sender):
             return [Happened("StaleRefused", sender.volume, type(message).__name__)]
         return _HANDLERS[type(message)](self, now, sender, message)
 
     def tick(self, now: int) -> list[Effect]:
-        """Time passed: report, ask again for what is missing, offer what is not delivered."""
+        """Sends a report, repeats unanswered requests, and offers undelivered results."""
         effects: list[Effect] = []
         if self.resumed:
             self.resumed = False
-            effects.append(Happened("Resumed", self.me, f"at epoch {self.committed}"))
+            where = f"at epoch {self.committed}"
+            effects.append(Happened("Resumed", self.me, where, epoch=self.committed))
         effects += self._report(now)
         if self.life in ASKS and now - self.joining.asked_at >= self.settings.retry:
             effects += self.joining.ask(now)
@@ -116,12 +117,12 @@ class ReplicaMachine(HeldState):
 
     @property
     def verified(self) -> bool:
-        """Is there a whole state on its volume?"""
+        """Whether its volume has a complete state."""
         return self.life.has_state
 
     @property
     def joins(self) -> bool:
-        """Is state being copied: the first one, or that of a twin far ahead?"""
+        """Whether it copies state: its first one, or that of a twin far ahead."""
         return self.life.copies
 
     def _become(self, life: ReplicaLife) -> None:
@@ -136,7 +137,7 @@ class ReplicaMachine(HeldState):
         return Exit(reason, wipe=wipe)
 
     def _displaced(self, why: str) -> list[Effect]:
-        """Start again, on an empty volume."""
+        """Exits, to restart on an empty volume."""
         return [Happened("Displaced", self.me, why), self._exit("displaced", wipe=True)]
 
     def _report(self, now: int) -> list[Effect]:
@@ -171,19 +172,19 @@ class ReplicaMachine(HeldState):
             return effects
         if not verified:
             return effects + self._told_source(view, now)
-        # A view from before it was verified names the parents instead, and the epoch to copy at.
+        # A view from before it was verified names parents and the epoch to copy at instead.
         self.skip.twin = view.source if view.source_epoch is None else ()
         return effects + self._work(now)
 
     def _take_headers(self, view: ReplicaView) -> list[Effect]:
-        """The next headers, without a gap, and the generations they name."""
+        """Stores the next headers of a view, and the generations they name."""
         effects = self._take_generations(view.generations)
         for header in view.headers:
             self._take_header(header)
         return effects
 
     def _take_header(self, header: Header) -> None:
-        """Keep a header that continues those known here, in place of what came after them."""
+        """Stores a header that continues those known here; it replaces later ones."""
         if not self.headers.lacks(header, self.committed):
             return
         is_next = header.epoch == self.committed + 1
@@ -193,14 +194,14 @@ class ReplicaMachine(HeldState):
             return
         self.headers.take(header)
         if is_next and self.life is ReplicaLife.FETCHING:
-            # What has come is of chunks that the new header need not name.
+            # The new header may name other chunks than those that have arrived.
             self._become(ReplicaLife.IDLE)
             self.fetching.clear()
 
     # --- joining ------------------------------------------------------------------------------
 
     def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
-        """The lead says where state comes from."""
+        """Takes the source of state that the lead names."""
         if self.life is ReplicaLife.INSTALLING:
             return []
         effects = self.joining.told(view.source, view.source_epoch, now)
@@ -211,7 +212,7 @@ class ReplicaMachine(HeldState):
         return effects
 
     def _state_copied(self, _: int, sender: Peer, message: StateCopied) -> list[Effect]:
-        """State came; with the last missing part everything is there to be installed."""
+        """Stores copied state, and installs it once its last part has arrived."""
         skips = self.life is ReplicaLife.SKIPPING
         if self.life not in ASKS or (skips and message.epoch <= self.committed):
             return []
@@ -223,15 +224,15 @@ class ReplicaMachine(HeldState):
         return [*effects, *self._keep_header(message), *install]
 
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
-        """The copy is verified: a full, late member from now on.
+        """Makes the replica a full member that is still late: its copied state is verified.
 
-        It has taken the place of whatever state was here before.
+        The copy has replaced any state that was here before.
         """
         effects: list[Effect] = []
         copied = sorted({message.epoch, *self.joining.older()})
         if self.life is ReplicaLife.REPLACING:
             came = f"from epoch {self.committed} to {message.epoch}"
-            effects.append(Happened("SkippedAhead", self.me, came))
+            effects.append(Happened("SkippedAhead", self.me, came, epoch=message.epoch))
         self._on("Installed" if self.spark_up else "Installed before SparkUp")
         self.committed, self.checkpoints = message.epoch, copied
         self.fetching.clear()
@@ -246,15 +247,15 @@ class ReplicaMachine(HeldState):
         return self._work(now)
 
     def _copy_request(self, _: int, sender: Peer, message: CopyState) -> list[Effect]:
-        """A joiner wants state."""
+        """Answers a joiner's request for state."""
         return [shipped_state(self, sender.volume, message)]
 
     # --- epochs -------------------------------------------------------------------------------
 
     def _work(self, now: int) -> list[Effect]:
-        """Go on, by a copy of the twin's state if that is far ahead."""
+        """Starts the next epoch, or copies the twin's state if that is far ahead."""
         if self.life not in MAY_WORK or self.lead_discovery.mustered:
-            # A rebuilt log may go on with another header than the next one known here.
+            # A rebuilt log may continue with another header than the next one known here.
             return []
         if self.life is ReplicaLife.SKIPPING:
             if self.skip.waits(now, self.settings):
@@ -266,7 +267,7 @@ class ReplicaMachine(HeldState):
         return self._next_epoch(now)
 
     def _next_epoch(self, now: int) -> list[Effect]:
-        """Start it, or ask for those of its rows that have not come."""
+        """Runs the next epoch, or requests those of its rows that have not arrived."""
         header = self.headers.next(self.committed)
         if header is None or header.epoch > self.delivered + self.settings.max_undelivered:
             return []
@@ -290,14 +291,14 @@ class ReplicaMachine(HeldState):
         return [] if self.fetching.missing(header) else self._work(now)
 
     def _run(self, header: Header) -> list[Effect]:
-        """All rows are here. The shell reads them by position, wherever they lay [4]."""
+        """Runs an epoch whose rows have all arrived; the shell orders them by position [4]."""
         self._become(ReplicaLife.RUNNING)
         self.skip.over()
         rows = self.fetching.hand_over(header)
         return [Write(("header", header.epoch), header), Run(header, rows)]
 
     def _result(self, _: int, __: None, message: BatchResult) -> list[Effect]:
-        """Spark has a result: on the volume before the batch function returns."""
+        """Writes a result to the outbox before the batch function returns."""
         if not self.life.has_batch or message.epoch != self.committed + 1:
             return []
         if self.life is ReplicaLife.SUPERSEDED:
@@ -307,13 +308,13 @@ class ReplicaMachine(HeldState):
         effects: list[Effect] = []
         listed = self.pair in self.generations[header.generation].names()
         if listed and message.epoch > self.delivered:
-            # Only a pair that the header's generation lists answers; others run muted.
+            # Only pairs in the header's generation answer; others run muted.
             kept = Kept(size=message.size, digest=message.digest, header=header.digest)
             effects += self.outbox.keep(message.epoch, kept, message.payload)
         return [*effects, Finish(message.epoch)]
 
     def _batch_committed(self, now: int, _: None, message: BatchCommitted) -> list[Effect]:
-        """Spark has committed: acknowledge, offer, go on."""
+        """Acknowledges and offers an epoch that Spark has committed, and starts the next."""
         stops = self.life is ReplicaLife.FINISHING
         if not stops:
             self._on("BatchCommitted")
@@ -321,27 +322,27 @@ class ReplicaMachine(HeldState):
         self.checkpoints.append(message.epoch)
         if stops:
             return [*self._report(now), *self._offer(), self._exit("stopped")]
-        # Its twin may have brought delivery far beyond it, and no lead may speak for long.
+        # Delivery may be far ahead thanks to its twin, and no view may arrive for long.
         forgotten = self._forget(self.delivered, self.trim)
         return [*self._report(now), *self._offer(), *forgotten, *self._work(now)]
 
     # --- results ------------------------------------------------------------------------------
 
     def _offer(self) -> list[Effect]:
-        """Offer the lowest results that are not delivered."""
+        """Offers the lowest undelivered results to the active merges."""
         if not self.outbox:
             return []
         offers = self.outbox.offers(self.delivered, self.committed, self.settings.window)
         return [Send(merge, Offers(self.pair, offers)) for merge in self.merges if offers]
 
     def _want(self, _: int, sender: Peer, message: Want) -> list[Effect]:
-        """A merge says what it wants."""
+        """Ships the results that a merge requests."""
         return self.outbox.answers(sender.volume, self.pair, message.epochs, self.committed)
 
     # --- the rest -----------------------------------------------------------------------------
 
     def _muster(self, now: int, sender: Peer, message: Muster) -> list[Effect]:
-        """The header log is rebuilt (i): say what is here, refuse lower terms from now on."""
+        """Answers a rebuild of the header log (i); refuses lower terms from now on."""
         if not self.lead_discovery.muster(sender, message.term, now):
             return []
         term, verified = message.term, self.verified
@@ -349,7 +350,7 @@ class ReplicaMachine(HeldState):
         return [Send(sender.volume, reply)]
 
     def _terminate(self, _: int, __: None, ___: Terminate) -> list[Effect]:
-        """Stop after the batch that runs."""
+        """Exits, after the running batch if there is one."""
         if not self.life.has_batch:
             return [self._exit("stopped")]
         if self.life in (ReplicaLife.RUNNING, ReplicaLife.COMMITTING):

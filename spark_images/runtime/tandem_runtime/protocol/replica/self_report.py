@@ -1,4 +1,4 @@
-"""What a replica says of the state it holds: in reports, and when the header log is rebuilt."""
+"""Describes the state that a replica holds: in reports, and for a rebuild of the header log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tandem_runtime.protocol.replica.stored_state import HeldState
 
 
 def report_of(held: HeldState, pair: str, calls: int, *, verified: bool) -> ReplicaReport:
-    """A report to the lead; it gets its number when it is sent."""
+    """Returns a report to the lead; its sequence number is set when it is sent."""
     have = held.headers.last(held.committed)
     return ReplicaReport(
         sequence=0,
@@ -29,7 +29,7 @@ def report_of(held: HeldState, pair: str, calls: int, *, verified: bool) -> Repl
 def present_of(
     held: HeldState, pair: str, term: int, log_format: int, *, verified: bool
 ) -> Present:
-    """The answer to the muster of a term (i)."""
+    """Returns the answer to the `Muster` of a term (i)."""
     return Present(
         term=term,
         format=log_format,

@@ -1,4 +1,4 @@
-"""What a replica holds on its volume: checkpoints, headers with their generations, results."""
+"""Holds the state on a replica's volume: checkpoints, headers, generations, results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tandem_runtime.protocol.types import Header
 
 
 class StoredReplica(NamedTuple):
-    """What a replica is started from."""
+    """Content of a volume that a replica starts from."""
 
     keys: Mapping[Key, object]
-    """What its machine has written."""
+    """Values that its machine has written."""
     checkpoints: Iterable[int] = ()
-    """The epochs whose state Spark has on the volume."""
+    """Epochs whose state Spark has on the volume."""
 
 
 class HeldState:
-    """A replica's state and what belongs to it."""
+    """State of a replica, with the headers, generations and results that belong to it."""
 
     def __init__(self, stored: StoredReplica) -> None:
         volume = stored.keys
@@ -35,13 +35,13 @@ class HeldState:
         self.committed = self.checkpoints[-1] if whole else 0
 
     def _take_generations(self, generations: Iterable[Generation]) -> list[Effect]:
-        """Keep those that are new here."""
+        """Stores generations that are not known yet."""
         new = {each.number: each for each in generations if each.number not in self.generations}
         self.generations.update(new)
         return [Write(("generation", number), generation) for number, generation in new.items()]
 
     def _keep_header(self, message: StateCopied) -> list[Effect]:
-        """The headers of the epochs that the state is of: rule (i) may need them."""
+        """Stores the headers of the copied epochs: a rebuild, rule (i), may need them."""
         if message.header is None or message.generation is None:
             return []
         headers = (*message.older_headers, message.header)
@@ -54,14 +54,14 @@ class HeldState:
         ]
 
     def _keep_outbox(self, message: StateCopied) -> list[Effect]:
-        """A twin's results come with its state: once it dies nobody else has them [8]."""
+        """Stores a twin's results with its state: if it dies, they exist nowhere else [8]."""
         effects: list[Effect] = []
         for epoch, kept, value in copied_results(message):
             effects += self.outbox.keep(epoch, kept, value)
         return effects
 
     def _forget(self, delivered: int, trim: int) -> list[Effect]:
-        """Drop what nobody can ask for any more: delivered results, older state [12]."""
+        """Drops delivered results, and state, headers and generations no longer needed [12]."""
         effects = self.outbox.forget(delivered)
         oldest = min(delivered, self.committed)
         if self.checkpoints and self.checkpoints[0] < oldest:
@@ -82,5 +82,5 @@ class HeldState:
 
 
 def _stored(volume: Mapping[Key, object], kind: str) -> dict[int, object]:
-    """What a volume holds of a kind, by epoch or number."""
+    """Returns the values of a kind on a volume, by epoch or number."""
     return {cast("int", key[1]): value for key, value in volume.items() if key[0] == kind}

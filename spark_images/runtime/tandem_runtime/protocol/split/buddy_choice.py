@@ -1,4 +1,4 @@
-"""Choice of the buddy: the next split by name, on another node if there is one."""
+"""Chooses the buddy: the next split by name, on another node if there is one."""
 
 from __future__ import annotations
 

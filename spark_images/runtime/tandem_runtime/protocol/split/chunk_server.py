@@ -1,4 +1,4 @@
-"""Serving chunks to replicas: a fetch names a span of a lane, and the keys that it is for.
+"""Serves chunks to replicas: a fetch names a span of a lane, and the share of keys it is for.
 
 The routing function that chooses the keys is named by its digest. A split that does not know it
 asks the lead, and answers *not here*: the replica tries the other copy, or this one later.

@@ -1,4 +1,4 @@
-"""A lane as its owner keeps it: rows in, chunks sealed on two volumes, then acknowledged.
+"""Runs a split's own lane: reads rows, seals chunks on two volumes, then acknowledges them.
 
 A lane takes no row before its opening is recorded. A chunk counts, is reported to the lead, and
 its rows are acknowledged to their sources, once it is on every volume now required [1] [8].
@@ -27,14 +27,14 @@ COPIES_AT_ONCE = 4
 """Chunks sent again to a buddy in one go."""
 
 SEALED_WITHIN = 5000
-"""Milliseconds that rows wait at most until they are in a chunk."""
+"""Milliseconds after which rows are sealed into a chunk at the latest."""
 
 NOTES_AT_ONCE = 16
 """Notes of chunks sent to the lead in one report."""
 
 
 class PartitionReading(NamedTuple):
-    """Where an owned source partition stands at its owner, ahead of what is sealed."""
+    """Progress of an owned source partition at its owner, ahead of the last sealed chunk."""
 
     position: Position
     event_time: int
@@ -42,22 +42,28 @@ class PartitionReading(NamedTuple):
     pulled_at: int | None
     """When the pull under way was sent."""
     waiting_since: int | None
-    """Since when the source has been asked for rows and has given none."""
+    """Since when requests to the source have returned no rows."""
     tenure: int
-    """How often this partition was given to a lane, this time included."""
+    """How often this partition was assigned to a lane, this time included."""
     rows: int
-    """Rows taken in since the beginning, by all owners."""
+    """Rows read since the beginning, by all owners of the partition."""
     rejected: int
-    """Rows and files put aside since the beginning, by all owners."""
+    """Rows and files rejected since the beginning, by all owners of the partition."""
     readable: bool = True
     """False while the source cannot be read; then it does not count as idle."""
     empty_at: int | None = None
-    """When the source last answered that it has no rows; only that shows that none came."""
+    """When the source last answered that it has no rows; only an answer proves that it is idle."""
 
     def asked(self, now: int) -> PartitionReading:
         """Return the reading with a pull under way."""
         since = now if self.waiting_since is None and self.readable else self.waiting_since
         return self._replace(pulled_at=now, waiting_since=since)
+
+    def is_answered_by(self, message: SourceRows) -> bool:
+        """Whether a message answers the pull under way, and its rows are still wanted."""
+        return (
+            self.pulled_at is not None and self.position == message.position and self.state.is_read
+        )
 
     def become(self, partition: str, state: PartitionState) -> PartitionReading:
         """Return the reading in another state, or in the same."""
@@ -78,7 +84,7 @@ class OnItsWay:
         self.through = 0
         """The last chunk that was sent."""
         self.moved_at = now
-        """When an acknowledgement last brought something, or sending started over."""
+        """When an acknowledgement last made progress, or sending started over."""
 
     def note(self, number: int) -> None:
         """Count a chunk as sent, unless it is ahead of its turn: the follower ignores it then."""
@@ -193,13 +199,7 @@ class OwnLane:
     def rows_came(self, message: SourceRows, now: int) -> None:
         """Take in a source's answer; ignore an answer to an earlier pull."""
         reading = self.readings.get(message.partition)
-        if (
-            reading is None
-            or reading.pulled_at is None
-            or reading.position != message.position
-            or not reading.state.is_read
-            or self.ending
-        ):
+        if reading is None or self.ending or not reading.is_answered_by(message):
             return
         if message.forgotten:
             self.lost.add(message.partition)

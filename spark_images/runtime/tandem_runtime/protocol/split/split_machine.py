@@ -1,4 +1,4 @@
-"""A split: one lane of its own, copies of others' lanes, and a part in the header log."""
+"""Runs a split: its own lane, copies of other lanes, and its part in the header log."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from tandem_runtime.protocol.types import LaneId, Member, Peer, ProtocolSettings
 
 _OPEN, _CLOSING, _CLOSED = LaneState
 _ALONE = Bond.ALONE
-"""Members at hand: looking one up on its class takes long in hot loops."""
+"""Enum members bound to globals: class attribute lookup is slow in hot loops."""
 
 
 class SplitMachine:
-    """One process of a split, on one volume."""
+    """State machine of one split process, on one volume."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class SplitMachine:
         self.lane: OwnLane | None = None
         self.opening: tuple[LaneId, str | None] | None = None
         self.version = (0, 0)
-        """Of the newest view taken in."""
+        """Version of the newest view received."""
         self.floor = (0, 0)
         """An older view than this is of a deposed lead."""
         self.reaches: dict[LaneId, int] = {}
-        """How far headers cover the lanes kept here."""
+        """Last chunk that a header covers, by lane on this volume."""
         self.timeouts: dict[str, int | None] = {}
         self.sequence = 0
         self.heartbeat = Heartbeat(settings)
@@ -88,7 +88,7 @@ class SplitMachine:
         """Newest incarnation seen of each volume; older ones are zombies."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
-        """Take a message in."""
+        """Handle a message; refuse those of earlier incarnations."""
         if sender is not None:
             known = self.seen.get(sender.volume, 0)
             if sender.incarnation < known:
@@ -249,7 +249,7 @@ class SplitMachine:
     def _terminate(self, now: int, _: None, __: Terminate) -> list[Effect]:
         """Seal, hand lane and lead over, then exit once no member needs this volume."""
         self.leaving = True
-        self.succession.leaving = True
+        self.succession.leave()
         self.opening = None
         effects: list[Effect] = []
         if self.lane is not None:
