@@ -39,7 +39,7 @@ def restarted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return commands
 
 
-def test_a_pod_knows_who_it_is() -> None:
+def test_pod_identity_is_read_from_environment() -> None:
     environment = {
         "TANDEM_POD_NAME": "n",
         "TANDEM_POD_UID": "u",
@@ -56,12 +56,12 @@ def test_a_pod_knows_who_it_is() -> None:
     assert this_pod({**environment, "TANDEM_ROOT": "/x"}).home == Path("/x/tandem/volume")
 
 
-def test_a_pod_serves_everywhere_on_its_ports(pod: PodIdentity) -> None:
+def test_pod_listens_on_all_addresses(pod: PodIdentity) -> None:
     assert home_of(pod).listen == ("0.0.0.0", 7070, 7080)  # noqa: S104 - the pod's own
     assert home_of(pod._replace(host="fd00::7")).listen == ("::", 7070, 7080)
 
 
-def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
+def test_process_with_wiped_volume_restarts_on_next_volume(
     pod: PodIdentity, restarted: list[Any]
 ) -> None:
     for number in range(3):
@@ -73,7 +73,7 @@ def test_a_process_whose_volume_is_of_no_use_goes_on_at_once_on_the_next(
     assert restarted == [(sys.executable, [sys.executable, *sys.orig_argv[1:]])] * 3
 
 
-def test_a_refusal_is_left_as_the_last_words(pod: PodIdentity, restarted: list[Any]) -> None:
+def test_refusal_is_written_to_termination_log(pod: PodIdentity, restarted: list[Any]) -> None:
     home = home_of(pod)
     home.volume.claim()
     home.volume.refuse(REFUSAL)
@@ -84,7 +84,9 @@ def test_a_refusal_is_left_as_the_last_words(pod: PodIdentity, restarted: list[A
 
 
 @pytest.mark.parametrize("code", [0, FAILED])
-def test_other_ends_leave_nothing(pod: PodIdentity, restarted: list[Any], code: int) -> None:
+def test_other_exit_codes_leave_termination_log_empty(
+    pod: PodIdentity, restarted: list[Any], code: int
+) -> None:
     home = home_of(pod)
     home.volume.claim()
     home.volume.refuse(REFUSAL)
@@ -99,7 +101,7 @@ def test_other_ends_leave_nothing(pod: PodIdentity, restarted: list[Any], code: 
     message=st.text(max_size=50) | st.text(max_size=20).map(lambda text: text * 400),
     hint=st.text(max_size=20) | st.text(min_size=1, max_size=9).map(lambda text: text * 999),
 )
-def test_last_words_are_passed_on_whole(message: str, hint: str) -> None:
+def test_termination_message_is_truncated_only_beyond_limit(message: str, hint: str) -> None:
     whole = MemberRefusal(reason="R", message=message, hint=hint)
     text = termination_message(whole)
     assert len(text.encode()) <= MOST_LAST_WORDS
@@ -119,7 +121,7 @@ def signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_pod_of_a_completed_pipeline_stays_until_it_is_asked_to_go(pod: PodIdentity) -> None:
+def test_completed_pod_rests_until_sigterm(pod: PodIdentity) -> None:
     before = signal.getsignal(signal.SIGTERM)
     asked = threading.Event()
 

@@ -16,7 +16,7 @@ from tandem_runtime.environment.kubernetes_api import (
 )
 
 
-def test_a_list_has_the_selected_objects_and_its_version(api: FakeApi, session: Session) -> None:
+def test_list_returns_selected_objects_and_resource_version(api: FakeApi, session: Session) -> None:
     api.put(PODS, pod("a"))
     api.put(PODS, pod("b", pipeline="other"))
     found = session.get(PODS, labelSelector="tandem.dev/pipeline=p")
@@ -31,9 +31,7 @@ def test_one_connection_serves_many_requests(api: FakeApi, session: Session) -> 
     assert api.count(f"GET {LEASES}/p-register") == 3
 
 
-def test_a_put_succeeds_only_on_the_version_it_was_made_from(
-    api: FakeApi, session: Session
-) -> None:
+def test_put_conflicts_on_stale_version(api: FakeApi, session: Session) -> None:
     api.put(LEASES, lease())
     first = session.get(f"{LEASES}/p-register")
     stored = session.put(f"{LEASES}/p-register", {**first, "spec": {"holderIdentity": "a"}})
@@ -47,7 +45,7 @@ def test_a_put_succeeds_only_on_the_version_it_was_made_from(
 @pytest.mark.parametrize(
     ("path", "tokens", "status"), [(f"{PODS}/x", {TOKEN}, 404), (PODS, {"another"}, 401)]
 )
-def test_a_refusal_says_how(
+def test_refusal_carries_status_code(
     api: FakeApi, session: Session, path: str, tokens: set[str], status: int
 ) -> None:
     api.change(tokens=tokens)
@@ -57,7 +55,7 @@ def test_a_refusal_says_how(
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_server_in_trouble_gives_no_answer(api: FakeApi, session: Session, status: int) -> None:
+def test_server_error_raises_api_silent(api: FakeApi, session: Session, status: int) -> None:
     api.change(failing=status)
     with pytest.raises(ApiSilent):
         session.get(PODS)
@@ -65,7 +63,7 @@ def test_a_server_in_trouble_gives_no_answer(api: FakeApi, session: Session, sta
     assert session.get(PODS)["items"] == []
 
 
-def test_silence_ends(api: FakeApi, session: Session) -> None:
+def test_silent_server_times_out(api: FakeApi, session: Session) -> None:
     api.change(silent=True)
     with pytest.raises(ApiSilent):
         session.get(PODS)
@@ -73,7 +71,9 @@ def test_silence_ends(api: FakeApi, session: Session) -> None:
     assert session.get(PODS)["items"] == []
 
 
-def test_an_answer_that_is_lost_leaves_the_change_made(api: FakeApi, session: Session) -> None:
+def test_lost_answer_raises_api_silent_although_change_was_made(
+    api: FakeApi, session: Session
+) -> None:
     api.put(LEASES, lease())
     found = session.get(f"{LEASES}/p-register")
     api.change(losing=1)
@@ -82,16 +82,16 @@ def test_an_answer_that_is_lost_leaves_the_change_made(api: FakeApi, session: Se
     assert session.get(f"{LEASES}/p-register")["spec"] == {"holderIdentity": "a"}
 
 
-def test_a_token_that_was_replaced_is_read_again(
-    api: FakeApi, access: Access, session: Session
-) -> None:
+def test_rotated_token_is_reread(api: FakeApi, access: Access, session: Session) -> None:
     session.get(PODS)
     api.change(tokens={"renewed"})
     (access.credentials / "token").write_text("renewed\n")
     assert session.get(PODS)["items"] == []
 
 
-def test_nobody_answers(access: Access, api: FakeApi, tmp_path: Path) -> None:
+def test_unreachable_server_or_missing_credentials_raise_api_silent(
+    access: Access, api: FakeApi, tmp_path: Path
+) -> None:
     closed = Access("127.0.0.1", 1, access.credentials)
     without = Access("127.0.0.1", api.port, tmp_path / "nothing")
     for unreachable in (closed, without):
@@ -99,13 +99,13 @@ def test_nobody_answers(access: Access, api: FakeApi, tmp_path: Path) -> None:
             Session(unreachable).get(PODS)
 
 
-def test_another_authority_is_not_trusted(api: FakeApi, tmp_path: Path) -> None:
+def test_unknown_certificate_authority_is_rejected(api: FakeApi, tmp_path: Path) -> None:
     with pytest.raises(ApiSilent) as silence:
         Session(api.access(tmp_path, TLS / "other.pem")).get(PODS)
     assert isinstance(silence.value.__cause__, ssl.SSLCertVerificationError)
 
 
-def test_a_pod_knows_the_way_in(tmp_path: Path) -> None:
+def test_in_cluster_access_is_read_from_environment(tmp_path: Path) -> None:
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     way = in_cluster_access(tmp_path, environment)
     assert (way.host, way.port) == ("10.0.0.1", 443)
@@ -115,7 +115,7 @@ def test_a_pod_knows_the_way_in(tmp_path: Path) -> None:
 # --- watches ------------------------------------------------------------------------------------
 
 
-def test_a_watch_tells_what_happens_until_it_is_over(api: FakeApi, session: Session) -> None:
+def test_watch_yields_events_until_it_ends(api: FakeApi, session: Session) -> None:
     api.put(PODS, pod("a"))
     events = session.watch(PODS, "101", labelSelector="tandem.dev/pipeline=p")
     steps: list[tuple[Callable[[], object], str]] = [
@@ -132,7 +132,7 @@ def test_a_watch_tells_what_happens_until_it_is_over(api: FakeApi, session: Sess
     assert list(events) == []
 
 
-def test_a_watch_of_what_is_forgotten_is_refused(api: FakeApi, session: Session) -> None:
+def test_watch_from_expired_version_is_refused(api: FakeApi, session: Session) -> None:
     api.put(PODS, pod("a"))
     api.forget()
     with pytest.raises(ApiRefused) as refusal:
@@ -140,7 +140,7 @@ def test_a_watch_of_what_is_forgotten_is_refused(api: FakeApi, session: Session)
     assert refusal.value.status == 410
 
 
-def test_a_watch_may_be_refused_in_the_middle(api: FakeApi, session: Session) -> None:
+def test_open_watch_can_expire(api: FakeApi, session: Session) -> None:
     events = session.watch(PODS, "100")
     api.put(PODS, pod("a"))
     assert next(events)[0] == "ADDED"
@@ -153,7 +153,7 @@ def test_a_watch_may_be_refused_in_the_middle(api: FakeApi, session: Session) ->
     assert refusal.value.status == 410
 
 
-def test_a_watch_that_breaks_ends(api: FakeApi, session: Session) -> None:
+def test_broken_watch_ends(api: FakeApi, session: Session) -> None:
     events = session.watch(PODS, "100")
     api.put(PODS, pod("a"))
     next(events)
@@ -162,7 +162,7 @@ def test_a_watch_that_breaks_ends(api: FakeApi, session: Session) -> None:
         assert list(events) == []
 
 
-def test_a_connection_to_a_server_that_vanished_does_not_last(session: Session) -> None:
+def test_connection_has_keepalive_and_user_timeout(session: Session) -> None:
     session.get(PODS)
     assert session._connection is not None
     connected = session._connection.sock

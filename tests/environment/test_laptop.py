@@ -43,11 +43,11 @@ def card(name: str, kind: str, volume: str) -> Card:
     return Card(name, kind, None, volume, 1, "127.0.0.1", 4711, 4712, 1)
 
 
-def test_the_register_begins_empty(directory: Path) -> None:
+def test_register_starts_empty(directory: Path) -> None:
     assert Laptop(directory, "v").read_register() == NOBODY
 
 
-def test_of_many_swaps_with_one_expectation_exactly_one_takes_place(directory: Path) -> None:
+def test_exactly_one_of_many_concurrent_swaps_succeeds(directory: Path) -> None:
     outcomes: list[bool] = []
 
     def contend(name: str) -> None:
@@ -65,7 +65,7 @@ def test_of_many_swaps_with_one_expectation_exactly_one_takes_place(directory: P
     assert Laptop(directory, "x").read_register().version == 1
 
 
-def test_a_swap_that_expects_the_past_tells_what_stands_there(directory: Path) -> None:
+def test_stale_swap_returns_current_register(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     for version in range(12):
         swapped, _ = laptop.swap_register(version, RegisterState(0, version, "v", None))
@@ -76,14 +76,14 @@ def test_a_swap_that_expects_the_past_tells_what_stands_there(directory: Path) -
     )
 
 
-def test_a_volume_that_is_gone_cannot_swap(directory: Path) -> None:
+def test_revoked_volume_cannot_swap(directory: Path) -> None:
     (directory / "gone").mkdir()
     (directory / "gone" / "v").touch()
     with pytest.raises(VolumeRevoked):
         Laptop(directory, "v").swap_register(0, RegisterState(0, 1, "v", None))
 
 
-def test_of_the_volumes_asked_for_those_are_gone_that_were_given_up(directory: Path) -> None:
+def test_gone_returns_revoked_volumes_asked_for(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     assert laptop.gone(frozenset({"a", "b"})) == frozenset()
     (directory / "gone").mkdir()
@@ -92,7 +92,7 @@ def test_of_the_volumes_asked_for_those_are_gone_that_were_given_up(directory: P
     assert laptop.gone(frozenset({"a", "b"})) == {"a"}
 
 
-def test_splits_are_those_that_announced_themselves_and_are_not_gone(directory: Path) -> None:
+def test_splits_are_announced_and_not_revoked(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     for made in (card("split-0", "split", "a"), card("split-1", "split", "b")):
         laptop.announce(made)
@@ -107,7 +107,7 @@ def test_splits_are_those_that_announced_themselves_and_are_not_gone(directory: 
     assert laptop.address_of("f") is None
 
 
-def test_a_process_that_moved_is_found_at_its_new_place(directory: Path) -> None:
+def test_moved_process_is_found_at_new_address(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     laptop.announce(card("split-0", "split", "a"))
     laptop.address_of("a")
@@ -115,7 +115,7 @@ def test_a_process_that_moved_is_found_at_its_new_place(directory: Path) -> None
     assert laptop.address_of("a") == ("127.0.0.1", 4713)
 
 
-def test_the_intent_is_read_anew_when_it_is_replaced(directory: Path) -> None:
+def test_replaced_intent_is_reread(directory: Path) -> None:
     laptop = Laptop(directory, "v")
     assert laptop.intent() is None
     for version in (1, 2):
@@ -126,7 +126,7 @@ def test_the_intent_is_read_anew_when_it_is_replaced(directory: Path) -> None:
         assert found.version == version
 
 
-def test_a_directory_of_something_else_is_refused(directory: Path) -> None:
+def test_foreign_directory_is_refused(directory: Path) -> None:
     (directory / "pipeline.json").write_text(json.dumps({"manifest": {"kind": "Other"}}))
     with pytest.raises(PipelineUnreadable):
         Laptop(directory, "v")

@@ -36,13 +36,11 @@ def mine(api: FakeApi, access: Access) -> Iterator[LeaseRegister]:
     made.close()
 
 
-def test_the_register_begins_empty(mine: LeaseRegister) -> None:
+def test_register_starts_empty(mine: LeaseRegister) -> None:
     assert mine.read_register() == NOBODY
 
 
-def test_what_was_swapped_stands_in_the_lease_for_readers_too(
-    api: FakeApi, mine: LeaseRegister
-) -> None:
+def test_swap_sets_lease_holder(api: FakeApi, mine: LeaseRegister) -> None:
     taken = (True, RegisterState(1, 1, "a.0", None))
     assert mine.swap_register(0, RegisterState(0, 1, "a.0", None)) == taken
     assert mine.swap_register(1, RegisterState(0, 1, "a.0", "b.0")) == (
@@ -56,7 +54,7 @@ def test_what_was_swapped_stands_in_the_lease_for_readers_too(
     assert place == {"version": 2, "term": 1, "lead": "a.0", "buddy": "b.0"}
 
 
-def test_what_others_wrote_beside_it_stays(api: FakeApi, mine: LeaseRegister) -> None:
+def test_swap_keeps_other_labels_and_annotations(api: FakeApi, mine: LeaseRegister) -> None:
     labelled = lease()
     labelled["metadata"].update(labels={"l": "1"}, annotations={"x": "y"})
     api.put(LEASES, labelled)
@@ -65,7 +63,7 @@ def test_what_others_wrote_beside_it_stays(api: FakeApi, mine: LeaseRegister) ->
     assert (metadata["labels"], metadata["annotations"]["x"]) == ({"l": "1"}, "y")
 
 
-def test_a_swap_that_expects_the_past_tells_what_stands_there(mine: LeaseRegister) -> None:
+def test_stale_swap_returns_current_register(mine: LeaseRegister) -> None:
     for version in range(3):
         assert mine.swap_register(version, RegisterState(0, version, "a.0", None))[0]
     assert mine.swap_register(1, RegisterState(0, 9, "a.0", None)) == (
@@ -74,7 +72,7 @@ def test_a_swap_that_expects_the_past_tells_what_stands_there(mine: LeaseRegiste
     )
 
 
-def test_an_answer_that_is_lost_is_no_answer(api: FakeApi, mine: LeaseRegister) -> None:
+def test_lost_swap_answer_raises_register_silent(api: FakeApi, mine: LeaseRegister) -> None:
     api.change(losing=1)
     with pytest.raises(RegisterSilent):
         mine.swap_register(0, RegisterState(0, 1, "a.0", None))
@@ -82,7 +80,7 @@ def test_an_answer_that_is_lost_is_no_answer(api: FakeApi, mine: LeaseRegister) 
 
 
 @pytest.mark.parametrize("trouble", [{"silent": True}, {"failing": 500}, {"tokens": {"another"}}])
-def test_a_server_in_trouble_is_a_silent_register(
+def test_server_error_raises_register_silent(
     api: FakeApi, mine: LeaseRegister, trouble: dict[str, object]
 ) -> None:
     api.change(**trouble)
@@ -92,9 +90,7 @@ def test_a_server_in_trouble_is_a_silent_register(
         mine.swap_register(0, RegisterState(0, 1, "a.0", None))
 
 
-def test_a_register_that_is_not_made_yet_or_is_garbage_is_silent(
-    api: FakeApi, access: Access
-) -> None:
+def test_missing_or_garbled_lease_raises_register_silent(api: FakeApi, access: Access) -> None:
     api.put(PODS, pod("a"))
     missing = LeaseRegister(access, this("a"), "p")
     with pytest.raises(RegisterSilent):
@@ -108,7 +104,7 @@ def test_a_register_that_is_not_made_yet_or_is_garbage_is_silent(
 
 
 @pytest.mark.parametrize("fate", ["deleted", "replaced", "over", "another pipeline's"])
-def test_a_pod_that_is_gone_cannot_swap(api: FakeApi, mine: LeaseRegister, fate: str) -> None:
+def test_gone_pod_cannot_swap(api: FakeApi, mine: LeaseRegister, fate: str) -> None:
     api.delete(PODS, "split-a")
     if fate != "deleted":
         successor = {
@@ -125,7 +121,7 @@ def test_a_pod_that_is_gone_cannot_swap(api: FakeApi, mine: LeaseRegister, fate:
 
 @thorough(8)
 @given(rivals=st.integers(2, 5), rounds=st.integers(1, 4), losing=st.integers(0, 3))
-def test_of_many_swaps_with_one_expectation_at_most_one_takes_place(
+def test_at_most_one_of_concurrent_swaps_succeeds(
     tmp_path_factory: pytest.TempPathFactory, rivals: int, rounds: int, losing: int
 ) -> None:
     """Each version has one author, also when answers are lost and the Lease changes otherwise."""

@@ -21,7 +21,7 @@ def pods(api: FakeApi, access: Access) -> Iterator[PodDirectory]:
     made.close()
 
 
-def test_what_counts_of_a_pod() -> None:
+def test_pod_document_maps_to_peer_pod() -> None:
     assert pod_of(pod("a", "merge", host="10.1.2.3")) == PeerPod(
         "a", "merge-a", "merge", "node-a", "10.1.2.3", going=False
     )
@@ -35,11 +35,11 @@ def test_what_counts_of_a_pod() -> None:
 @pytest.mark.parametrize(
     ("phase", "there"), [("Pending", True), ("Failed", False), ("Succeeded", False)]
 )
-def test_a_pod_that_is_over_is_not_there(phase: str, there: bool) -> None:
+def test_finished_pod_is_not_listed(phase: str, there: bool) -> None:
     assert (pod_of(pod("a", phase=phase)) is not None) is there
 
 
-def test_pods_that_are_there(pods: PodDirectory) -> None:
+def test_running_pods_are_listed(pods: PodDirectory) -> None:
     found = pods.get("a")
     assert found is not None
     assert found.name == "split-a"
@@ -47,7 +47,7 @@ def test_pods_that_are_there(pods: PodDirectory) -> None:
     assert pods.gone(["a", "b"]) == frozenset()
 
 
-def test_a_pod_is_gone_once_it_was_seen_to_go(api: FakeApi, pods: PodDirectory) -> None:
+def test_pod_is_gone_once_its_deletion_is_watched(api: FakeApi, pods: PodDirectory) -> None:
     lists = api.count(LIST)
     terminating = pod("a")
     terminating["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
@@ -59,7 +59,7 @@ def test_a_pod_is_gone_once_it_was_seen_to_go(api: FakeApi, pods: PodDirectory) 
     assert api.count(LIST) == lists
 
 
-def test_a_pod_is_not_there_a_while_before_it_is_said_to_be_gone(
+def test_deleted_pod_is_unlisted_before_it_counts_as_gone(
     api: FakeApi, pods: PodDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tandem_runtime.environment.pod_directory.QUIET_SECONDS", 0.5)
@@ -72,15 +72,13 @@ def test_a_pod_is_not_there_a_while_before_it_is_said_to_be_gone(
     assert api.count(LIST) == lists
 
 
-def test_a_pod_that_was_never_seen_is_gone_if_the_server_does_not_know_it(
-    api: FakeApi, pods: PodDirectory
-) -> None:
+def test_unseen_pod_is_gone_when_server_lists_it_not(api: FakeApi, pods: PodDirectory) -> None:
     assert pods.gone(["before"]) == frozenset()
     wait_for(lambda: pods.gone(["before"]) == {"before"})
     assert api.count(LIST) == 2
 
 
-def test_a_mirror_that_lags_behind_makes_nobody_gone(api: FakeApi, pods: PodDirectory) -> None:
+def test_lagging_watch_cache_reports_no_pod_gone(api: FakeApi, pods: PodDirectory) -> None:
     api.change(held=True)
     api.put(PODS, pod("young"))
 
@@ -94,7 +92,7 @@ def test_a_mirror_that_lags_behind_makes_nobody_gone(api: FakeApi, pods: PodDire
     assert pods.gone(["young"]) == frozenset()
 
 
-def test_a_silent_server_makes_nobody_gone(api: FakeApi, pods: PodDirectory) -> None:
+def test_silent_server_reports_no_pod_gone(api: FakeApi, pods: PodDirectory) -> None:
     api.change(silent=True)
     pods.gone(["before"])
     wait_for(lambda: api.count(LIST) > 2)
@@ -103,6 +101,6 @@ def test_a_silent_server_makes_nobody_gone(api: FakeApi, pods: PodDirectory) -> 
     wait_for(lambda: pods.gone(["before"]) == {"before"})
 
 
-def test_what_is_older_than_the_mirror_and_not_in_it_is_gone(pods: PodDirectory) -> None:
+def test_pod_older_than_cache_and_not_in_it_is_gone(pods: PodDirectory) -> None:
     assert pods.missing(["a", "before"]) == {"before"}
     assert pods.gone(["before"]) == {"before"}

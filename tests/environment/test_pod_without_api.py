@@ -91,7 +91,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.end()
 
 
-def test_a_merge_knows_what_splits_know(
+def test_merge_learns_peers_and_intent_from_splits(
     api: FakeApi, access: Access, world: World, tmp_path: Path
 ) -> None:
     furnish(api, "a", "b", intent=Intent(4, (), 1, ()))
@@ -110,7 +110,7 @@ def test_a_merge_knows_what_splits_know(
     split.close()
 
 
-def test_nothing_is_known_before_somebody_answers(world: World) -> None:
+def test_nothing_is_known_before_first_answer(world: World) -> None:
     merge = world.merge()
     merge.await_known()
     assert (merge.splits(), merge.intent(), merge.address_of("a.0")) == ((), None, None)
@@ -118,7 +118,7 @@ def test_nothing_is_known_before_somebody_answers(world: World) -> None:
     assert merge.gone(frozenset({"m.0"})) == frozenset()
 
 
-def test_every_address_is_tried(world: World) -> None:
+def test_every_service_address_is_tried(world: World) -> None:
     world.found.append(("127.0.0.1", 1))
     refusing = world.split(saying(around("x.0")), token="another")  # noqa: S106 - a stranger's
     broken = world.split(lambda _: b"garbage")
@@ -131,7 +131,7 @@ def test_every_address_is_tried(world: World) -> None:
     assert broken.asked == calls, "whoever answers well is asked first the next time"
 
 
-def test_a_split_that_the_server_talks_to_is_believed_before_others(world: World) -> None:
+def test_split_in_touch_with_server_is_preferred(world: World) -> None:
     world.split(saying(around("stale.0", in_touch=False)))
     world.split(saying(around("fresh.0")))
     merge = world.merge()
@@ -139,13 +139,13 @@ def test_a_split_that_the_server_talks_to_is_believed_before_others(world: World
     assert [member.volume for member in merge.splits()] == ["fresh.0"]
 
 
-def test_a_split_without_the_server_is_better_than_none(world: World) -> None:
+def test_stale_split_is_used_when_no_other_answers(world: World) -> None:
     world.split(saying(around("stale.0", in_touch=False)))
     merge = world.merge()
     wait_for(lambda: [member.volume for member in merge.splits()] == ["stale.0"])
 
 
-def test_what_was_known_stays_known_and_known_splits_are_asked_without_the_service(
+def test_known_splits_are_queried_without_service(
     world: World,
 ) -> None:
     merge = world.merge()
@@ -159,7 +159,7 @@ def test_what_was_known_stays_known_and_known_splits_are_asked_without_the_servi
     assert merge.address_of("b.0") == hidden.address
 
 
-def test_a_pod_that_is_looked_for_makes_it_ask_at_once(world: World) -> None:
+def test_unknown_address_triggers_immediate_query(world: World) -> None:
     split = world.split(saying(around("b.0")))
     merge = world.merge()
     wait_for(lambda: split.asked)
@@ -172,7 +172,7 @@ def test_a_pod_that_is_looked_for_makes_it_ask_at_once(world: World) -> None:
     wait_for(asked_often)
 
 
-def test_a_frozen_split_delays_but_does_not_stop_it(world: World) -> None:
+def test_frozen_split_delays_but_does_not_block_discovery(world: World) -> None:
     thawed = threading.Event()
     first, *_ = sorted(
         [world.split(saying(around("a.0"))) for _ in range(2)], key=lambda s: s.address
@@ -183,7 +183,7 @@ def test_a_frozen_split_delays_but_does_not_stop_it(world: World) -> None:
     thawed.set()
 
 
-def test_a_refusal_tells_which_volume_a_pod_is_on_now(world: World) -> None:
+def test_refused_message_reveals_newer_volume_of_pod(world: World) -> None:
     split = world.split(saying(around("b.0")))
     split.answer = saying(around("b.0", b=split.server.port))
     merge = world.merge()
@@ -201,7 +201,7 @@ def test_a_refusal_tells_which_volume_a_pod_is_on_now(world: World) -> None:
     post.drain(5)
 
 
-def test_a_service_is_where_its_name_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_name_is_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolved("localhost", 7) == [("127.0.0.1", 7)]
 
     def unknown(*_: object, **__: object) -> None:

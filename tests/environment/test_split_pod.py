@@ -32,14 +32,14 @@ def asked(split: ClusterSplit, *volumes: str) -> frozenset[str]:
     return split.gone(frozenset(volumes))
 
 
-def test_a_pod_finds_what_it_runs_by_in_its_mounts(split: ClusterSplit) -> None:
+def test_pod_reads_pipeline_and_secrets_from_mounts(split: ClusterSplit) -> None:
     assert split.pipeline.metadata.name == "p"
     assert (split.uid, split.token, split.node) == (UID, PIPELINE_TOKEN, "node-a")
     assert split.dead_letters("s").parent.parent == split.pod.home
     assert split.shown() is None
 
 
-def test_the_pipeline_is_gone_when_its_intent_is_and_all_pods_are_going(
+def test_pipeline_is_abandoned_when_intent_is_gone_and_pods_terminate(
     api: FakeApi, split: ClusterSplit
 ) -> None:
     for uid in ("a", "b"):
@@ -54,9 +54,7 @@ def test_the_pipeline_is_gone_when_its_intent_is_and_all_pods_are_going(
     assert split.intent() is not None
 
 
-def test_splits_are_the_pods_with_an_address_on_their_newest_volume(
-    api: FakeApi, split: ClusterSplit
-) -> None:
+def test_splits_are_addressable_pods_on_newest_volume(api: FakeApi, split: ClusterSplit) -> None:
     api.put(PODS, pod("c", host=None))
     api.put(PODS, pod("d"))
     wait_for(lambda: len(split.splits()) > 2)
@@ -68,7 +66,7 @@ def test_splits_are_the_pods_with_an_address_on_their_newest_volume(
     )
 
 
-def test_a_pod_is_found_by_its_newest_volume(split: ClusterSplit) -> None:
+def test_address_is_found_by_newest_volume_only(split: ClusterSplit) -> None:
     assert split.address_of("r.0") == ("127.0.0.9", PORT)
     split.met("r.1")
     assert split.address_of("r.0") is None
@@ -77,7 +75,7 @@ def test_a_pod_is_found_by_its_newest_volume(split: ClusterSplit) -> None:
     assert split.address_of("no volume of a pod") is None
 
 
-def test_only_pods_that_are_there_are_listened_to_on_their_newest_volume(
+def test_only_existing_pods_on_newest_volume_are_admitted(
     api: FakeApi, split: ClusterSplit
 ) -> None:
     assert split.admits("r.0")
@@ -89,9 +87,7 @@ def test_only_pods_that_are_there_are_listened_to_on_their_newest_volume(
     wait_for(lambda: not split.admits("r.1"))
 
 
-def test_a_volume_is_gone_with_its_pod_or_when_the_pod_is_on_a_later_one(
-    api: FakeApi, split: ClusterSplit
-) -> None:
+def test_volume_is_gone_with_its_pod_or_once_superseded(api: FakeApi, split: ClusterSplit) -> None:
     # What is asked first stands on the own volume, so it is older than what the server said.
     assert asked(split, "a.2", "b.0", "r.0", "before.0") == {"before.0"}
     assert split.admits("r.2")
@@ -102,14 +98,14 @@ def test_a_volume_is_gone_with_its_pod_or_when_the_pod_is_on_a_later_one(
     wait_for(lambda: asked(split, "later.0") == {"later.0"})
 
 
-def test_the_own_volume_goes_with_the_own_pod(api: FakeApi, split: ClusterSplit) -> None:
+def test_own_volume_is_gone_with_own_pod(api: FakeApi, split: ClusterSplit) -> None:
     asked(split)
     assert asked(split, "a.2") == frozenset()
     api.delete(PODS, "split-a")
     wait_for(lambda: asked(split, "a.2") == {"a.2"})
 
 
-def test_an_older_or_unreadable_intent_changes_nothing(api: FakeApi, split: ClusterSplit) -> None:
+def test_older_or_unreadable_intent_is_ignored(api: FakeApi, split: ClusterSplit) -> None:
     assert split.intent() == Intent(1, (), 1, ())
     newer = Intent(3, (), 1, (), suspended=True)
     for each in (newer, Intent(2, (), 1, ())):
@@ -131,13 +127,13 @@ def test_an_older_or_unreadable_intent_changes_nothing(api: FakeApi, split: Clus
     assert 2 not in seen
 
 
-def test_the_register_is_the_lease(split: ClusterSplit) -> None:
+def test_register_is_backed_by_lease(split: ClusterSplit) -> None:
     swapped, place = split.swap_register(0, RegisterState(0, 1, "a.2", None))
     assert swapped
     assert split.read_register() == place == RegisterState(1, 1, "a.2", None)
 
 
-def test_a_split_waits_for_a_server_that_is_silent_and_for_its_own_pod(
+def test_split_start_waits_for_api_server_and_own_pod(
     api: FakeApi, access: Access, tmp_path: Path
 ) -> None:
     api.change(silent=True)
@@ -156,7 +152,7 @@ def test_a_split_waits_for_a_server_that_is_silent_and_for_its_own_pod(
     split.close()
 
 
-def test_a_split_tells_what_it_knows(access: Access, split: ClusterSplit) -> None:
+def test_split_answers_peers_query(access: Access, split: ClusterSplit) -> None:
     told = PeersAnswer.from_bytes(split.actions()["around"](encode(0)))
     assert told.in_touch
     assert [member.volume for member in told.splits] == ["a.2", "b.0"]

@@ -42,7 +42,7 @@ def mirror(api: FakeApi, access: Access, seen: Seen) -> Iterator[WatchCache]:
 
 
 @pytest.mark.usefixtures("mirror")
-def test_it_shows_what_is_there_and_what_happens(api: FakeApi, seen: Seen) -> None:
+def test_watch_cache_reports_list_and_changes(api: FakeApi, seen: Seen) -> None:
     api.put(PODS, pod("b"))
     api.put(PODS, pod("x", pipeline="other"))
     api.delete(PODS, "split-a")
@@ -53,7 +53,7 @@ def test_it_shows_what_is_there_and_what_happens(api: FakeApi, seen: Seen) -> No
 
 @pytest.mark.usefixtures("mirror")
 @pytest.mark.parametrize("trouble", ["ended", "cut"])
-def test_a_watch_that_stops_goes_on_where_it_was(api: FakeApi, seen: Seen, trouble: str) -> None:
+def test_ended_watch_resumes_without_relist(api: FakeApi, seen: Seen, trouble: str) -> None:
     api.put(PODS, pod("b"))
     wait_for(lambda: "b" in seen.last)
     api.change(held=True)
@@ -64,7 +64,7 @@ def test_a_watch_that_stops_goes_on_where_it_was(api: FakeApi, seen: Seen, troub
 
 
 @pytest.mark.usefixtures("mirror")
-def test_a_bookmark_moves_the_point_to_go_on_from(api: FakeApi, seen: Seen) -> None:
+def test_bookmark_advances_resume_version(api: FakeApi, seen: Seen) -> None:
     watches = api.count(WATCH)
     api.bookmark()
     api.put(PODS, pod("b"))
@@ -80,7 +80,7 @@ def test_a_bookmark_moves_the_point_to_go_on_from(api: FakeApi, seen: Seen) -> N
 
 
 @pytest.mark.usefixtures("mirror")
-def test_where_the_past_is_forgotten_everything_is_read_again(api: FakeApi, seen: Seen) -> None:
+def test_expired_version_causes_relist(api: FakeApi, seen: Seen) -> None:
     api.put(PODS, pod("b"))
     wait_for(lambda: "b" in seen.last)
     api.change(held=True)
@@ -101,7 +101,7 @@ def test_where_the_past_is_forgotten_everything_is_read_again(api: FakeApi, seen
         ({"silent": True, "cut": 1}, {"silent": False}),
     ],
 )
-def test_what_is_known_stays_known_in_trouble(
+def test_cache_is_kept_while_server_fails(
     api: FakeApi, seen: Seen, trouble: dict[str, object], cure: dict[str, object]
 ) -> None:
     wait_for(lambda: "a" in seen.last)
@@ -114,7 +114,7 @@ def test_what_is_known_stays_known_in_trouble(
     wait_for(lambda: "b" in seen.last)
 
 
-def test_one_object_is_followed_by_name_before_it_exists(
+def test_single_object_is_watched_before_it_exists(
     api: FakeApi, access: Access, seen: Seen
 ) -> None:
     mirror = WatchCache(access, Extent.single(MAPS, "p-intent"), seen)

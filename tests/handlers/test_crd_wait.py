@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crd_wait, "SETTLING", 0.001)
 
 
-def test_each_reason_to_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_wait_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     absent, forbidden = NotFound("the server could not find it"), Refused("forbidden")
     kube = Young(absent, absent, absent, forbidden)
     with caplog.at_level(logging.WARNING):
@@ -50,17 +50,17 @@ def test_each_reason_to_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> N
     assert said[0].endswith("the server could not find it")
 
 
-def test_what_is_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_definition_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crd_wait, "SETTLING", 3600.0)
     assert wait_for_pipelines(Young(), [], threading.Event())
 
 
-def test_one_namespace_is_enough_to_know_that_they_are_defined() -> None:
+def test_one_listable_namespace_ends_the_wait() -> None:
     kube = Young(closed=frozenset({"bank"}))
     assert wait_for_pipelines(kube, ["bank", "shop"], threading.Event())
 
 
-def test_who_is_stopped_waits_no_longer() -> None:
+def test_stop_ends_the_wait() -> None:
     stopped = threading.Event()
     kube = Young(closed=frozenset({"bank"}))
     threading.Timer(0.05, stopped.set).start()

@@ -30,13 +30,13 @@ MINE, THEIRS = Claim("me", "1"), Claim("them", "1")
         (Candidate("me", None, 5.0, renewed=5.0), 6.0, ElectionStep.TAKE),
     ],
 )
-def test_what_is_done_about_the_lease(
+def test_election_step_follows_lease_state(
     standing: Candidate, now: float, expected: ElectionStep
 ) -> None:
     assert step(standing, now) is expected
 
 
-def test_only_a_claim_that_changes_is_alive() -> None:
+def test_unchanged_claim_is_not_a_heartbeat() -> None:
     waiting = Candidate("me").saw(THEIRS, 1.0).saw(THEIRS, 9.0)
     assert waiting.seen == 1.0
     assert waiting.saw(Claim("them", "2"), 9.0).seen == 9.0
@@ -95,7 +95,7 @@ class Room:
         return str(lease["spec"]["holderIdentity"])
 
 
-def test_the_second_operator_waits_and_follows_when_the_first_is_gone() -> None:
+def test_standby_takes_expired_lease_and_old_leader_leaves() -> None:
     room = Room(2)
     first, second = room.operators.values()
     assert first.look() is ElectionStep.TAKE
@@ -112,7 +112,7 @@ def test_the_second_operator_waits_and_follows_when_the_first_is_gone() -> None:
     assert room.holder() == "operator-1"
 
 
-def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
+def test_released_lease_is_taken_at_once() -> None:
     room = Room(2)
     first, second = room.operators.values()
     first.look()
@@ -125,7 +125,7 @@ def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
     assert room.holder() == "operator-1"
 
 
-def test_a_holder_that_cannot_reach_the_server_leaves_in_time() -> None:
+def test_disconnected_leader_leaves_before_deadline() -> None:
     room = Room(1)
     room.operators[0].look()
     room.lines[0].cut = True
@@ -135,14 +135,14 @@ def test_a_holder_that_cannot_reach_the_server_leaves_in_time() -> None:
     assert room.operators[0].look() is ElectionStep.LEAVE
 
 
-def test_a_process_started_again_in_the_same_pod_need_not_wait() -> None:
+def test_restarted_process_in_same_pod_reacquires_lease_at_once() -> None:
     room = Room(1)
     room.operators[0].look()
     again = Leadership(room.lines[0], "tandem-system", "operator-0", lambda: room.now)
     assert again.acquire()
 
 
-def test_losing_the_lease_is_told_from_the_thread_that_renews(
+def test_renewal_thread_reports_lost_lease(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tandem.handlers.lease.EVERY", 0.01)
@@ -170,7 +170,7 @@ def _never_two(room: Room) -> Iterator[None]:
 
 @thorough(200)
 @given(actions)
-def test_never_do_two_lead(lives: list[tuple[int, str, float]]) -> None:
+def test_never_two_leaders_at_once(lives: list[tuple[int, str, float]]) -> None:
     room = Room(3)
     for number, what, seconds in lives:
         with _never_two(room):

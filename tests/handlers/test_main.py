@@ -99,7 +99,7 @@ def holder(served: Served) -> str | None:
     return str(lease["spec"]["holderIdentity"])
 
 
-def test_an_operator_that_is_there_before_the_definition_waits_for_it(
+def test_operator_waits_for_missing_definition(
     served: Served, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = tuple(kind for kind in KINDS if kind is not STREAM_PIPELINE)
@@ -115,9 +115,7 @@ def test_an_operator_that_is_there_before_the_definition_waits_for_it(
     assert operator.stop() == 0
 
 
-def test_one_operator_acts_and_the_next_one_follows_when_it_stops(
-    served: Served, start: Start
-) -> None:
+def test_standby_operator_takes_over_when_leader_stops(served: Served, start: Start) -> None:
     served.api.create(resource())
     first = start("first")
     wait_for(lambda: served.api.list(REPLICA_SET, KEY.namespace))

@@ -156,7 +156,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
             each.stop()
 
 
-def test_a_pipeline_from_its_manifest_over_a_failure_to_its_end(start: Start) -> None:
+def test_pipeline_runs_from_manifest_through_failover_to_deletion(start: Start) -> None:
     operator = start()
     with operator.served.lock:
         operator.cluster.create(resource(SHOP))
@@ -182,6 +182,7 @@ def test_a_pipeline_from_its_manifest_over_a_failure_to_its_end(start: Start) ->
         "lag",
         "pairs",
         "pairsReady",
+        "lost",
         "counters",
         "sinks",
     }
@@ -197,7 +198,7 @@ def test_a_pipeline_from_its_manifest_over_a_failure_to_its_end(start: Start) ->
     wait_for(lambda: operator.registry.get_sample_value(name, gone) is None)
 
 
-def test_only_the_namespaces_that_were_named_are_seen_to(start: Start) -> None:
+def test_only_named_namespaces_are_watched(start: Start) -> None:
     operator = start("bank")
     with operator.served.lock:
         for key in (SHOP, BANK):
@@ -209,7 +210,7 @@ def test_only_the_namespaces_that_were_named_are_seen_to(start: Start) -> None:
     assert all("/namespaces/bank/" in path for path in watched)
 
 
-def test_changes_of_the_status_are_no_news() -> None:
+def test_status_changes_trigger_no_reconcile() -> None:
     news = WatchEvents()
     meta = {"uid": "u", "generation": 1}
     assert news.is_news(None, SHOP, meta)

@@ -18,7 +18,7 @@ def timeouts(*arguments: str) -> Timeouts:
     return timeouts_of(parser.parse_args(arguments))
 
 
-def test_without_flags_the_defaults_hold() -> None:
+def test_default_timeouts_apply_without_flags() -> None:
     assert timeouts() == CLUSTER_LIMITS
 
 
@@ -43,7 +43,7 @@ def test_flags_set_the_timeouts() -> None:
     ],
     ids=" ".join,
 )
-def test_the_operator_does_not_start_with_wrong_timeouts(
+def test_invalid_timeouts_stop_operator_with_usage_error(
     wrong: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

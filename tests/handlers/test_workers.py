@@ -67,7 +67,7 @@ def crew() -> Iterator[Crew]:
     made.workers.stop()
 
 
-def test_a_pipeline_keeps_its_loop_until_it_is_gone(crew: Crew) -> None:
+def test_reconciler_is_kept_until_pipeline_is_gone(crew: Crew) -> None:
     crew.scripts[A] = lambda number: 0.0 if number < 3 else None
     crew.workers.ask(A)
     wait_for(lambda: crew.turns(A) == [True, False, False])
@@ -76,7 +76,9 @@ def test_a_pipeline_keeps_its_loop_until_it_is_gone(crew: Crew) -> None:
     assert crew.loops[1].key == A
 
 
-def test_one_that_hangs_holds_nobody_else_up(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hung_reconcile_does_not_block_other_pipelines(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = threading.Event()
     crew.scripts[A] = lambda _: 60.0 if release.wait(30) else None
     crew.workers.ask(A)
@@ -101,7 +103,7 @@ def test_one_that_hangs_holds_nobody_else_up(crew: Crew, monkeypatch: pytest.Mon
         (RuntimeError("bug"), "unexpected"),
     ],
 )
-def test_failures_are_counted_logged_and_tried_again(
+def test_failed_reconcile_is_counted_logged_and_retried(
     crew: Crew, error: Exception, cause: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -125,7 +127,7 @@ def test_failures_are_counted_logged_and_tried_again(
     assert bool(record.exc_info) is (cause == "unexpected")
 
 
-def test_nothing_is_done_by_an_operator_that_does_not_lead(crew: Crew) -> None:
+def test_standby_operator_does_not_reconcile(crew: Crew) -> None:
     crew.acting = False
     crew.workers.ask(A)
     crew.workers.ask(B)
@@ -133,7 +135,7 @@ def test_nothing_is_done_by_an_operator_that_does_not_lead(crew: Crew) -> None:
     wait_for(lambda: crew.turns(A) and crew.turns(B))
 
 
-def test_stopping_waits_for_what_is_under_way(crew: Crew) -> None:
+def test_stop_waits_for_reconcile_in_progress(crew: Crew) -> None:
     begun, release = threading.Event(), threading.Event()
 
     def slow(_: int) -> float:

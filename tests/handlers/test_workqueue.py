@@ -11,7 +11,7 @@ from tandem.handlers.workqueue import FIRST_DELAY, GAP, MOST_DELAY, WorkQueue
 A, B = Key("shop", "a"), Key("shop", "b")
 
 
-def test_whoever_is_due_longest_comes_first_and_nobody_comes_twice_at_once() -> None:
+def test_workqueue_is_fair_and_deduplicates() -> None:
     agenda = WorkQueue()
     agenda.ask(B, 1.0)
     agenda.ask(A, 2.0)
@@ -21,7 +21,7 @@ def test_whoever_is_due_longest_comes_first_and_nobody_comes_twice_at_once() -> 
     assert agenda.wait(3.0) == math.inf
 
 
-def test_what_is_told_many_times_comes_to_one_turn() -> None:
+def test_repeated_requests_coalesce_into_one_turn() -> None:
     agenda = WorkQueue()
     for now in (1.0, 1.1, 1.2):
         agenda.ask(A, now)
@@ -38,7 +38,7 @@ def test_what_is_told_many_times_comes_to_one_turn() -> None:
     assert agenda.take(62.0) == (A, False)
 
 
-def test_one_that_is_gone_is_forgotten_unless_something_was_told_meanwhile() -> None:
+def test_finished_key_is_forgotten_unless_requested_meanwhile() -> None:
     agenda = WorkQueue()
     agenda.ask(A, 0.0)
     agenda.take(0.0)
@@ -49,7 +49,7 @@ def test_one_that_is_gone_is_forgotten_unless_something_was_told_meanwhile() -> 
     assert len(agenda) == 0
 
 
-def test_failures_are_waited_out_longer_and_longer_but_not_for_ever() -> None:
+def test_failure_back_off_grows_to_maximum_and_resets() -> None:
     agenda, now, delays = WorkQueue(), 0.0, []
     agenda.ask(A, now)
     for _ in range(8):
@@ -79,7 +79,7 @@ steps = st.lists(
 
 @thorough(200)
 @given(steps)
-def test_nothing_told_is_lost_and_a_pipeline_is_never_in_two_hands(
+def test_no_request_is_lost_and_no_key_is_taken_twice(
     lives: list[tuple[str, Key, float]],
 ) -> None:
     agenda, now = WorkQueue(), 0.0

@@ -16,7 +16,7 @@ def cores_of(pid: int) -> set[int]:
     return os.sched_getaffinity(pid)
 
 
-def test_processes_and_threads_that_start_meanwhile_are_let_go_at_the_end() -> None:
+def test_new_processes_and_threads_regain_all_cores_at_end() -> None:
     seen: list[set[int]] = []
     go_on = threading.Event()
 
@@ -40,7 +40,7 @@ def test_processes_and_threads_that_start_meanwhile_are_let_go_at_the_end() -> N
         child.communicate()
 
 
-def test_what_goes_wrong_does_not_keep_them_on_half_of_the_cores() -> None:
+def test_all_cores_are_restored_after_error() -> None:
     with pytest.raises(RuntimeError), on_half_the_cores():
         raise RuntimeError
     assert cores_of(0) == ALLOWED

@@ -133,7 +133,7 @@ def replica(volume: Volume) -> Replica:
     return Replica(volume)
 
 
-def test_a_copy_is_the_tree_with_the_outbox_beside_it(replica: Replica) -> None:
+def test_copy_contains_tree_and_outbox(replica: Replica) -> None:
     replica.volume.write(("outbox", 4), b"result")
     replica.ships(BEGINNING.replace(outbox=(Offer(epoch=4, size=6, digest=1),)))
     ((to, parcel),) = replica.sent.parcels
@@ -143,7 +143,7 @@ def test_a_copy_is_the_tree_with_the_outbox_beside_it(replica: Replica) -> None:
     assert parts == [(0, ROOT, b""), (1, None, b"result")]
 
 
-def test_the_tree_of_a_copy_goes_when_its_parcel_is_over_read_or_not(replica: Replica) -> None:
+def test_tree_of_copy_is_deleted_when_its_parcel_is_over(replica: Replica) -> None:
     replica.ships()
     ((_, parcel),) = replica.sent.parcels
     assert len(replica.trees("outgoing")) == 1
@@ -151,7 +151,7 @@ def test_the_tree_of_a_copy_goes_when_its_parcel_is_over_read_or_not(replica: Re
     assert replica.trees("outgoing") == []  # [12]
 
 
-def test_a_joiner_that_asks_on_is_sent_one_copy_at_a_time(replica: Replica) -> None:  # [12]
+def test_repeated_request_of_joiner_sends_one_copy_at_a_time(replica: Replica) -> None:  # [12]
     for _ in range(5):
         replica.ships()
     replica.ships(to="another joiner")
@@ -159,7 +159,7 @@ def test_a_joiner_that_asks_on_is_sent_one_copy_at_a_time(replica: Replica) -> N
     assert len(replica.trees("outgoing")) == 2
 
 
-def test_a_copy_that_went_astray_is_made_anew_when_it_is_asked_for(replica: Replica) -> None:
+def test_lost_copy_is_made_again_on_request(replica: Replica) -> None:
     replica.ships()
     replica.sent.parcels.pop()[1].over()
     replica.ships()  # [11]
@@ -168,7 +168,7 @@ def test_a_copy_that_went_astray_is_made_anew_when_it_is_asked_for(replica: Repl
     assert [part.name for part in again.parts()] == [ROOT]
 
 
-def test_a_state_that_is_not_there_any_more_is_not_sent(replica: Replica) -> None:
+def test_missing_state_is_not_sent(replica: Replica) -> None:
     commit(checkpoint_of(replica.volume), 2, 3)
     replica.ships(BEGINNING.replace(epoch=9))
     assert replica.sent.parcels == []
@@ -178,9 +178,7 @@ def test_a_state_that_is_not_there_any_more_is_not_sent(replica: Replica) -> Non
     assert parcel.message == BEGINNING.replace(epoch=3)
 
 
-def test_a_full_disk_costs_the_joiner_a_copy_and_nobody_else_anything(
-    replica: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_fails_only_that_copy(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(checkpoint_of(replica.volume), 2, 3)
     link, room = os.link, [2]
 
@@ -199,7 +197,7 @@ def test_a_full_disk_costs_the_joiner_a_copy_and_nobody_else_anything(
     assert len(replica.sent.parcels) == 1
 
 
-def test_other_messages_are_shipped_as_by_any_process(replica: Replica) -> None:
+def test_other_messages_are_shipped_without_tree(replica: Replica) -> None:
     replica.volume.write(("outbox", 4), b"result")
     replica.does(Ship("merge.a", TakeLead(1), (("outbox", 4),)))
     ((to, parcel),) = replica.sent.parcels
@@ -214,14 +212,14 @@ def test_state_for_another_share_is_refused(replica: Replica) -> None:
     assert replica.trees("outgoing") == []
 
 
-def test_state_of_several_parents_ends_the_process(replica: Replica) -> None:
+def test_state_of_several_parents_ends_process(replica: Replica) -> None:
     replica.does(Install(9, (CopiedState("of p"), CopiedState("of q"))))
     assert replica.driver.failure is not None
     assert replica.driver.failure.reason == "StateUnsupported"
     assert not checkpoint_of(replica.volume).exists()
 
 
-def test_a_copy_that_came_is_installed_and_others_go(replica: Replica) -> None:  # [12]
+def test_received_copy_is_installed_and_others_deleted(replica: Replica) -> None:  # [12]
     replica.receives(replica.copy_at(3, 2, 3), replica.copy_at(4, 3, 4))
     assert replica.trees("incoming") == []
     replica.receives(replica.copy_at(5, 4, 5))
@@ -230,14 +228,14 @@ def test_a_copy_that_came_is_installed_and_others_go(replica: Replica) -> None: 
     assert committed_epochs(checkpoint_of(replica.volume)) == [2, 3]
 
 
-def test_a_copy_that_is_refused_by_a_full_inbox_goes(replica: Replica) -> None:
+def test_copy_refused_by_full_inbox_is_deleted(replica: Replica) -> None:
     for number in range(INBOX_MESSAGES):
         replica.node.receive(TWIN, TakeLead(number))
     replica.node.receive(TWIN, replica.copy_at(3, 2, 3))
     assert replica.trees("incoming") == []
 
 
-def test_an_incomplete_copy_ends_the_process_which_is_worth_another_start(
+def test_incomplete_copy_ends_process_for_restart(
     replica: Replica,
 ) -> None:
     replica.receives(replica.copy_at(3, 2))
@@ -248,7 +246,7 @@ def test_an_incomplete_copy_ends_the_process_which_is_worth_another_start(
     assert not checkpoint_of(replica.volume).exists()
 
 
-def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) -> None:
+def test_empty_state_replaces_existing_checkpoint(replica: Replica) -> None:
     commit(checkpoint_of(replica.volume), 2, 3)
     replica.does(Install(0, ()))
     assert list(checkpoint_of(replica.volume).iterdir()) == []
@@ -257,7 +255,7 @@ def test_the_beginning_is_installed_over_whatever_was_there(replica: Replica) ->
     assert (replica.machine.verified, replica.machine.committed) == (True, 0)
 
 
-def test_a_copy_takes_the_place_of_the_own_state(replica: Replica) -> None:
+def test_copy_replaces_own_state(replica: Replica) -> None:
     checkpoint = checkpoint_of(replica.volume)
     commit(checkpoint, 2, 3)
     (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
@@ -267,7 +265,7 @@ def test_a_copy_takes_the_place_of_the_own_state(replica: Replica) -> None:
 
 
 @pytest.mark.parametrize("moved", [False, True])
-def test_a_crash_while_a_copy_takes_its_place_leaves_one_of_both(
+def test_crash_during_replacement_leaves_old_or_new_state(
     volume: Volume, monkeypatch: pytest.MonkeyPatch, moved: bool
 ) -> None:  # [8]
     commit(checkpoint_of(volume), 2, 3)
@@ -293,7 +291,7 @@ def test_a_crash_while_a_copy_takes_its_place_leaves_one_of_both(
     ("begun", "joins", "warmed_up"),
     [(False, False, True), (True, False, False), (True, True, True)],
 )
-def test_spark_is_warmed_up_unless_old_epochs_wait_for_this_one_alone(
+def test_spark_is_warmed_up_unless_old_epochs_wait_for_this_replica_alone(
     volume: Volume, begun: bool, joins: bool, warmed_up: bool
 ) -> None:
     if begun:
@@ -304,7 +302,7 @@ def test_spark_is_warmed_up_unless_old_epochs_wait_for_this_one_alone(
     assert engine.warmed_up is warmed_up
 
 
-def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
+def test_machine_learns_that_spark_was_up_before_it(volume: Volume) -> None:
     replica = Replica(volume)
     assert replica.driver.booted.wait(LIMIT)
     share, empty = Share("f", "pair-0"), StoredReplica({})
@@ -316,7 +314,7 @@ def test_the_machine_hears_that_spark_was_up_before_it(volume: Volume) -> None:
     assert machine.spark_up
 
 
-def test_the_machine_hears_when_spark_comes_up(
+def test_machine_is_notified_when_spark_comes_up(
     volume: Volume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_on = threading.Event()
@@ -341,7 +339,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
-def test_a_spark_that_does_not_start_ends_the_process(
+def test_failed_spark_start_ends_process(
     volume: Volume,
     monkeypatch: pytest.MonkeyPatch,
     raised: Exception,
@@ -357,7 +355,7 @@ def test_a_spark_that_does_not_start_ends_the_process(
 
 
 @pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
-def test_a_query_that_does_not_start_ends_the_process(
+def test_failed_query_start_ends_process(
     replica: Replica,
     monkeypatch: pytest.MonkeyPatch,
     raised: Exception,
@@ -371,7 +369,7 @@ def test_a_query_that_does_not_start_ends_the_process(
 
 
 @pytest.mark.parametrize(("raised", "failure", "code"), FAILURES)
-def test_a_spare_whose_spark_does_not_start_ends_with_the_reason_on_its_volume(
+def test_spare_with_failed_spark_start_leaves_reason_on_its_volume(
     volume: Volume,
     monkeypatch: pytest.MonkeyPatch,
     raised: Exception,

@@ -52,14 +52,12 @@ def differing(ran: Intake) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_epoch_equals_the_one_built_from_its_sources(
-    tmp_path: Path, name: str
-) -> None:  # [3] [4]
+def test_every_epoch_equals_epoch_built_from_sources(tmp_path: Path, name: str) -> None:  # [3] [4]
     assert list(differing(run(tmp_path, LAYOUTS[name]))) == []
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_epochs_are_the_same_whoever_owns_a_partition(tmp_path: Path, name: str) -> None:  # [4]
+def test_epochs_do_not_depend_on_partition_owner(tmp_path: Path, name: str) -> None:  # [4]
     # Slow enough that its partitions are far from their ends when a split goes, on any machine.
     slowly = Layout(3, {"interval": "200ms"}, rate=500, happens=MOVES[name], after=0.2)
     ran = run(tmp_path, slowly)
@@ -68,13 +66,13 @@ def test_epochs_are_the_same_whoever_owns_a_partition(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("size", CHUNKS)
-def test_epochs_are_the_same_however_large_chunks_are(tmp_path: Path, size: str) -> None:  # [4]
+def test_epochs_do_not_depend_on_chunk_size(tmp_path: Path, size: str) -> None:  # [4]
     ran = run(tmp_path, Layout(1, {"interval": "2s", "maxBytes": CHUNKS[size]}, rate=5000))
     assert list(differing(ran)) == []
     assert (ran.largest_share() < SMALL) == (size == "small")
 
 
-def test_rows_in_the_order_of_chunks_are_found(
+def test_rows_ordered_by_chunk_are_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "by_position", lambda segments, _: list(segments))

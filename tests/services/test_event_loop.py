@@ -1,4 +1,5 @@
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from tests.environment.test_laptop import MANIFEST
 from tandem_core.contract.exit_codes import REFUSED, WIPED
 from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.reports import Card
+from tandem_core.logs.json_lines import JsonLines
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_runtime.environment.interface import VolumeRevoked
 from tandem_runtime.protocol.effects import Effect, Erase, Exit, Happened, Send, Ship, Write
@@ -39,6 +41,7 @@ LANE = LaneId("split-1.b", 1)
 SETTINGS = ProtocolSettings(interval=20)
 ALL = frozenset({SplitsDiscovered, NewIntent})
 CONCERNS = frozenset({"x", "y", "z"})
+WRITTEN = frozenset({"time", "level", "logger", "message"})
 
 
 class Around:
@@ -141,7 +144,7 @@ def loop_of(
     )
 
 
-def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Volume) -> None:
+def test_machine_learns_gone_volumes_first_and_each_change_once(volume: Volume) -> None:
     around = Around()
     around.volumes_gone = frozenset({"x", "y", "a stranger"})
     loop, machine, _ = loop_of(volume, ticks=100, around=around)
@@ -157,12 +160,12 @@ def test_the_machine_first_hears_what_is_gone_then_the_rest_each_once(volume: Vo
 
 
 @pytest.mark.timeout(20)
-def test_the_machine_hears_of_the_time_often_however_long_epochs_are(volume: Volume) -> None:
+def test_machine_ticks_often_however_long_epochs_are(volume: Volume) -> None:
     loop, _, _ = loop_of(volume, ticks=5, settings=ProtocolSettings(interval=3_600_000))
     assert loop.run() == 0
 
 
-def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
+def test_process_ends_when_its_volume_is_gone(volume: Volume) -> None:
     around = Around()
     around.volumes_gone = frozenset({volume.id})
     loop, machine, _ = loop_of(volume, around=around)
@@ -170,7 +173,7 @@ def test_a_process_whose_own_volume_is_gone_ends(volume: Volume) -> None:
     assert machine.handled == []
 
 
-def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
+def test_process_ends_when_its_volume_is_revoked(volume: Volume) -> None:
     loop, machine, _ = loop_of(volume, ticks=10**6)
     loop.cast_out(VolumeRevoked("the pod was deleted"))
     loop.tell(TakeLead(1))
@@ -181,7 +184,7 @@ def test_a_process_that_is_cast_out_ends(volume: Volume) -> None:
 @pytest.mark.parametrize(
     ("leaves", "deleted", "ticks_left"), [(True, True, 2), (True, False, 0), (False, True, 0)]
 )
-def test_who_leaves_a_deleted_pipeline_hands_nothing_over(
+def test_member_of_deleted_pipeline_leaves_without_handover(
     volume: Volume, leaves: bool, deleted: bool, ticks_left: int
 ) -> None:
     around = Around()
@@ -193,7 +196,7 @@ def test_who_leaves_a_deleted_pipeline_hands_nothing_over(
     assert machine.ticks == ticks_left
 
 
-def test_effects_happen_in_their_order(volume: Volume) -> None:
+def test_effects_run_in_order(volume: Volume) -> None:
     effects: list[Effect] = [
         Write(("lane", LaneId("s", 1)), ord("x")),
         Write(("lane", LaneId("s", 2)), ord("y")),
@@ -209,7 +212,25 @@ def test_effects_happen_in_their_order(volume: Volume) -> None:
     assert [event.event for event in loop.events] == ["LeadChanged"]
 
 
-def test_nothing_after_an_exit_happens(volume: Volume) -> None:
+def test_event_is_logged_with_its_fields(volume: Volume, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    loop, _, __ = loop_of(volume)
+    loop.happened(Happened("LeadChanged", "me", "term 3", term=3))
+    loop.happened(Happened("Trimmed", "7", epoch=7))
+    loop.tell_event("SinkFailed", "out", "100% full")
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    assert [line["message"] for line in lines] == [
+        "LeadChanged me term 3",
+        "SinkFailed out 100% full",
+    ]
+    shown = [{key: line[key] for key in line if key not in WRITTEN} for line in lines]
+    assert shown == [
+        {"event": "LeadChanged", "subject": "me", "detail": "term 3", "term": 3},
+        {"event": "SinkFailed", "subject": "out", "detail": "100% full"},
+    ]
+
+
+def test_effects_after_exit_are_skipped(volume: Volume) -> None:
     effects: list[Effect] = [
         Exit("displaced", wipe=True),
         Write(("lane", LaneId("s", 1)), ord("x")),
@@ -220,7 +241,7 @@ def test_nothing_after_an_exit_happens(volume: Volume) -> None:
     assert volume.contents() == {}
 
 
-def test_shipped_bytes_are_read_when_their_turn_comes(volume: Volume) -> None:
+def test_shipped_bytes_are_read_when_sent(volume: Volume) -> None:
     volume.write(("outbox", 1), b"old")
     ship = Ship("a", TakeLead(1), (("outbox", 1),))
     loop, _, sent = loop_of(volume, lambda m: [ship] if m == TakeLead(9) else [])
@@ -235,7 +256,7 @@ def test_shipped_bytes_are_read_when_their_turn_comes(volume: Volume) -> None:
         list(parcel.parts())
 
 
-def test_a_copied_chunk_comes_with_its_note_and_untouched_bytes(volume: Volume) -> None:
+def test_copied_chunk_arrives_with_its_note_and_unchanged_bytes(volume: Volume) -> None:
     note = Note(5, ())
     rows = pa.record_batch({"k": ["a"], "_hash": pa.array([1], pa.uint64())})
     form = chunk_bytes(Chunk(note, (Segment("s/0", 0, 0, 1, ("s", rows)),)))
@@ -246,7 +267,7 @@ def test_a_copied_chunk_comes_with_its_note_and_untouched_bytes(volume: Volume) 
     assert copied.payload == (Chunk(note, form),)
 
 
-def test_a_full_inbox_refuses_peers_but_not_the_own_threads(volume: Volume) -> None:
+def test_full_inbox_refuses_peers_but_not_own_threads(volume: Volume) -> None:
     loop, machine, _ = loop_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
     for number in range(INBOX_MESSAGES + 10):
         loop.receive(PEER, TakeLead(number))
@@ -256,7 +277,7 @@ def test_a_full_inbox_refuses_peers_but_not_the_own_threads(volume: Volume) -> N
     assert numbers == [*range(INBOX_MESSAGES), -1]
 
 
-def test_an_inbox_is_bounded_in_bytes_and_admits_one_when_empty(volume: Volume) -> None:
+def test_inbox_is_bounded_in_bytes_and_admits_one_when_empty(volume: Volume) -> None:
     loop, machine, _ = loop_of(volume, lambda m: [Exit("seen")] if m == TakeLead(-1) else [], 10**6)
     huge = pa.py_buffer(bytes(INBOX_BYTES + 1))
     answer = CopyChunk(LANE, (1, 1), (1, 1), 0, 0).replace(payload=None)
@@ -273,7 +294,7 @@ class _WithBytes:
         self.payload = payload
 
 
-def test_a_final_failure_leaves_word_and_ends_the_process(volume: Volume) -> None:
+def test_final_failure_is_written_and_ends_process(volume: Volume) -> None:
     loop, _, __ = loop_of(volume, ticks=10**6)
     loop.fail(Failure("SourceFailed", "row 7", "mend it"))
     assert loop.run() == REFUSED

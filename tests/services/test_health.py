@@ -25,18 +25,18 @@ def process() -> Process:
 
 
 @pytest.mark.parametrize("given", [None, "", "wrong", TOKEN + "x", "ünknown"])
-def test_the_state_is_only_for_those_with_the_token(process: Process, given: str | None) -> None:
+def test_state_page_requires_token(process: Process, given: str | None) -> None:
     assert get(process.port, "/state", given)[0] == 401
     status, body = get(process.port, "/state", TOKEN)
     assert (status, decode_report(body)) == (200, REPORT)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
-def test_probes_and_metrics_need_none(process: Process, path: str) -> None:
+def test_probes_and_metrics_require_no_token(process: Process, path: str) -> None:
     assert get(process.port, path)[0] == 200
 
 
-def test_probes_tell_the_truth() -> None:
+def test_probes_reflect_health_and_readiness() -> None:
     process = Process()
     process.ready = False
     assert [get(process.port, path)[0] for path in ("/healthz", "/readyz")] == [200, 503]
@@ -44,5 +44,5 @@ def test_probes_tell_the_truth() -> None:
     assert get(process.port, "/healthz")[0] == 503
 
 
-def test_other_pages_are_not_there(process: Process) -> None:
+def test_unknown_pages_return_404(process: Process) -> None:
     assert get(process.port, "/state/", TOKEN)[0] == 404

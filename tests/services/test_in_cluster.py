@@ -80,6 +80,10 @@ class Pod:
         wait_for(lambda: condition() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Its log: one object on each line."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
     def volume(self) -> str:
         said = self.report()
         return said.volume if said is not None else ""
@@ -144,7 +148,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.end()
 
 
-def test_a_split_leads_and_a_merge_finds_it_also_while_the_server_is_silent(world: World) -> None:
+def test_split_leads_and_merge_finds_it_even_while_api_server_is_silent(world: World) -> None:
     split = world.start("s", "split")
     merge = world.start("m", "merge", "--slot", "0")
     split.wait_for(lambda: split.lead().merges == (ActiveMerge(0, "m.0"),))
@@ -170,8 +174,14 @@ def test_a_split_leads_and_a_merge_finds_it_also_while_the_server_is_silent(worl
     split.process.send_signal(signal.SIGINT)
     assert split.process.wait(20) == 0
 
+    (changed,) = [line for line in split.lines() if line.get("event") == "LeadChanged"]
+    expected = ("shop/p", "split-s", "split", "s.0", 1, "s.0", 1)
+    keys = ("pipeline", "member", "kind", "volume", "incarnation", "subject", "term")
+    assert tuple(changed[key] for key in keys) == expected
+    assert {line["incarnation"] for line in merge.lines()} <= {1, 2}
 
-def test_a_split_goes_on_where_it_was_or_anew_if_its_pod_was_given_up(world: World) -> None:
+
+def test_restarted_split_keeps_its_volume_unless_its_pod_was_given_up(world: World) -> None:
     split = world.start("s", "split")
     split.wait_for(lambda: split.lead().term == 1)
     split.restart()
@@ -188,7 +198,7 @@ def test_a_split_goes_on_where_it_was_or_anew_if_its_pod_was_given_up(world: Wor
     assert (split.volume(), split.process.pid) == ("s.1", first)
 
 
-def test_the_buddy_leads_on_when_the_lead_is_deleted_although_its_process_runs(
+def test_buddy_takes_over_from_deleted_lead_whose_process_still_runs(
     world: World,
 ) -> None:
     splits = {

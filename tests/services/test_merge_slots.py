@@ -121,7 +121,7 @@ def takes_no_more(results: Results, slot: int, sink: DirectorySink) -> None:
 
 
 @pytest.mark.parametrize("slots", [2, 3])
-def test_slots_divide_the_work_whoever_is_killed_or_frozen(tmp_path: Path, slots: int) -> None:
+def test_slots_divide_work_despite_kills_and_freezes(tmp_path: Path, slots: int) -> None:
     moments = (Moment.BEFORE_CHECK, Moment.BEFORE_MOVE)
     with running(tmp_path, slots) as pipe:
         every_slot(pipe, pipe.goes_on)
@@ -155,7 +155,7 @@ def test_slots_divide_the_work_whoever_is_killed_or_frozen(tmp_path: Path, slots
                 takes_no_more(sink, slots - 1, of_zombie(sink, slots - 1, UncheckedSink))
 
 
-def test_one_slot_has_the_names_of_before_and_a_sink_without_its_check_is_caught(
+def test_single_slot_keeps_plain_names_and_unchecked_sink_is_detected(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 1) as pipe:

@@ -76,7 +76,7 @@ def members(tmp_path: Path, manifest: dict[str, Any]) -> Iterator[list[Member]]:
         member.end()
 
 
-def test_a_split_leads_a_merge_finds_it_and_both_stop_where_they_are(members: list[Member]) -> None:
+def test_split_leads_merge_finds_it_and_both_stop_on_signal(members: list[Member]) -> None:
     split, merge = members
     active = (ActiveMerge(slot=0, volume=merge.volume),)
     wait_for(lambda: (lead := split.lead()) is not None and lead.merges == active)
@@ -99,7 +99,9 @@ class TestTroubles:
         manifest["spec"]["sinks"] = [{"name": "o", "files": target}]
         return manifest
 
-    def test_they_are_told_while_they_last(self, members: list[Member], tmp_path: Path) -> None:
+    def test_troubles_are_reported_while_they_last(
+        self, members: list[Member], tmp_path: Path
+    ) -> None:
         split, merge = members
 
         def reasons() -> list[str]:

@@ -69,7 +69,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_reader, "RETRY_SECONDS", 0)
 
 
-def test_a_source_that_cannot_be_read_is_told_and_read_later(tmp_path: Path) -> None:
+def test_unreadable_source_is_reported_and_read_later(tmp_path: Path) -> None:
     asker = Asker(tmp_path / "later", DeadLetters(tmp_path / "letters", "payments"))
     answer = asker.ask(0)
     assert (answer.unreadable, answer.position, answer.end, answer.rows) == (True, 0, 0, 0)
@@ -78,7 +78,7 @@ def test_a_source_that_cannot_be_read_is_told_and_read_later(tmp_path: Path) -> 
     assert (answer.unreadable, answer.rows) == (False, 1)
 
 
-def test_what_cannot_be_put_aside_now_is_put_aside_later(tmp_path: Path) -> None:
+def test_reject_that_cannot_be_stored_is_stored_later(tmp_path: Path) -> None:
     """A file that is left out is found once, and stays to be told until it is."""
     letters = NoRoom(tmp_path / "letters", "payments")
     source = tmp_path / "source"
@@ -91,7 +91,7 @@ def test_what_cannot_be_put_aside_now_is_put_aside_later(tmp_path: Path) -> None
     assert letters.count(PARTITION) == 1
 
 
-def test_a_reader_knows_what_was_put_aside_before_it(tmp_path: Path) -> None:
+def test_reader_counts_earlier_rejects(tmp_path: Path) -> None:
     path = tmp_path / "letters"
     DeadLetters(path, "payments").add(PARTITION, [Rejected("a.json", 0, "wrong")])
     letters = DeadLetters(path, "payments")

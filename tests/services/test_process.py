@@ -1,3 +1,4 @@
+import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -44,6 +45,9 @@ class Home:
         self.around = Told()
         self.resting: Callable[[], None] = lambda: None
 
+    def log_format(self, kind: str) -> logging.Formatter:
+        return logging.Formatter(f"{kind}: %(message)s")
+
     def environment(self) -> Told:
         return self.around
 
@@ -84,7 +88,7 @@ def loop_of(
     return EventLoop(machine, process.volume, process.environment, process.post, process.settings)
 
 
-def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
+def test_process_serves_state_before_it_has_machine(home: Home) -> None:
     process = Process("merge", home)
     process.serve(lambda: MergeState(active=True, slot=3), process.is_running)
     port = home.around.card.http_port
@@ -97,7 +101,7 @@ def test_a_process_tells_of_itself_before_it_has_a_machine(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_what_a_former_process_had_half_received_goes(home: Home) -> None:  # [12]
+def test_partly_received_trees_of_former_process_are_deleted(home: Home) -> None:  # [12]
     left = home.volume.directory / "incoming" / "0"
     left.mkdir(parents=True)
     process = Process("replica", home)
@@ -107,7 +111,7 @@ def test_what_a_former_process_had_half_received_goes(home: Home) -> None:  # [1
     process._server.shutdown()
 
 
-def test_readiness_is_what_was_said_last(home: Home) -> None:
+def test_readiness_follows_last_serve_call(home: Home) -> None:
     process = Process("replica", home)
     process.serve(MergeState, lambda: False)
     port = home.around.card.http_port
@@ -118,7 +122,7 @@ def test_readiness_is_what_was_said_last(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
+def test_messages_of_unadmitted_peers_are_ignored(home: Home) -> None:
     process = Process("merge", home)
     process.serve(MergeState, process.is_running)
     heard: list[object] = []
@@ -146,7 +150,7 @@ def test_only_whom_the_surroundings_admit_is_heard(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
+def test_completed_process_stays_healthy_and_ready(home: Home) -> None:
     process = Process("split", home)
     process.serve(MergeState, process.is_running)
     loop = loop_of(process, lambda _: [Exit("completed")], 10**6)
@@ -164,7 +168,7 @@ def test_after_completion_it_rests_healthy_and_ready(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
+def test_stuck_loop_is_not_healthy(home: Home) -> None:
     process = Process("split", home)
     process.serve(MergeState, process.is_running)
     seen: list[int] = []
@@ -180,7 +184,7 @@ def test_a_loop_that_is_stuck_is_not_healthy(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_how_much_silence_is_much_the_surroundings_say() -> None:
+def test_silence_setting_comes_from_environment() -> None:
     assert settings_of(Told().pipeline, 5000).silence == 5000
 
 
@@ -193,7 +197,7 @@ def test_how_much_silence_is_much_the_surroundings_say() -> None:
         ["--in-cluster", "--dir", "d", "--name", "n", "--volume", "v"],
     ],
 )
-def test_a_program_lives_either_in_a_pod_or_on_a_volume(
+def test_program_requires_either_cluster_or_volume(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tandem-split", *arguments])

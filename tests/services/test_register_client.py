@@ -62,7 +62,7 @@ def raising(problem: Exception) -> Callable[[], None]:
     return trouble
 
 
-def test_requests_are_answered_in_their_order() -> None:
+def test_requests_are_answered_in_order() -> None:
     registrar, told = asking(Register())
     for effect in (Swap(7, 3, NEXT), ReadRegister(8), Swap(9, 2, NEXT)):
         registrar.ask(effect)
@@ -74,7 +74,7 @@ def test_requests_are_answered_in_their_order() -> None:
     ]
 
 
-def test_nobody_waits_for_a_silent_register_and_only_so_much_waits_for_it() -> None:
+def test_silent_register_blocks_no_caller_and_its_queue_is_bounded() -> None:
     register = Register()
     register.open.clear()
     registrar, told = asking(register)
@@ -88,7 +88,7 @@ def test_nobody_waits_for_a_silent_register_and_only_so_much_waits_for_it() -> N
     assert [answer.op for answer in told] == [0, *range(2 * WAITING, 3 * WAITING)]
 
 
-def test_a_register_in_trouble_gives_no_answer_and_is_asked_again() -> None:
+def test_failing_register_gives_no_answer_and_is_asked_again() -> None:
     register = Register()
     registrar, told = asking(register)
     for number, problem in enumerate((RegisterSilent("no"), OSError("disk full")), start=1):
@@ -102,7 +102,7 @@ def test_a_register_in_trouble_gives_no_answer_and_is_asked_again() -> None:
     assert told == [RegisterAnswer(9, False, PLACE)]
 
 
-def test_who_is_cast_out_learns_it() -> None:
+def test_revoked_volume_is_reported() -> None:
     register = Register()
     register.trouble = raising(outcast := VolumeRevoked("this pod was deleted"))
     registrar, told = asking(register)
@@ -111,7 +111,7 @@ def test_who_is_cast_out_learns_it() -> None:
     assert told == [outcast]
 
 
-def test_a_mistake_ends_the_process_instead_of_leaving_it_without_a_register() -> None:
+def test_unexpected_error_ends_process() -> None:
     register = Register()
     register.trouble = raising(ZeroDivisionError("oh"))
     registrar, told = asking(register)

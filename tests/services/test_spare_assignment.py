@@ -16,7 +16,7 @@ def volume(tmp_path: Path) -> Iterator[Volume]:
     claimed.release()
 
 
-def test_a_spare_has_no_pair_until_one_is_named(volume: Volume) -> None:
+def test_spare_has_no_pair_until_assigned(volume: Volume) -> None:
     assignment = Assignment(volume)
     assert not assignment.given.is_set()
     assert assignment.assign(b"pair-1") == b""
@@ -24,7 +24,7 @@ def test_a_spare_has_no_pair_until_one_is_named(volume: Volume) -> None:
     assert assignment.pair == "pair-1"
 
 
-def test_it_is_kept_for_the_next_process_and_on_the_next_volume(volume: Volume) -> None:
+def test_assignment_survives_restart_and_next_volume(volume: Volume) -> None:
     Assignment(volume).assign(b"pair-1")
     assert Assignment(volume).pair == "pair-1"
     after = Assignment(Volume(succeed(volume.directory)))
@@ -32,7 +32,7 @@ def test_it_is_kept_for_the_next_process_and_on_the_next_volume(volume: Volume) 
     assert after.pair == "pair-1"
 
 
-def test_the_same_may_be_said_again_but_nothing_else(volume: Volume) -> None:
+def test_repeated_assignment_is_accepted_and_different_one_refused(volume: Volume) -> None:
     assignment = Assignment(volume)
     for _ in range(2):
         assignment.assign(b"pair-1")

@@ -66,7 +66,7 @@ def gauge(name: str) -> float | None:
     return REGISTRY.get_sample_value(name)
 
 
-def test_gauges_of_a_split_are_of_the_moment_they_are_read() -> None:
+def test_split_gauges_are_computed_when_read() -> None:
     found = opened()
     watch = split.SplitMonitor(found.machine, intake(Told()))
     assert [gauge(f"tandem_{name}") for name in ("lane_bytes", "leads", "epoch_cut")] == [0, 0, 0]
@@ -100,7 +100,7 @@ SUMMARY = Summary(
 )
 
 
-def test_a_lead_reports_all_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lead_report_contains_whole_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     found = opened()
     monkeypatch.setattr(found.machine, "summary", lambda _: SUMMARY)
     lead = split.SplitMonitor(found.machine, intake(Told())).report().lead
@@ -128,7 +128,7 @@ def test_a_lead_reports_all_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> No
         (True, False, (5, 6, 7), DriverState.REPLAYING),
     ],
 )
-def test_a_replica_reports_what_it_is_doing(
+def test_replica_report_shows_its_activity(
     booted: bool, joins: bool, headers: tuple[int, ...], state: DriverState
 ) -> None:
     machine = SimpleNamespace(
@@ -153,7 +153,7 @@ def test_a_replica_reports_what_it_is_doing(
     )
 
 
-def test_a_merge_reports_the_sinks_that_it_has_opened() -> None:
+def test_merge_reports_opened_sinks() -> None:
     found = Merge(sinks=("o",))
     delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
     watch = merge.MergeMonitor(found.machine, delivery)
@@ -173,7 +173,7 @@ def test_a_merge_reports_the_sinks_that_it_has_opened() -> None:
     )
 
 
-def test_the_gauge_of_a_merge_is_of_the_moment_it_is_read() -> None:
+def test_merge_gauge_is_computed_when_read() -> None:
     found = Merge()
     merge.MergeMonitor(found.machine, cast("Any", None))
     found.view(delivered=3)
@@ -191,7 +191,7 @@ def stream_of(directory: Path) -> Stream:
     return parsed.spec.streams[0]
 
 
-def test_a_source_is_in_trouble_until_it_can_be_read(
+def test_source_trouble_lasts_until_source_is_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_reader, "RETRY_SECONDS", 0.0)
@@ -222,7 +222,7 @@ def test_a_source_is_in_trouble_until_it_can_be_read(
     assert node.events.empty()
 
 
-def test_a_sink_is_in_trouble_until_it_can_be_written(tmp_path: Path) -> None:
+def test_sink_trouble_lasts_until_sink_is_writable(tmp_path: Path) -> None:
     in_the_way, node = tmp_path / "file", Told()
     in_the_way.touch()
     opened = partial(DirectorySink, in_the_way / "out", "u", ResultFormat.JSON)
@@ -242,7 +242,7 @@ def test_a_sink_is_in_trouble_until_it_can_be_written(tmp_path: Path) -> None:
     assert node.events.empty()
 
 
-def test_only_the_merge_that_delivers_tells_of_sinks() -> None:
+def test_only_delivering_merge_reports_sinks() -> None:
     found = Merge(sinks=("o",))
     delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
     watch = merge.MergeMonitor(found.machine, delivery)
@@ -259,7 +259,7 @@ def test_only_the_merge_that_delivers_tells_of_sinks() -> None:
     assert delivery.troubles() == []
 
 
-def test_a_sink_that_was_put_back_is_in_trouble_no_more() -> None:
+def test_sink_trouble_ends_when_position_is_restored() -> None:
     found = Merge(sinks=("o",))
     delivery = merge.Delivery(cast("Any", Around()), found.machine, cast("Any", Told()))
     found.view(delivered=3)

@@ -27,8 +27,8 @@ from tandem.handlers.workers import Workers
 from tandem.kube.client import connect
 from tandem.kube.port import Kube
 from tandem.manifests.desired_state import Images
-from tandem.output.json_logs import JsonLines
 from tandem.policy.timeouts import Timeouts
+from tandem_core.logs.json_lines import JsonLines
 from tandem_core.model.kubernetes_names import (
     NAMESPACE_VARIABLE,
     POD_NAME_VARIABLE,

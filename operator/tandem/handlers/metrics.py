@@ -13,6 +13,25 @@ from tandem_core.network.http_server import TEXT, Page, metrics, verdict
 
 _PIPELINE = ("namespace", "pipeline")
 
+_FIGURES: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
+    (
+        "tandem_pipeline_epoch_delivered",
+        "Last epoch that every sink has.",
+        lambda status: status.epoch.delivered,
+    ),
+    (
+        "tandem_pipeline_lag_seconds",
+        "Age of the oldest epoch that is not delivered.",
+        lambda status: status.lag.seconds,
+    ),
+    (
+        "tandem_pipeline_take_overs",
+        "Failovers since the pipeline started.",
+        lambda status: status.counters.take_overs,
+    ),
+)
+"""Gauges of a pipeline's status: name, text and value."""
+
 
 class Metrics:
     """Implements `tandem.control.types.Meter`, and counts and times turns."""
@@ -47,23 +66,9 @@ class Metrics:
             (*_PIPELINE, "condition"),
             registry=registry,
         )
-        self._delivered = Gauge(
-            "tandem_pipeline_epoch_delivered",
-            "Last epoch that every sink has.",
-            _PIPELINE,
-            registry=registry,
-        )
-        self._lag = Gauge(
-            "tandem_pipeline_lag_seconds",
-            "Age of the oldest epoch that is not delivered.",
-            _PIPELINE,
-            registry=registry,
-        )
-        self._take_overs = Gauge(
-            "tandem_pipeline_take_overs",
-            "Failovers since the pipeline started.",
-            _PIPELINE,
-            registry=registry,
+        self._figures = tuple(
+            (Gauge(name, text, _PIPELINE, registry=registry), value)
+            for name, text, value in _FIGURES
         )
 
     def event(self, key: Key, reason: Word) -> None:
@@ -75,20 +80,13 @@ class Metrics:
         for condition in status.conditions:
             holds = condition.status is ConditionStatus.TRUE
             self._conditions.labels(*key, str(condition.type)).set(holds)
-        self._delivered.labels(*key).set(status.epoch.delivered)
-        self._lag.labels(*key).set(status.lag.seconds)
-        self._take_overs.labels(*key).set(status.counters.take_overs)
+        for gauge, value in self._figures:
+            gauge.labels(*key).set(value(status))
 
     def gone(self, key: Key) -> None:
         """A pipeline no longer exists."""
-        for metric in (
-            self._events,
-            self._failures,
-            self._conditions,
-            self._delivered,
-            self._lag,
-            self._take_overs,
-        ):
+        figures = (gauge for gauge, _ in self._figures)
+        for metric in (self._events, self._failures, self._conditions, *figures):
             metric.remove_by_labels(dict(zip(_PIPELINE, key, strict=True)))
 
     def turned(self, seconds: float) -> None:

@@ -1,46 +1,19 @@
-"""Logs for programs: one JSON document on each line, of the operator and of `tandem run`."""
+"""Logs what reconciles decide: one line for each reconcile with news."""
 
-import json
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from tandem.policy.status.decision_line import DecisionLine
 from tandem.policy.status.steps import GRAVE, LASTING, Step, news
+from tandem_core.logs.json_lines import FIELDS
 
 NOTHING = "nothing"
-"""What was observed by a reconcile that ended before it looked at members."""
+"""The observation of a reconcile that ended before it observed members."""
 
-LINE = "decision_line"
+LINE = FIELDS
 """The attribute of a log record that holds what a reconcile decided."""
 
 _log = logging.getLogger("tandem.decisions")
-
-
-class JsonLines(logging.Formatter):
-    """Formats a record as one line, with the pipeline as a field beside the message.
-
-    The line of a reconcile has separate fields for observation, decision and reason.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        at = datetime.fromtimestamp(record.created, UTC)
-        line: dict[str, object] = {
-            "time": at.isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        pipeline = getattr(record, "pipeline", None)
-        if pipeline is not None:
-            line["pipeline"] = str(pipeline)
-        decided = getattr(record, LINE, None)
-        if isinstance(decided, DecisionLine):
-            line |= decided.fields()
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
 
 
 def write_line(line: DecisionLine, level: int, error: BaseException | None = None) -> None:

@@ -34,7 +34,7 @@ def draw_members(
     epochs: Mapping[str, object],
     targets: Mapping[str, str] | None = None,
 ) -> Table:
-    """Splits, pairs with their replicas, merges and spares.
+    """Draw the table of splits, pairs with their replicas, merges and spares.
 
     `titles` has titles of members without a role, `epochs` their last epoch, both by name. With
     `targets`, other names by which members can be addressed, members are pods, each on its node.
@@ -65,7 +65,7 @@ def draw_members(
 
 
 def titles_by_state(status: Status, lead: str | None) -> dict[str, str]:
-    """The titles of the lead and of active merges, by name; merges by their state."""
+    """Return the titles of the lead and of active merges, by name; merges by their state."""
     active = {
         member.name: "active"
         for member in status.members
@@ -81,7 +81,7 @@ def _role(member: MemberStatus, titles: Mapping[str, str]) -> Text:
 
 
 LEAD = "lead"
-"""Whichever split leads."""
+"""The target that stands for the current lead."""
 
 
 class Missing(Exception):
@@ -89,6 +89,6 @@ class Missing(Exception):
 
 
 def no_such_member(target: str, known: Sequence[str]) -> Missing:
-    """The error for a target that matches no member; lists those that exist."""
+    """Return the error for a target that matches no member; it lists those that exist."""
     near = suggestion(target, known)
     return Missing(f"no member {target}{near} (targets: {', '.join(known)})")

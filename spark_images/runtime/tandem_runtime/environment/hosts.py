@@ -19,11 +19,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tandem_core.contract.exit_codes import COMPLETED, REFUSED, WIPED
 from tandem_core.contract.reports import REFUSAL_FILE, MemberRefusal, decode_refusal, encode_report
+from tandem_core.logs.json_lines import JsonLines
 from tandem_core.model.kubernetes_names import FLIGHT_PORT, HTTP_PORT
 from tandem_core.model.states import MemberKind
 from tandem_runtime.environment.interface import Environment
 from tandem_runtime.environment.kubernetes_api import in_cluster_access
 from tandem_runtime.environment.laptop import LOOPBACK, Laptop
+from tandem_runtime.environment.pipeline_document import name_in
 from tandem_runtime.environment.pod_identity import PodIdentity, this_pod
 from tandem_runtime.environment.pod_without_api import ThroughSplits
 from tandem_runtime.environment.split_pod import ClusterSplit
@@ -61,6 +63,9 @@ class Host(Protocol[S_co]):
     volume: Volume
     """Not claimed yet."""
 
+    def log_format(self, kind: str) -> logging.Formatter:
+        """How a member of this kind formats its log."""
+
     def environment(self) -> S_co:
         """Open the environment, which is watched from now on."""
 
@@ -80,6 +85,10 @@ class LaptopHost:
         self.name = name
         self.volume = Volume(directory / "volumes" / volume)
         self._directory = directory
+
+    def log_format(self, kind: str) -> logging.Formatter:  # noqa: ARG002 - its name says it
+        """Text: people read the files in the pipeline's directory."""
+        return logging.Formatter(f"%(asctime)s {self.name} %(levelname)s %(name)s: %(message)s")
 
     def environment(self) -> Laptop:
         """The pipeline's directory."""
@@ -105,6 +114,20 @@ class PodHost(Generic[S_co]):
         self.volume = Volume(current_volume(pod.home, pod.uid))
         self._pod = pod
         self._look = look
+
+    def log_format(self, kind: str) -> logging.Formatter:
+        """JSON lines as the operator's, each with the pipeline, this member and its volume."""
+        name = name_in(self._pod.document)
+        pipeline = {} if name is None else {"pipeline": f"{self._pod.namespace}/{name}"}
+        return JsonLines(
+            lambda: {
+                **pipeline,
+                "member": self.name,
+                "kind": kind,
+                "volume": self.volume.id,
+                "incarnation": self.volume.incarnation,
+            }
+        )
 
     def environment(self) -> S_co:
         """The environment as the API server or the splits report it."""

@@ -20,6 +20,17 @@ class PipelineDocument(NamedTuple):
     beside: dict[str, Any]
 
 
+def name_in(path: Path) -> str | None:
+    """Read the pipeline's name for logs; None if the file is missing or has none.
+
+    A document that this version cannot read has a name too: the log says whose it is.
+    """
+    try:
+        return str(json.loads(path.read_text())["manifest"]["metadata"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def read_document(path: Path) -> PipelineDocument:
     """Read the file that a pipeline was started with.
 

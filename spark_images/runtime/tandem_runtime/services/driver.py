@@ -75,6 +75,64 @@ def is_begun(found: dict[Key, object]) -> bool:
     return ("verified",) in found
 
 
+class StateCopies:
+    """Sends copies of a checkpoint to joiners."""
+
+    def __init__(self, volume: Volume, post: Post) -> None:
+        """Remove copies that an earlier process left."""
+        self._volume = volume
+        self._post = post
+        self._outgoing = volume.directory / "outgoing"
+        self._numbers = itertools.count()
+        self._under_way: set[str] = set()
+        """Joiners whose copy is queued or on its way."""
+        shutil.rmtree(self._outgoing, ignore_errors=True)
+
+    def ship(self, effect: ShipState) -> None:
+        """Hard-link the checkpoint as it is now, and queue it; its files are read when it is sent.
+
+        A joiner asks until it has a state, so none is sent while a copy to it is on its way [12].
+        Once that copy is over, arrived or not, the next request is answered again [11].
+        """
+        message = effect.message
+        if effect.share is not None:
+            _log.warning("copy for %s refused: state cannot be filtered by share", effect.to)
+            self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
+            return
+        if effect.to in self._under_way:
+            return
+        tree = self._outgoing / str(next(self._numbers))
+        try:
+            self._link(message, tree)
+            kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
+        except (IncompleteCheckpoint, OSError) as problem:
+            # Also on a full disk: a joiner's request must not end the replica that has the state.
+            _log.warning("copy for %s failed, it retries: %s", effect.to, problem)
+            shutil.rmtree(tree, ignore_errors=True)
+            return
+
+        def parts() -> Iterator[FramePart]:
+            yield from tree_parts(0, tree)
+            for index, value in enumerate(kept, start=1):
+                yield FramePart(index, None, value)
+
+        self._under_way.add(effect.to)
+        over = partial(self._end, effect.to, tree)
+        self._post.send(effect.to, Parcel(message, parts, over))
+
+    def _end(self, joiner: str, tree: Path) -> None:
+        """Remove a copy that was sent or dropped; only then is another linked for its joiner."""
+        shutil.rmtree(tree, ignore_errors=True)
+        self._under_way.discard(joiner)
+
+    def _link(self, message: StateCopied, tree: Path) -> None:
+        tree.parent.mkdir(exist_ok=True)
+        if message.epoch:
+            oldest = min([message.epoch, *(epoch for epoch in message.older if epoch)])
+            link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
+        tree.mkdir(exist_ok=True)
+
+
 class Driver:
     """Runs Spark in a thread of its own, one request after the other."""
 
@@ -102,7 +160,7 @@ class Driver:
         restore(checkpoint_of(volume))
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
         self._volume = volume
-        self._post = post
+        self._copies = StateCopies(volume, post)
         self._check = check
         self._joins = joins
         self._yields = yields
@@ -110,16 +168,12 @@ class Driver:
         self.failure: Failure | None = None
         """Why Spark failed, if it did."""
         self._opened = False
-        self._copies = itertools.count()
-        self._copying_to: set[str] = set()
-        """Joiners whose copy is queued or on its way."""
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.booted = threading.Event()
         self.settled = threading.Event()
         """Set once Spark is up, or has failed."""
         self.late_dropped = 0
         self.batch_ms = 0.0
-        shutil.rmtree(volume.directory / "outgoing", ignore_errors=True)
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
     def serve(self, loop: EventLoop) -> None:
@@ -134,7 +188,7 @@ class Driver:
                 Run: self._run,
                 Finish: lambda effect: self._engine.finish(effect.epoch),
                 Install: self._install,
-                ShipState: self._ship_state,
+                ShipState: self._copies.ship,
                 ForgetState: lambda _: None,
             }
         )
@@ -230,47 +284,3 @@ class Driver:
             self.failed(EngineFailure("CopyIncomplete", str(problem)))
             return False
         return True
-
-    def _ship_state(self, effect: ShipState) -> None:
-        """Hard-link the checkpoint as it is now, and queue it; its files are read when it is sent.
-
-        A joiner asks until it has a state, so none is sent while a copy to it is on its way [12].
-        Once that copy is over, arrived or not, the next request is answered again [11].
-        """
-        message = effect.message
-        if effect.share is not None:
-            _log.warning("copy for %s refused: state cannot be filtered by share", effect.to)
-            self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
-            return
-        if effect.to in self._copying_to:
-            return
-        tree = self._volume.directory / "outgoing" / str(next(self._copies))
-        try:
-            self._link(message, tree)
-            kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
-        except (IncompleteCheckpoint, OSError) as problem:
-            # Also on a full disk: a joiner's request must not end the replica that has the state.
-            _log.warning("copy for %s failed, it retries: %s", effect.to, problem)
-            shutil.rmtree(tree, ignore_errors=True)
-            return
-
-        def parts() -> Iterator[FramePart]:
-            yield from tree_parts(0, tree)
-            for index, value in enumerate(kept, start=1):
-                yield FramePart(index, None, value)
-
-        self._copying_to.add(effect.to)
-        over = partial(self._copy_over, effect.to, tree)
-        self._post.send(effect.to, Parcel(message, parts, over))
-
-    def _copy_over(self, joiner: str, tree: Path) -> None:
-        """Remove a copy that was sent or dropped; only then is another linked for its joiner."""
-        shutil.rmtree(tree, ignore_errors=True)
-        self._copying_to.discard(joiner)
-
-    def _link(self, message: StateCopied, tree: Path) -> None:
-        tree.parent.mkdir(exist_ok=True)
-        if message.epoch:
-            oldest = min([message.epoch, *(epoch for epoch in message.older if epoch)])
-            link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
-        tree.mkdir(exist_ok=True)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from tandem_core.contract import exit_codes
 from tandem_core.contract.records import UnknownRecord
 from tandem_core.contract.reports import MemberEvent, MemberRefusal
+from tandem_core.logs.json_lines import FIELDS
 from tandem_runtime.environment.interface import Environment, VolumeRevoked
 from tandem_runtime.protocol.bounded_map import BoundedMap
 from tandem_runtime.protocol.effects import (
@@ -322,7 +323,8 @@ class EventLoop:
         EVENTS.labels(effect.event).inc()
         if effect.event in ROUTINE:
             return
-        _log.info("%s %s %s", effect.event, effect.subject, effect.detail)
+        said = " ".join(filter(None, (effect.event, effect.subject, effect.detail)))
+        _log.info("%s", said, extra={FIELDS: effect})
         self.events.append(
             MemberEvent(
                 at_ms=_wall_clock(),

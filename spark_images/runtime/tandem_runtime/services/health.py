@@ -33,7 +33,7 @@ class HealthCheck:
 
 
 class Pages(NamedTuple):
-    """Sources of the answers; called from any thread."""
+    """Callbacks that produce the responses; called from any thread."""
 
     healthy: Callable[[], bool]
     ready: Callable[[], bool]

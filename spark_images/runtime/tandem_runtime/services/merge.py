@@ -30,10 +30,10 @@ from tandem_runtime.sinks.factory import furthest_epoch, open_sink
 from tandem_runtime.sinks.pod_log import PrintedSink
 
 _WRITABLE = (
-    "see that it can be written by the merges and that there is room (in pods: mounted by "
-    "spec.merges.template); it is tried again"
+    "check that merges can write there and that there is space (in pods: mounted by "
+    "spec.merges.template)"
 )
-_PUT_BACK = "put back what it had, then end the merge that delivers: it is started again"
+_PUT_BACK = "restore its content, then restart the active merge"
 
 _log = logging.getLogger(__name__)
 
@@ -155,8 +155,8 @@ class Delivery:
             Trouble(
                 EventReason.SINK_REWOUND,
                 tracker.name,
-                f"{self._places[tracker.name]} stands at epoch "
-                f"{self.outlets[tracker.name].position} and had epoch {tracker.floor}",
+                f"{self._places[tracker.name]} is at epoch "
+                f"{self.outlets[tracker.name].position}, expected at least {tracker.floor}",
                 _PUT_BACK,
             )
             for tracker in self._machine.sinks.values()

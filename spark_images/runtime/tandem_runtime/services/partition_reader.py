@@ -29,8 +29,8 @@ RETRY_SECONDS = 1.0
 
 _MEND = "mend the row or the file, or let onError: deadLetter put such rows and files aside"
 _REACHABLE = (
-    "see that source.path is right, there, and readable for the splits (in pods: mounted by "
-    "spec.splits.template); it is tried again"
+    "check that source.path exists and that splits can read it (in pods: mounted by "
+    "spec.splits.template)"
 )
 
 _log = logging.getLogger(__name__)

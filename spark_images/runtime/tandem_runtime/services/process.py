@@ -177,10 +177,9 @@ def main(kind: str, add: Callable[[argparse.ArgumentParser], None], run: Callabl
     arguments = _arguments(kind, add)
     _share_freed_memory()
     host = host_of(kind, arguments)
-    logging.basicConfig(
-        level=logging.INFO,
-        format=f"%(asctime)s {host.name} %(levelname)s %(name)s: %(message)s",
-    )
+    log = logging.StreamHandler()
+    log.setFormatter(host.log_format(kind))
+    logging.basicConfig(level=logging.INFO, handlers=[log])
     try:
         code = run(Process(kind, host), arguments)
     except VolumeDistrusted as distrust:

@@ -13,6 +13,7 @@ from tandem_core.contract.records import decode, encode
 from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.network.flight_calls import ASSIGN
 from tandem_runtime.environment.interface import Environment
+from tandem_runtime.protocol.effects import Key
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.services.driver import Driver, checkpoints, is_begun
@@ -103,7 +104,21 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         # A copy is a snapshot of when it is requested: requested now, every epoch cut while Spark
         # boots would have to be computed after it.
         driver.settled.wait()
-    machine = ReplicaMachine(
+    machine = _create_machine(process, pair, found)
+    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
+    driver.serve(loop)
+    process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
+    try:
+        return process.run(loop)
+    finally:
+        driver.stop()
+
+
+def _create_machine(
+    process: Process[Environment], pair: str, found: dict[Key, object]
+) -> ReplicaMachine:
+    """Create the machine of a replica from what its volume holds."""
+    return ReplicaMachine(
         process.volume.id,
         process.volume.incarnation,
         pair,
@@ -113,13 +128,6 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         milliseconds(),
         booting=True,
     )
-    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
-    driver.serve(loop)
-    process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
-    try:
-        return process.run(loop)
-    finally:
-        driver.stop()
 
 
 def _is_carried(process: Process[Environment], pair: str | None) -> bool:
