@@ -1,7 +1,7 @@
-"""A simulated operator: the one writer of the intent. It changes its mind, and goes away for long.
+"""Simulates an operator, the only writer of the intent, which may change plans or be absent.
 
-It builds new generations beside the old one, makes them the target when the lead's summary says
-that they are synced, gives them up when that takes too long or just so, and removes what retired.
+It builds new generations beside the old one, makes one the target once the lead's summary reports
+it synced, abandons one that takes too long or at random, and removes retired pods.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING
 
+from tandem.policy.layout.layout import Layout, LayoutChange, reassign
 from tandem_core.contract.intent import Generation, Intent
 from tandem_runtime.protocol.messages.peers import NewIntent
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_simulator.engine.process import SPLIT, SimulatedProcess
 from tandem_simulator.engine.trace import TURN
-from tandem_simulator.externals.shares import FUNCTION, Pairs, buckets_of, generation_of, new_pairs
+from tandem_simulator.externals.shares import FUNCTION, buckets_of, generation_of, new_pairs
 
 if TYPE_CHECKING:
     from tandem_runtime.protocol.lead.summary import Summary
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 ROUND = 300
-"""Milliseconds between two looks at the world."""
+"""Milliseconds between two rounds."""
 PATIENCE = 4500
-"""How long a new generation may take to be built."""
+"""Longest time for building a new generation, in milliseconds."""
 
 
 class SimulatedOperator:
-    """Observes, decides, records, acts; nothing of it is needed for rows to flow."""
+    """Observes, decides, records and acts; rows flow without it."""
 
     def __init__(self, world: World, rng: Random) -> None:
         self.world = world
@@ -37,8 +38,7 @@ class SimulatedOperator:
         configuration = world.configuration
         first = generation_of(1, configuration.pairs)
         world.ledger.generation_made(first)
-        self.pairs: Pairs = configuration.pairs
-        self.names = len(configuration.pairs)
+        self.layout = Layout(configuration.pairs, len(configuration.pairs))
         self.newest = 1
         self.intents = [Intent(1, (first,), 1, configuration.streams, configuration.slots)]
         self.building: Generation | None = None
@@ -59,7 +59,7 @@ class SimulatedOperator:
     # --- the intent reaches the splits --------------------------------------------------------
 
     def welcome(self, process: SimulatedProcess) -> None:
-        """A new split gets the intent; sometimes an older one first."""
+        """Send the intent to a new split, sometimes an older one first."""
         if len(self.intents) > 1 and self.rng.random() < 0.3:  # noqa: PLR2004
             old = self.rng.choice(self.intents[:-1])
             self._tell(process, old, self.rng.randint(1, 100))
@@ -98,14 +98,14 @@ class SimulatedOperator:
             if process.kind == SPLIT:
                 self._tell_newest_later(process, self.rng.randint(5, 500))
 
-    # --- its rounds ---------------------------------------------------------------------------
+    # --- rounds -------------------------------------------------------------------------------
 
     def go_away(self, until: int) -> None:
-        """Nobody observes or decides until then."""
+        """Stop observing and deciding until then."""
         self.away_until = max(self.away_until, until)
 
     def round(self, _a: object = None, _b: object = None, _c: object = None) -> None:
-        """Look at what was seen in the last round, act, and look again."""
+        """Act on the observations of the last round, then observe again."""
         if self.world.now >= self.away_until:
             if self.building is None:
                 self._perhaps_change()
@@ -132,31 +132,32 @@ class SimulatedOperator:
         seen = self.seen
         if seen is None or seen.generation != self.intent.target or seen.completed:
             return
-        if {pair.name for pair in seen.pairs} - {name for name, _ in self.pairs}:
-            return  # pairs of the last change have not retired yet
+        if {pair.name for pair in seen.pairs} - set(self.layout.names()):
+            return  # The pairs of the last change have not retired yet.
         self.changes.pop(0)
-        pairs, parents = self._plan()
+        change = self._plan()
+        # The name of an abandoned pair is not used again.
+        self.layout = Layout(self.layout.pairs, change.after.next_pair)
         self.newest += 1
-        self.building = generation_of(self.newest, pairs, parents)
+        self.building = generation_of(self.newest, change.after.pairs, change.parents)
         self.begun = world.now
         self.fickle = self.rng.random() < 0.2  # noqa: PLR2004
         world.ledger.generation_made(self.building)
         intent = self.intent
         kept = tuple(g for g in intent.generations if g.number >= intent.target)
-        names = ", ".join(f"{new} from {'+'.join(old)}" for new, old in parents)
+        names = ", ".join(f"{new} from {'+'.join(old)}" for new, old in change.parents.items())
         self._publish(
             intent.replace(version=intent.version + 1, generations=(*kept, self.building)),
             f"build generation {self.newest}: {names}",
         )
-        for name, keys in pairs:
-            if name in {new for new, _ in parents}:
-                world.cluster.add_pair(name, keys)
+        for name in change.parents:
+            world.cluster.add_pair(name, change.after.buckets_of(name))
         world.occur("GenerationPlanned", None)
 
-    def _plan(self) -> tuple[Pairs, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """Split a pair, merge two, or move buckets between two; the rest carries over."""
+    def _plan(self) -> LayoutChange:
+        """Split a pair, merge two, or move buckets between two; carry over the rest."""
         rng = self.rng
-        old = list(self.pairs)
+        old = list(self.layout.pairs)
         rng.shuffle(old)
         wide = [pair for pair in old if len(pair[1]) > 1]
         kind = rng.choice(("split", "merge", "move"))
@@ -167,25 +168,16 @@ class SimulatedOperator:
         else:
             changed = wide[:1]
             parts = _deal(rng, sorted(changed[0][1]))
-        fresh = tuple((self._name(), frozenset(part)) for part in parts)
-        parents = tuple(
-            (name, tuple(sorted(pair for pair, theirs in changed if theirs & keys)))
-            for name, keys in fresh
-        )
-        carried = tuple(pair for pair in self.pairs if pair not in changed)
-        return carried + fresh, parents
-
-    def _name(self) -> str:
-        self.names += 1
-        return f"pair-{self.names - 1}"
+        return reassign(self.layout, [name for name, _ in changed], map(frozenset, parts))
 
     def _pursue(self, generation: Generation) -> None:
-        """Make it the target when it is ready; give it up when that takes too long."""
+        """Make a generation the target when it is ready; abandon it when it takes too long."""
         world = self.world
         waited = world.now - self.begun
         if self.seen is not None and self._ready(generation, self.seen):
             self.building = None
-            self.pairs = tuple((pair.name, buckets_of(pair.label)) for pair in generation.pairs)
+            pairs = tuple((pair.name, buckets_of(pair.label)) for pair in generation.pairs)
+            self.layout = Layout(pairs, self.layout.next_pair)
             intent = self.intent
             self._publish(
                 intent.replace(version=intent.version + 1, target=generation.number),
@@ -196,7 +188,7 @@ class SimulatedOperator:
             self._give_up(generation)
 
     def _ready(self, generation: Generation, seen: Summary) -> bool:
-        """Is every replica of every new pair verified and synced?"""
+        """Whether every replica of every new pair is verified and synced."""
         states = {pair.name: pair for pair in seen.pairs}
         for name in new_pairs(generation):
             state = states.get(name)
@@ -225,7 +217,7 @@ class SimulatedOperator:
             self.world.cluster.remove(pod)
 
     def _perhaps_resize(self) -> None:
-        """Ask for another number of merge slots; see that every slot to come has merges."""
+        """Perhaps change the number of merge slots; add merges for all slots."""
         seen = self.seen
         if seen is None or seen.completed or not seen.next_slot:
             return
@@ -249,11 +241,11 @@ class SimulatedOperator:
                     self.world.cluster.remove(pod)
 
     def _tidy(self) -> None:
-        """Remove pods of pairs that are neither wanted nor known to the lead any more."""
+        """Remove pods of pairs that are neither wanted nor known to the lead."""
         seen = self.seen
         if seen is None or seen.generation != self.intent.target or self.rng.random() < 0.7:  # noqa: PLR2004
             return
-        wanted = {name for name, _ in self.pairs} | {pair.name for pair in seen.pairs}
+        wanted = {*self.layout.names(), *(pair.name for pair in seen.pairs)}
         if self.building is not None:
             wanted |= set(self.building.names())
         for pod in list(self.world.cluster.pods.values()):
@@ -262,7 +254,7 @@ class SimulatedOperator:
 
 
 def _deal(rng: Random, buckets: Iterable[int]) -> list[list[int]]:
-    """Two parts, neither of them empty."""
+    """Split buckets into two non-empty parts."""
     shuffled = list(buckets)
     rng.shuffle(shuffled)
     at = rng.randint(1, len(shuffled) - 1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from tandem_core.contract.intent import Function, Generation, Pair, Share
 
 FUNCTION = Function("buckets", b"")
-"""All generations share it: labels say everything."""
+"""All generations share it: labels contain everything."""
 
 Pairs = tuple[tuple[str, frozenset[int]], ...]
 """Names of pairs, and the buckets that each one owns."""
@@ -30,10 +31,10 @@ def share_of(buckets: frozenset[int]) -> Share:
 
 
 def generation_of(
-    number: int, pairs: Pairs, parents: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    number: int, pairs: Pairs, parents: Mapping[str, tuple[str, ...]] | None = None
 ) -> Generation:
-    """A generation in which pairs own these buckets."""
-    known = dict(parents)
+    """Return a generation in which pairs own these buckets."""
+    known = parents or {}
     return Generation(
         number,
         FUNCTION.digest,

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tandem_simulator.faults.victims import Victims
 
 WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
-"""Faults that are tried again when they would go beyond the survivable."""
+"""Faults that are retried if they would exceed the budget."""
 
 UNHEARD = 700
-"""Milliseconds for which nobody hears a process whose pod was given up.
+"""Milliseconds for which a zombie's messages are lost.
 
-That happens to a node that cannot be reached. When it can be again, every split knows that the
-volume counts as gone: word of that is a matter of a few hundred milliseconds.
+A pod is replaced while its process runs only if its node is unreachable. By the time the node is
+reachable again, every split knows that the volume is gone; that takes a few hundred milliseconds.
 """
 
 
@@ -87,7 +87,7 @@ def _thaw(injector: Injector, process: SimulatedProcess, _c: object) -> None:
 
 
 def _thaw_early(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """One that a fault has frozen goes on before its time."""
+    """Resume a frozen process early."""
     process = injector.target(step, cast)
     if process is None or not process.frozen:
         return False
@@ -96,7 +96,7 @@ def _thaw_early(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def _zombie(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """A pod is given up while its process runs on; it is heard again once all know that."""
+    """Replace a pod while its process keeps running; connect it again once all know."""
     process = injector.target(step, cast)
     if process is None or process.zombie or not injector.guard.allows([process.pod]):
         return False
@@ -121,7 +121,7 @@ def _scale_in(injector: Injector, step: FaultStep, cast: Victims) -> bool:
     return True
 
 
-# --- new pairs, and what goes beyond ------------------------------------------------------------
+# --- new pairs, and more than the design survives -----------------------------------------------
 
 
 def _destroy_all(injector: Injector, pods: list[SimulatedPod], step: FaultStep, what: str) -> bool:
@@ -133,7 +133,7 @@ def _destroy_all(injector: Injector, pods: list[SimulatedPod], step: FaultStep, 
 
 
 def _new_pair_lost(injector: Injector, step: FaultStep, _: Victims) -> bool:
-    """Both replicas of a pair that the cut has just brought in."""
+    """Destroy both replicas of a pair that the cut has just introduced."""
     world = injector.world
     for pair in new_pairs(world.cluster.operator.intent.generations[-1]):
         if injector.guard.new_pair_may_go(pair):
@@ -143,7 +143,7 @@ def _new_pair_lost(injector: Injector, step: FaultStep, _: Victims) -> bool:
 
 def _lose_pair(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
-    pairs = world.cluster.operator.pairs
+    pairs = world.cluster.operator.layout.pairs
     pods = world.cluster.replicas(pairs[step.amount % len(pairs)][0])
     world.went_beyond = True
     return _destroy_all(injector, pods, step, "beyond: a pair")
@@ -169,7 +169,7 @@ def _lose_lane(injector: Injector, step: FaultStep, _: Victims) -> bool:
 
 
 def end_all(world: World) -> None:
-    """Frozen processes go on, lost nodes and stopped processes come back, zombies end."""
+    """Resume frozen processes, restart lost nodes and stopped processes, end zombies."""
     cluster = world.cluster
     cluster.end_zombies()
     cluster.nodes_down.clear()
