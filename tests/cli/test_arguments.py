@@ -17,7 +17,7 @@ from tandem_cli import COMMANDS, main
         (["simulate", "--jobs", "0"], "--jobs"),
     ],
 )
-def test_values_that_mean_nothing(
+def test_invalid_argument_values_are_refused(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -27,7 +27,7 @@ def test_values_that_mean_nothing(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_tells_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert "Exit code" in " ".join(capsys.readouterr().out.split())

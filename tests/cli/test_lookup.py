@@ -83,7 +83,9 @@ def forbid(stage: Stage, problem: KubeError, forbidden: ObjectKind, monkeypatch:
     monkeypatch.setattr(stage.cluster, "list", answer)
 
 
-def test_the_status_on_a_cluster(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cluster_status_lists_pods_with_role_and_node(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["status"]) == 0
     text = capsys.readouterr().out
     primary = stage.world.replicas("pair-0")["primary"]
@@ -93,7 +95,7 @@ def test_the_status_on_a_cluster(stage: Stage, capsys: pytest.CaptureFixture[str
     assert text.startswith("shop/spending on test  Running")
 
 
-def test_the_document_has_members_with_nodes(
+def test_json_status_has_members_with_nodes(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "spending", "-n", "shop", "-o", "json"]) == 0
@@ -109,7 +111,7 @@ def test_the_document_has_members_with_nodes(
     ("command", "number"),
     [("kill", signal.SIGKILL), ("pause", signal.SIGSTOP), ("resume", signal.SIGCONT)],
 )
-def test_a_signal_goes_to_the_pod_that_is_meant(stage: Stage, command: str, number: int) -> None:
+def test_signal_is_sent_to_target_pod(stage: Stage, command: str, number: int) -> None:
     assert main([command, "pair-1/secondary", "-n", "shop"]) == 0
     secondary = name_of(stage.world.replicas("pair-1")["secondary"])
     assert stage.shell.signalled == [(secondary, number)]
@@ -127,7 +129,7 @@ def test_a_signal_goes_to_the_pod_that_is_meant(stage: Stage, command: str, numb
         (["status", "--dir", "nowhere"], "no pipeline in nowhere"),
     ],
 )
-def test_what_is_not_there_is_told(
+def test_unknown_pipeline_cluster_or_target_is_reported(
     stage: Stage, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
     assert main(arguments) == 1
@@ -139,7 +141,7 @@ def test_what_is_not_there_is_told(
     ("problem", "told"),
     [(Refused("cannot list"), "denied the request"), (Unreachable("refused"), "does not answer")],
 )
-def test_a_cluster_that_does_not_answer_or_allow_it(
+def test_silent_or_forbidding_cluster_is_reported(
     stage: Stage,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -152,7 +154,7 @@ def test_a_cluster_that_does_not_answer_or_allow_it(
 
 
 @pytest.mark.parametrize("command", [["status"], ["kill", "lead"]])
-def test_a_cluster_that_is_not_there_is_named_with_the_cause(
+def test_unreachable_cluster_is_named_with_cause(
     silent_cluster: str, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     assert main([*command, "-n", "shop"]) == 1
@@ -166,7 +168,7 @@ def test_a_cluster_that_is_not_there_is_named_with_the_cause(
 
 
 @pytest.mark.usefixtures("no_cluster")
-def test_where_there_is_neither_a_pipeline_nor_a_cluster_both_are_told(
+def test_missing_pipeline_and_missing_cluster_are_both_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status"]) == 1
@@ -175,14 +177,14 @@ def test_where_there_is_neither_a_pipeline_nor_a_cluster_both_are_told(
     assert f"no kubeconfig ({tmp_path / 'missing'})" in said
 
 
-def test_who_may_not_run_commands_in_pods(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forbidden_exec_is_reported(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.shell.fails = Refused("cannot create resource pods/exec")
     assert main(["kill", "split-0"]) == 1
     assert "pods/exec" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("stage")
-def test_what_runs_here_is_meant_first(
+def test_local_running_pipeline_takes_precedence(
     running: ExitStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status"]) == 0
@@ -196,7 +198,7 @@ def test_what_runs_here_is_meant_first(
     assert capsys.readouterr().out.startswith(".tandem/here")
 
 
-def test_what_rests_here_is_meant_where_the_cluster_has_no_such_pipeline(
+def test_local_stopped_pipeline_is_found_if_cluster_lacks_it(
     stage: Stage,
     running: ExitStack,
     capsys: pytest.CaptureFixture[str],
@@ -212,7 +214,7 @@ def test_what_rests_here_is_meant_where_the_cluster_has_no_such_pipeline(
 
 
 @pytest.mark.usefixtures("no_cluster")
-def test_without_a_cluster_what_rests_here_is_meant(
+def test_local_stopped_pipeline_is_found_without_cluster(
     running: ExitStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     running.close()

@@ -23,7 +23,7 @@ def lost(holds: ConditionStatus) -> Status:
 
 
 @pytest.mark.parametrize("why", [EndReason.ASKED, EndReason.COMPLETED])
-def test_a_run_that_lost_data_does_not_end_well(
+def test_run_with_data_loss_exits_with_error(
     why: EndReason, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = Directory(tmp_path)

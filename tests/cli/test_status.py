@@ -10,7 +10,7 @@ from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, ConditionType, Phase
 from tandem_core.model.status import Condition, Counters, Status
 
-WHY = "SinkFailed out: /out cannot be used: [full]; make room"
+WHY = "sink out cannot be read or written; retrying: /out cannot be used: [full]; make room"
 
 
 def shown(
@@ -35,7 +35,7 @@ def shown(
         (ConditionStatus.FALSE, Phase.COMPLETED, False),
     ],
 )
-def test_why_a_pipeline_is_not_ready_is_printed(
+def test_unready_reason_is_printed(
     ready: ConditionStatus,
     phase: Phase,
     said: bool,
@@ -55,7 +55,7 @@ def test_why_a_pipeline_is_not_ready_is_printed(
 
 
 @pytest.mark.parametrize("count", [0, 1234])
-def test_rows_that_were_put_aside_are_printed_with_their_place(
+def test_dead_letters_are_printed_with_their_path(
     count: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

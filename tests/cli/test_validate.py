@@ -40,12 +40,12 @@ def write(directory: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_examples_are_right(example: Path) -> None:
+def test_examples_are_valid(example: Path) -> None:
     assert main(["validate", str(example)]) == 0
 
 
-def test_there_is_an_example_of_each_kind() -> None:
-    assert len(EXAMPLES) == 7
+def test_seven_examples_are_validated() -> None:
+    assert len(EXAMPLES) == 8
 
 
 def test_all_documents_of_a_file_are_checked(
@@ -56,7 +56,7 @@ def test_all_documents_of_a_file_are_checked(
     assert "2 pipelines" in capsys.readouterr().out
 
 
-def test_what_is_not_there_yet_is_a_problem(
+def test_unsupported_source_is_a_problem(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(directory, PIPELINE.replace("NAME", "one").replace(GENERATOR, "{http: {}}"))
@@ -70,7 +70,7 @@ def test_what_is_not_there_yet_is_a_problem(
     assert found["line"] == 9
 
 
-def test_a_problem_is_printed_with_line_field_value_and_remedy(
+def test_problem_is_printed_with_line_field_value_and_remedy(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(directory, PIPELINE.replace("NAME", "one") + "  pairs:\n    cuont: 3\n")
@@ -97,7 +97,7 @@ def test_json_output_is_a_list_of_problems(
     assert problem["expected"]
 
 
-def test_json_output_of_a_right_file_is_an_empty_list(
+def test_json_output_of_valid_file_is_empty_list(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["validate", write(directory, PIPELINE.replace("NAME", "one")), "-o", "json"]) == 0
@@ -105,7 +105,7 @@ def test_json_output_of_a_right_file_is_an_empty_list(
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
-def test_a_file_that_cannot_be_read(
+def test_unreadable_file_exits_with_usage_error(
     directory: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = directory / "other.yaml"
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read(
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0]], ids=["first", "last"])
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_an_unreadable_file_hides_nothing_of_the_others(
+def test_unreadable_file_does_not_hide_other_problems(
     directory: Path, order: list[int], output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = directory / "wrong.yaml"
@@ -137,7 +137,7 @@ def test_an_unreadable_file_hides_nothing_of_the_others(
     assert found[files[0]].keys() == found[files[1]].keys()
 
 
-def test_of_files_that_cannot_be_read_nothing_good_is_said(
+def test_unreadable_file_prints_no_success(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["validate", str(directory / "missing.yaml")]) == 2
@@ -148,7 +148,7 @@ def test_of_files_that_cannot_be_read_nothing_good_is_said(
     ("text", "code"),
     [(PIPELINE.replace("NAME", "one").encode(), 0), (PIPELINE.encode(), 1), (b"\xff\xfe", 2)],
 )
-def test_a_dash_is_the_standard_input(
+def test_dash_reads_standard_input(
     directory: Path, text: bytes, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(directory)
@@ -156,7 +156,7 @@ def test_a_dash_is_the_standard_input(
     assert main(["validate", "-"]) == code
 
 
-def test_a_name_stands_once_in_a_file(directory: Path) -> None:
+def test_duplicate_pipeline_name_in_file_is_reported(directory: Path) -> None:
     one = PIPELINE.replace("NAME", "one")
     findings, _ = check_text(str(directory / "x.yaml"), f"{one}---\n{one}")
     assert [(f.position.line, f.problem.fault.value) for f in findings] == [(16, "Duplicate")]
@@ -170,7 +170,7 @@ def test_a_name_stands_once_in_a_file(directory: Path) -> None:
         ("def biuld(streams): ...\n", "function", "biuld"),
     ],
 )
-def test_a_python_query_is_looked_up_beside_the_manifest(
+def test_python_query_path_is_relative_to_manifest(
     directory: Path, content: str | None, field: str, words: str
 ) -> None:
     query = directory / "query.py"
@@ -183,14 +183,14 @@ def test_a_python_query_is_looked_up_beside_the_manifest(
     assert words in finding.problem.expected
 
 
-def test_without_a_command_usage_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_command_prints_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([])
     assert caught.value.code == 2
     assert "COMMAND" in capsys.readouterr().err
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_flag_prints_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("tandem ")

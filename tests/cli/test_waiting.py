@@ -3,11 +3,16 @@ from collections.abc import Iterator
 import pytest
 
 from tandem_cli.waiting import Progress, Version, progress_of, wait_until_ready
-from tandem_core.model.states import ConditionStatus, ConditionType, Phase
-from tandem_core.model.status import Condition, Status
+from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase
+from tandem_core.model.status import Condition, PairStatus, Status
+
+WHOLE, LACKING = (True, True), (True, False)
 
 
-def status(phase: Phase = Phase.RUNNING, pairs: str = "2/2", *, ready: bool = True) -> Status:
+def status(
+    phase: Phase = Phase.RUNNING, pairs: tuple[bool, ...] = WHOLE, *, ready: bool = True
+) -> Status:
+    """A status whose pairs have all their replicas or not."""
     condition = Condition(
         type=ConditionType.READY,
         status=ConditionStatus.TRUE if ready else ConditionStatus.FALSE,
@@ -15,15 +20,19 @@ def status(phase: Phase = Phase.RUNNING, pairs: str = "2/2", *, ready: bool = Tr
         message="",
         last_transition_time="2024-01-01T00:00:00Z",
     )
-    return Status(phase=phase, pairs_ready=pairs, conditions=(condition,))
+    found = tuple(
+        PairStatus(name=f"pair-{number}", state=PairState.PAIRED, ready=whole)
+        for number, whole in enumerate(pairs)
+    )
+    return Status(phase=phase, pairs=found, conditions=(condition,))
 
 
 @pytest.mark.parametrize(
     ("found", "progress"),
     [
         (status(), Progress.READY),
-        (status(pairs="1/2"), Progress.WAITING),
-        (status(pairs="0/0"), Progress.WAITING),
+        (status(pairs=LACKING), Progress.WAITING),
+        (status(pairs=()), Progress.WAITING),
         (status(ready=False), Progress.WAITING),
         (Status(), Progress.WAITING),
         (status(Phase.COMPLETED, ready=False), Progress.READY),
@@ -59,29 +68,29 @@ def waited(*looks: Version | None) -> tuple[Progress, int]:
     return ended, used
 
 
-def test_a_status_from_before_the_command_does_not_count() -> None:
+def test_status_from_before_the_command_is_ignored() -> None:
     old, under_way, fresh = (Version(status(), number) for number in range(3))
     assert waited(old, old, under_way, fresh) == (Progress.READY, 4)
 
 
-def test_a_status_that_is_never_written_again_is_not_ready() -> None:
+def test_unchanging_status_is_not_ready() -> None:
     assert waited(Version(status(), 1))[0] is Progress.WAITING
 
 
-def test_a_failover_is_waited_for() -> None:
-    lacking = [Version(status(pairs="1/2"), number) for number in range(5)]
+def test_wait_lasts_through_failover() -> None:
+    lacking = [Version(status(pairs=LACKING), number) for number in range(5)]
     assert waited(*lacking, Version(status(), 6)) == (Progress.READY, 6)
 
 
-def test_a_pipeline_may_appear_later() -> None:
+def test_wait_covers_pipeline_created_later() -> None:
     ready = [Version(status(), number) for number in range(3)]
     assert waited(None, None, *ready) == (Progress.READY, 5)
 
 
-def test_a_halted_pipeline_ends_the_wait() -> None:
+def test_halted_pipeline_ends_wait() -> None:
     halted = [Version(status(Phase.HALTED), number) for number in range(3)]
     assert waited(*halted)[0] is Progress.STOPPED
 
 
-def test_the_wait_ends_with_its_time() -> None:
+def test_wait_times_out() -> None:
     assert waited(None)[0] is Progress.WAITING

@@ -81,7 +81,7 @@ def prepared(seen: Seen, what: str) -> Decision:
 
 
 @pytest.mark.parametrize("what", ["kill", "move", "replace"])
-def test_what_is_as_it_was_seen_is_done(seen: Seen, what: str) -> None:
+def test_decision_is_carried_out_when_observation_still_holds(seen: Seen, what: str) -> None:
     assert seen.given_up(prepared(seen, what))
 
 
@@ -98,7 +98,7 @@ Meanwhile = Callable[[Seen], object]
     ],
     ids=["replaced", "gone", "going"],
 )
-def test_a_pod_that_is_not_the_one_that_was_seen_is_left_alone(
+def test_decision_is_dropped_when_pod_was_replaced_or_deleted(
     seen: Seen, what: str, meanwhile: Meanwhile
 ) -> None:
     decision = prepared(seen, what)
@@ -117,7 +117,7 @@ def test_a_pod_that_is_not_the_one_that_was_seen_is_left_alone(
     ],
     ids=["silent", "empty", "gone", "going"],
 )
-def test_a_replica_is_kept_whose_twin_does_not_carry_the_pair(
+def test_replica_is_kept_when_twin_cannot_carry_the_pair(
     seen: Seen, what: str, meanwhile: Meanwhile
 ) -> None:
     decision = prepared(seen, what)
@@ -125,22 +125,22 @@ def test_a_replica_is_kept_whose_twin_does_not_carry_the_pair(
     assert not seen.given_up(decision)
 
 
-def test_nobody_is_moved_against_a_budget(seen: Seen) -> None:
+def test_eviction_respects_disruption_budget(seen: Seen) -> None:
     cluster = seen.world.cluster
     budget = cluster.get(DISRUPTION_BUDGET, KEY.namespace, "spending-g1-pair-0")
     cluster.replace({**budget, "spec": {**budget["spec"], "minAvailable": 2}})
     assert not seen.given_up(seen.decisions()["move"])
 
 
-def test_one_that_answers_after_all_does_not_hang(seen: Seen) -> None:
+def test_kill_is_dropped_when_member_answers_again(seen: Seen) -> None:
     assert not seen.given_up(seen.decisions()["kill"])
 
 
-def test_one_that_can_go_on_is_not_replaced(seen: Seen) -> None:
+def test_replace_is_dropped_when_pod_still_runs(seen: Seen) -> None:
     assert not seen.given_up(seen.decisions()["replace"])
 
 
-def test_a_split_is_moved_only_while_the_lead_says_that_nothing_is_at_risk(seen: Seen) -> None:
+def test_split_is_evicted_only_while_lead_reports_nothing_vulnerable(seen: Seen) -> None:
     move = EvictPod(name_of(seen.split), f"{uid_of(seen.split)}.0", "they share a node")
     seen.world.plane.vulnerable = ("lane-0",)
     assert not seen.given_up(move)
@@ -152,7 +152,7 @@ def test_a_split_is_moved_only_while_the_lead_says_that_nothing_is_at_risk(seen:
 
 
 @pytest.mark.parametrize("ready", [True, False])
-def test_a_spare_counts_as_a_replica_only_once_it_is_not_ready_any_more(ready: bool) -> None:
+def test_assigned_spare_is_labelled_as_replica_only_once_unready(ready: bool) -> None:
     seen = Seen()
     cluster, name = seen.world.cluster, name_of(seen.pod)
     pod = cluster.get(POD, KEY.namespace, name)

@@ -40,14 +40,14 @@ def begun() -> tuple[World, DesiredState]:
     return world, order
 
 
-def test_what_is_there_as_ordered_needs_nothing() -> None:
+def test_unchanged_objects_need_no_apply() -> None:
     world, order = begun()
     there = list_objects(world.cluster, KEY)
     todo = changes(wanted(order, False), there, order.uid)
     assert (todo.apply, todo.delete, todo.in_the_way) == ((), (), ())
 
 
-def test_what_is_missing_or_ordered_otherwise_is_applied() -> None:
+def test_missing_or_changed_objects_are_applied() -> None:
     world, order = begun()
     there = [each for each in list_objects(world.cluster, KEY) if each["kind"] != "Service"]
     pipeline = order.pipeline
@@ -84,9 +84,7 @@ ANYBODY: list[dict[str, object]] = [{"ports": [{"port": 7070, "protocol": "TCP"}
         ("ServiceAccount spending-split", ("automountServiceAccountToken",), True),
     ],
 )
-def test_what_somebody_has_edited_is_applied_anew(
-    name: str, path: tuple[str | int, ...], value: object
-) -> None:
+def test_edited_object_is_reapplied(name: str, path: tuple[str | int, ...], value: object) -> None:
     world, order = begun()
     there = {f"{each['kind']} {name_of(each)}": each for each in list_objects(world.cluster, KEY)}
     there[name] = changed(there[name], path, value)
@@ -94,7 +92,7 @@ def test_what_somebody_has_edited_is_applied_anew(
     assert [f"{each['kind']} {name_of(each)}" for each in todo.apply] == [name]
 
 
-def test_what_the_server_adds_or_an_older_operator_wrote_is_no_change() -> None:
+def test_server_defaults_and_older_operator_fields_are_not_drift() -> None:
     world, order = begun()
     there = {f"{each['kind']} {name_of(each)}": each for each in list_objects(world.cluster, KEY)}
     for name, path, value in (
@@ -107,7 +105,7 @@ def test_what_the_server_adds_or_an_older_operator_wrote_is_no_change() -> None:
     assert changes(wanted(order, False), there.values(), order.uid).apply == ()
 
 
-def test_when_all_is_over_only_what_makes_pods_goes() -> None:
+def test_completion_deletes_only_workloads_and_budgets() -> None:
     world, order = begun()
     todo = changes(wanted(order, True), list_objects(world.cluster, KEY), order.uid)
     assert todo.apply == ()
@@ -122,7 +120,7 @@ def test_when_all_is_over_only_what_makes_pods_goes() -> None:
     ]
 
 
-def test_what_is_somebody_elses_or_on_its_way_out_is_in_the_way() -> None:
+def test_foreign_or_terminating_objects_block_and_are_kept() -> None:
     world, order = begun()
     there = list_objects(world.cluster, KEY)
     todo = changes(wanted(order, False), there, "another")
@@ -136,7 +134,7 @@ def test_what_is_somebody_elses_or_on_its_way_out_is_in_the_way() -> None:
 @pytest.mark.parametrize(
     "kind", [NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, SERVICE, DEPLOYMENT], ids=lambda kind: kind.name
 )
-def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: ObjectKind) -> None:
+def test_unlabelled_foreign_object_is_not_adopted(kind: ObjectKind) -> None:
     world, order = begun()
     (made, *_) = (each for each in wanted(order, False) if kind_of(each) is kind)
     world.cluster.remove(made)
@@ -153,7 +151,7 @@ def test_what_lacks_the_label_and_is_not_the_pipelines_is_not_taken_over(kind: O
     assert is_owned_by(world.cluster.get(kind, KEY.namespace, name_of(made)), order.uid)
 
 
-def test_what_has_lost_its_label_gets_it_again() -> None:
+def test_lost_label_is_restored() -> None:
     world, order = begun()
     service = world.cluster.get(SERVICE, KEY.namespace, "spending-splits")
     del service["metadata"]["labels"][PIPELINE_LABEL]
@@ -163,7 +161,7 @@ def test_what_has_lost_its_label_gets_it_again() -> None:
     assert world.cluster.list(SERVICE, KEY.namespace, {PIPELINE_LABEL: order.name})
 
 
-def test_pods_of_drivers_carry_the_mark_of_their_order_and_others_do_not() -> None:
+def test_only_driver_pods_carry_template_digest() -> None:
     _, order = begun()
     for document in wanted(order, False):
         if kind_of(document) in {DEPLOYMENT, REPLICA_SET}:
@@ -177,7 +175,7 @@ def test_pods_of_drivers_carry_the_mark_of_their_order_and_others_do_not() -> No
     assert replica_mark(replace(order, images=merges)) == replica_mark(order)
 
 
-def test_replica_sets_that_cannot_make_pods_say_why() -> None:
+def test_failing_replica_set_reports_its_reason() -> None:
     def replica_set(pair: str, status: str) -> dict[str, object]:
         condition = {"type": "ReplicaFailure", "status": status, "message": f"quota of {pair}"}
         labels = {"tandem.dev/kind": "replica", "tandem.dev/pair": pair}
@@ -190,7 +188,7 @@ def test_replica_sets_that_cannot_make_pods_say_why() -> None:
     assert shortages([{"metadata": {"name": "other"}}]) == {}
 
 
-def test_all_problems_of_a_manifest_are_told_up_to_a_number() -> None:
+def test_manifest_problems_are_all_listed_up_to_limit() -> None:
     judged = judge(resource(epoch=3, splits=4, pairs=5))
     assert isinstance(judged, Complaint)
     for field in ("spec.epoch", "spec.splits", "spec.pairs"):
@@ -201,7 +199,7 @@ def test_all_problems_of_a_manifest_are_told_up_to_a_number() -> None:
     assert many.message.endswith("; and 5 more")
 
 
-def test_what_is_told_again_is_the_same_event() -> None:
+def test_repeated_event_keeps_its_name() -> None:
     made = {**resource(), "metadata": {**resource()["metadata"], "uid": "u"}}
     told = PipelineEvent(OperatorEventReason.HALTED, "x" * 2000)
     first = event_of(made, told, BEGAN)

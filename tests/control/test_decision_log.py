@@ -20,7 +20,7 @@ def actions(lines: list[DecisionLine]) -> list[list[Action]]:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_quiet_pipeline_logs_nothing(lines: Lines, restarted: bool) -> None:
+def test_quiet_pipeline_logs_nothing(lines: Lines, restarted: bool) -> None:
     world = World(pairs={"count": 2, "spares": 1})
     world.until_paired(2)
     world.step()
@@ -32,7 +32,7 @@ def test_a_quiet_pipeline_logs_nothing(lines: Lines, restarted: bool) -> None:
     assert lines.take() == []
 
 
-def test_a_lost_primary_is_a_promotion_with_versions_and_the_reason(lines: Lines) -> None:
+def test_lost_primary_logs_promotion_with_versions_and_reason(lines: Lines) -> None:
     world = World()
     world.until_paired()
     gone, survivor = (name_of(world.replicas()[role]) for role in ("primary", "secondary"))
@@ -51,7 +51,7 @@ def test_a_lost_primary_is_a_promotion_with_versions_and_the_reason(lines: Lines
     assert f"{survivor} running" in line.observed
 
 
-def test_what_waits_is_logged_when_it_begins_and_not_again(lines: Lines) -> None:
+def test_wait_is_logged_once_when_it_begins(lines: Lines) -> None:
     world = World()
     world.until_paired()
     lines.take()
@@ -66,7 +66,7 @@ def test_what_waits_is_logged_when_it_begins_and_not_again(lines: Lines) -> None
     world.until_paired()
 
 
-def test_a_wrong_manifest_is_refused_once(lines: Lines) -> None:
+def test_refused_manifest_is_logged_once(lines: Lines) -> None:
     world = World()
     world.until_paired()
     lines.take()
@@ -83,7 +83,7 @@ def test_a_wrong_manifest_is_refused_once(lines: Lines) -> None:
     assert actions(lines.take()) == [[Action.REFUSE]]
 
 
-def test_what_somebody_has_changed_or_removed_is_applied_for_that_reason(lines: Lines) -> None:
+def test_reapply_logs_drifted_or_missing_as_cause(lines: Lines) -> None:
     world = World()
     world.until_paired()
     lines.take()
@@ -104,7 +104,7 @@ def test_what_somebody_has_changed_or_removed_is_applied_for_that_reason(lines: 
     }
 
 
-def test_what_the_server_does_not_take_is_logged_once_while_it_lasts(lines: Lines) -> None:
+def test_failing_apply_is_logged_once_while_it_lasts(lines: Lines) -> None:
     world = World()
     world.until_paired()
     world.cluster.remove(world.cluster.get(SERVICE, "shop", "spending-splits"))
@@ -115,7 +115,7 @@ def test_what_the_server_does_not_take_is_logged_once_while_it_lasts(lines: Line
     assert actions(lines.take()) == [[Action.WAIT]]
 
 
-def test_a_used_spare_is_assigned_once_and_adopted(lines: Lines) -> None:
+def test_used_spare_logs_one_assign_and_one_adopt(lines: Lines) -> None:
     world = World(pairs={"count": 1, "spares": 1})
     world.until_paired()
     world.step()

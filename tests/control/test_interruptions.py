@@ -68,7 +68,7 @@ def run(dies_after: int | None, spares: int) -> tuple[World, int]:
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_an_operator_that_dies_after_any_write_is_followed_by_one_that_ends_the_same(
+def test_operator_killed_after_any_write_is_resumed_to_same_state(
     spares: int,
 ) -> None:
     whole, writes = run(None, spares)
@@ -83,7 +83,7 @@ def test_an_operator_that_dies_after_any_write_is_followed_by_one_that_ends_the_
         assert (told.count("Failover"), told[-1]) == (1, "Paired"), f"died after write {number}"
 
 
-def test_an_operator_that_dies_while_a_completed_pipeline_is_removed() -> None:
+def test_operator_killed_during_cleanup_is_resumed_to_same_state() -> None:
     def completed(dies_after: int | None) -> tuple[World, int]:
         world = World()
         world.until_paired()
@@ -115,7 +115,7 @@ class Rival(Mortal):
         return super().replace(document)
 
 
-def test_a_lost_swap_drops_the_turn_before_anything_is_done() -> None:
+def test_lost_intent_swap_drops_turn_before_any_action() -> None:
     world = World()
     world.until_paired()
     loop = world.another(Rival(world.cluster, world))
@@ -135,7 +135,7 @@ def test_a_lost_swap_drops_the_turn_before_anything_is_done() -> None:
     assert world.reasons() == STEPS
 
 
-def test_two_operators_at_once_do_not_fight() -> None:
+def test_concurrent_operators_do_not_fight() -> None:
     world = World()
     other = world.another(world.cluster)
     dropped = 0
@@ -161,7 +161,7 @@ def test_two_operators_at_once_do_not_fight() -> None:
     assert dropped <= 2
 
 
-def test_faults_while_no_operator_is_there_are_seen_by_the_next_one() -> None:
+def test_next_operator_detects_faults_during_absence() -> None:
     world = World(pairs={"count": 2})
     world.until_paired(2)
     primary, secondary = world.replicas("pair-0")["primary"], world.replicas("pair-1")["secondary"]
@@ -204,7 +204,7 @@ def overloaded() -> tuple[World, Overloaded]:
     return world, way
 
 
-def test_events_that_cannot_be_written_hold_no_recovery_up_and_come_later_in_order() -> None:
+def test_unwritable_events_delay_no_recovery_and_follow_in_order() -> None:
     world, way = overloaded()
     survivor = name_of(world.replicas()["secondary"])
     world.step()
@@ -221,7 +221,7 @@ def test_events_that_cannot_be_written_hold_no_recovery_up_and_come_later_in_ord
     assert [reason.value for reason in world.tally.events] == STEPS
 
 
-def test_a_status_does_not_wait_for_events_for_ever() -> None:
+def test_status_is_written_despite_unwritable_events() -> None:
     world, way = overloaded()
     world.until(lambda: world.status().counters.take_overs == 1, most=90)
     assert [pair.state for pair in world.status().pairs] == [PairState.PAIRED]
@@ -230,7 +230,7 @@ def test_a_status_does_not_wait_for_events_for_ever() -> None:
     world.until(lambda: world.reasons() == STEPS)
 
 
-def test_an_operator_that_is_killed_before_it_could_tell_leaves_that_to_the_next_one() -> None:
+def test_next_operator_emits_events_of_killed_operator() -> None:
     world, _ = overloaded()
     for _ in range(10):
         world.step()
@@ -241,7 +241,7 @@ def test_an_operator_that_is_killed_before_it_could_tell_leaves_that_to_the_next
     assert world.status().counters.take_overs == 1
 
 
-def test_a_take_over_of_one_that_hangs_is_told_by_the_next_operator() -> None:
+def test_next_operator_emits_failover_of_hung_primary() -> None:
     world = World()
     world.until_paired()
     way = Overloaded(world.cluster)

@@ -27,7 +27,7 @@ from tandem.manifests.desired_state import Images
 from tandem_core.model.states import ConditionType, Phase
 
 
-def test_a_manifest_becomes_a_pipeline_that_is_ready() -> None:
+def test_manifest_becomes_ready_pipeline() -> None:
     world = World(pairs={"count": 2})
     world.until_paired(2)
     assert world.phase() is Phase.RUNNING
@@ -54,7 +54,7 @@ def test_a_manifest_becomes_a_pipeline_that_is_ready() -> None:
     assert world.reasons() == []
 
 
-def test_left_alone_nothing_is_written_but_the_status() -> None:
+def test_idle_pipeline_writes_only_its_status() -> None:
     world = World()
     world.until_paired()
     before = world.data_plane()
@@ -66,7 +66,7 @@ def test_left_alone_nothing_is_written_but_the_status() -> None:
     assert world.mortal.writes - writes <= 20
 
 
-def test_what_somebody_removes_comes_back_as_it_was() -> None:
+def test_deleted_service_and_secret_are_restored() -> None:
     world = World()
     world.until_paired()
     token = read_token(world.cluster, KEY)
@@ -76,7 +76,7 @@ def test_what_somebody_removes_comes_back_as_it_was() -> None:
     assert read_token(world.cluster, KEY) == token
 
 
-def test_what_somebody_scales_comes_back_and_nothing_else_is_written() -> None:
+def test_manual_scaling_is_reverted_without_other_writes() -> None:
     world = World()
     world.until_paired()
     scaled = world.cluster.get(REPLICA_SET, KEY.namespace, "spending-g1-pair-0")
@@ -92,7 +92,7 @@ def test_what_somebody_scales_comes_back_and_nothing_else_is_written() -> None:
     assert world.data_plane() == before
 
 
-def test_a_register_that_is_lost_is_told_of_and_not_made_anew() -> None:
+def test_missing_register_is_reported_and_not_recreated() -> None:
     world = World()
     world.until_paired()
     world.cluster.remove(world.cluster.get(LEASE, KEY.namespace, "spending-register"))
@@ -102,7 +102,7 @@ def test_a_register_that_is_lost_is_told_of_and_not_made_anew() -> None:
     assert (LEASE, KEY.namespace, "spending-register") not in world.cluster.objects
 
 
-def test_a_token_that_is_emptied_is_told_of() -> None:
+def test_emptied_token_is_reported() -> None:
     world = World()
     world.until_paired()
     secret = world.cluster.get(SECRET, KEY.namespace, "spending-token")
@@ -112,7 +112,7 @@ def test_a_token_that_is_emptied_is_told_of() -> None:
     world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
 
 
-def test_a_later_operator_with_other_images_rolls_nothing() -> None:
+def test_operator_upgrade_rolls_no_pods() -> None:
     world = World()
     world.until_paired()
     before = world.data_plane()
@@ -128,7 +128,7 @@ def test_a_later_operator_with_other_images_rolls_nothing() -> None:
     assert world.is_paired()
 
 
-def test_suspending_is_intended_and_shown_and_taken_back() -> None:
+def test_suspend_is_recorded_shown_and_reverted() -> None:
     world = World()
     world.until_paired()
     world.edit(suspend=True)
@@ -142,7 +142,7 @@ def test_suspending_is_intended_and_shown_and_taken_back() -> None:
     assert World(suspend=True).step() is not None
 
 
-def test_everything_delivered_the_pods_go_and_the_status_stays() -> None:
+def test_completion_removes_pods_and_keeps_status() -> None:
     world = World()
     world.until_paired()
     world.plane.completed = True
@@ -160,7 +160,7 @@ def test_everything_delivered_the_pods_go_and_the_status_stays() -> None:
     assert world.cluster.list(POD, KEY.namespace) == []
 
 
-def test_what_is_counted_last_is_in_the_status_of_a_completed_pipeline() -> None:
+def test_completed_status_includes_final_row_count() -> None:
     world = World()
     world.until_paired()
     world.plane.completed = True
@@ -170,7 +170,7 @@ def test_what_is_counted_last_is_in_the_status_of_a_completed_pipeline() -> None
     assert world.status().counters.rows_out == 90
 
 
-def test_what_is_deleted_leaves_nothing_behind_also_while_the_operator_is_away() -> None:
+def test_deletion_without_operator_leaves_nothing_behind() -> None:
     world = World()
     world.until_paired()
     world.cluster.delete(world.resource())
@@ -182,7 +182,7 @@ def test_what_is_deleted_leaves_nothing_behind_also_while_the_operator_is_away()
     assert {kind for kind, _, _ in world.cluster.objects} == {NODE}
 
 
-def test_a_pipeline_on_its_way_out_is_left_alone() -> None:
+def test_terminating_pipeline_is_left_alone() -> None:
     world = World()
     world.until_paired()
     going = deepcopy(world.resource())
@@ -194,7 +194,7 @@ def test_a_pipeline_on_its_way_out_is_left_alone() -> None:
     assert world.mortal.writes == before
 
 
-def test_a_new_pipeline_waits_until_nothing_is_left_of_an_older_one_with_its_name() -> None:
+def test_recreated_pipeline_waits_for_cleanup_of_its_predecessor() -> None:
     world = World()
     world.until_paired()
     first = uid_of(world.resource())
@@ -209,7 +209,7 @@ def test_a_new_pipeline_waits_until_nothing_is_left_of_an_older_one_with_its_nam
     assert world.recorded().intent.primaries
 
 
-def test_equal_names_in_two_namespaces_are_two_pipelines() -> None:
+def test_same_name_in_two_namespaces_is_two_pipelines() -> None:
     world = World()
     other = Key("bank", KEY.name)
     world.cluster.create(resource(other))
@@ -234,7 +234,7 @@ def test_equal_names_in_two_namespaces_are_two_pipelines() -> None:
     assert set(world.tally.statuses) == {other}
 
 
-def test_between_news_the_server_is_not_asked() -> None:
+def test_api_server_is_not_queried_between_watch_events() -> None:
     world = World()
     world.until_paired()
     asked: list[str] = []

@@ -56,7 +56,7 @@ def a_pod(restarts: int = 0) -> Pod:
     return found
 
 
-def test_pods_are_asked_until_they_are_missing(process: Answering) -> None:
+def test_pods_are_polled_until_they_are_gone(process: Answering) -> None:
     asked = Asked()
     asked.look([a_pod()], "t")
     wait_for(lambda: asked.look([a_pod()], "t")[a_pod().run].heard is not None)
@@ -72,7 +72,7 @@ def test_pods_are_asked_until_they_are_missing(process: Answering) -> None:
 
 
 @pytest.mark.usefixtures("process")
-def test_a_pod_can_be_asked_at_once() -> None:
+def test_pod_can_be_queried_immediately() -> None:
     report = Asked().ask(a_pod(), "t")
     assert report is not None
     assert report.volume == "u1.0"
@@ -83,6 +83,6 @@ def test_a_pod_can_be_asked_at_once() -> None:
 
 
 @pytest.mark.usefixtures("process")
-def test_a_spare_that_is_not_reached_is_told_so() -> None:
+def test_assigning_an_unreachable_spare_raises() -> None:
     with pytest.raises(OSError, match="p cannot be assigned"):
         Asked().assign(a_pod(), "t", "pair-0")

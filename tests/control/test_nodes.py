@@ -43,7 +43,7 @@ def among(*terms: Object) -> Object:
         (node("n1", taints=[{**NO_SCHEDULE, "effect": "PreferNoSchedule"}]), {"n0", "n1"}),
     ],
 )
-def test_nodes_that_take_pods(second: Object, expected: set[str]) -> None:
+def test_unschedulable_nodes_do_not_host_pods(second: Object, expected: set[str]) -> None:
     assert hosts(node("n0"), second) == expected
 
 
@@ -58,7 +58,7 @@ def test_nodes_that_take_pods(second: Object, expected: set[str]) -> None:
         ({"key": "other", "operator": "Exists"}, False),
     ],
 )
-def test_taints_that_a_pod_bears(toleration: Object, tolerated: bool) -> None:
+def test_tolerated_taints_admit_the_pod(toleration: Object, tolerated: bool) -> None:
     found = hosts(node("n0", taints=[NO_SCHEDULE]), tolerations=[toleration])
     assert found == ({"n0"} if tolerated else set())
 
@@ -76,21 +76,21 @@ def test_taints_that_a_pod_bears(toleration: Object, tolerated: bool) -> None:
         ({"key": "cores", "operator": "Near", "values": ["4"]}, set()),
     ],
 )
-def test_nodes_that_a_pod_wants(expression: Object, expected: set[str]) -> None:
+def test_node_affinity_expressions_select_hosts(expression: Object, expected: set[str]) -> None:
     assert (
         hosts(node("n0"), node("n1"), affinity=among({"matchExpressions": [expression]}))
         == expected
     )
 
 
-def test_selectors_and_names_count_too() -> None:
+def test_node_selector_and_name_fields_select_hosts() -> None:
     assert hosts(node("n0"), node("n1"), nodeSelector={"zone": "b"}) == {"n1"}
     by_name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     affinity = among({"matchFields": [by_name]}, {})
     assert hosts(node("n0"), node("n1"), affinity=affinity) == {"n1"}
 
 
-def test_of_nodes_that_nobody_sees_nothing_is_known() -> None:
+def test_hosts_are_unknown_without_node_list() -> None:
     assert hosts_of({"spec": {}}, ()) is None
 
 
@@ -105,7 +105,7 @@ class Counting(Cluster):
         return super().list(kind, *more)
 
 
-def test_nodes_are_read_seldom_and_need_not_be_seen() -> None:
+def test_node_list_is_cached_and_optional() -> None:
     cluster = Counting()
     cluster.add_node("n0")
     nodes = Nodes(cluster)

@@ -104,12 +104,12 @@ SILENT = Observation(silent_since=990.0)
         (pod(RUNNING, phase="Failed"), HEARD, Life.ENDED),
     ],
 )
-def test_the_life_of_a_pod(document: Object, look: Observation, life: Life) -> None:
+def test_pod_status_maps_to_life(document: Object, look: Observation, life: Life) -> None:
     assert member(document, look).life is life
 
 
 @pytest.mark.parametrize(("code", "expected"), [(1, 1), (3, 3), (137, -9), (143, -15), (0, 0)])
-def test_exit_codes_tell_signals(code: int, expected: int) -> None:
+def test_exit_code_above_128_is_signal(code: int, expected: int) -> None:
     ended = member(pod({"waiting": {"reason": "CrashLoopBackOff"}}, terminated(code), restarts=4))
     assert (ended.exit_code, ended.run) == (expected, 4)
     assert (ended.started, ended.ended) == (970.0, 980.0)
@@ -117,7 +117,7 @@ def test_exit_codes_tell_signals(code: int, expected: int) -> None:
     assert (again.exit_code, again.ended, again.started) == (None, None, 990.0)
 
 
-def test_why_one_refuses_is_kept_while_it_is_started_again() -> None:
+def test_complaint_is_kept_while_container_restarts() -> None:
     why = {"reason": "UnknownColumn", "message": "there is none", "hint": "look"}
     ended = terminated(3, json.dumps(why))
     expected = Complaint("UnknownColumn", "there is none", "look")
@@ -141,7 +141,7 @@ def test_why_one_refuses_is_kept_while_it_is_started_again() -> None:
         ("DivideByZero", "DivideByZero"),
     ],
 )
-def test_a_reason_becomes_one_word_that_a_status_may_hold(said: str, reason: str) -> None:
+def test_complaint_reason_becomes_valid_condition_reason(said: str, reason: str) -> None:
     why = {"reason": said, "message": "it failed", "hint": ""}
     found = member(pod(terminated(3, json.dumps(why)))).complaint
     assert found == Complaint(reason, "it failed")
@@ -150,20 +150,20 @@ def test_a_reason_becomes_one_word_that_a_status_may_hold(said: str, reason: str
     assert isinstance(parse_status(status), Status)
 
 
-def test_an_answer_of_another_pod_at_the_same_address_is_none() -> None:
+def test_report_from_another_pod_at_same_address_is_ignored() -> None:
     foreign = Observation(heard=999.0, report=MemberReport("u2.0", 1, FULL))
     found = member(pod(RUNNING, started=False), foreign)
     assert (found.report, found.life, found.volume) == (None, Life.STARTING, "u1.0")
 
 
-def test_the_volume_of_one_that_does_not_answer_is_the_newest_that_anybody_knows() -> None:
+def test_silent_pod_is_on_its_newest_known_volume() -> None:
     known = ("u1.0", "u1.2", "u2.7", "something")
     assert member(pod(RUNNING), Observation(), volumes=known).volume == "u1.2"
     assert member(pod(RUNNING), Observation()).volume == "u1.0"
     assert member(pod(RUNNING), HEARD, volumes=known).volume == "u1.0"
 
 
-def test_what_kubernetes_says_of_a_pod_is_passed_on() -> None:
+def test_note_carries_kubernetes_reason_and_message() -> None:
     unscheduled = [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
     ]
@@ -179,18 +179,18 @@ def test_what_kubernetes_says_of_a_pod_is_passed_on() -> None:
         assert member(document).note == note
 
 
-def test_a_volume_is_there_until_the_pod_is_over() -> None:
+def test_volume_exists_until_pod_has_failed() -> None:
     assert member(pod(RUNNING)).volume_there
     assert not member(pod(RUNNING, phase="Failed")).volume_there
 
 
-def test_pods_of_an_older_template_are_outdated() -> None:
+def test_pod_of_older_template_is_outdated() -> None:
     assert not member(pod(RUNNING)).outdated
     assert member(pod(RUNNING), template="newer").outdated
     assert not member(pod(RUNNING), template=None).outdated
 
 
-def test_labels_say_what_a_pod_is() -> None:
+def test_labels_determine_member_place() -> None:
     merge = read_pod(pod(RUNNING, labels={"tandem.dev/kind": "merge", "tandem.dev/slot": "1"}))
     assert merge is not None
     assert (merge.place.kind, merge.place.slot, merge.place.pair) == (MemberKind.MERGE, 1, None)
@@ -201,7 +201,7 @@ def test_labels_say_what_a_pod_is() -> None:
     assert read_pod(pod(RUNNING, labels={"app": "other"})) is None
 
 
-def test_only_pods_that_may_answer_are_asked() -> None:
+def test_only_reachable_pods_are_polled() -> None:
     going = pod(RUNNING)
     going["metadata"]["deletionTimestamp"] = ago(1)
     for document, expected in (
@@ -215,7 +215,7 @@ def test_only_pods_that_may_answer_are_asked() -> None:
         assert found.can_be_asked is expected
 
 
-def test_times_of_other_clocks() -> None:
+def test_server_times_convert_to_own_clock_and_never_lie_ahead() -> None:
     assert MOMENT.of(ago(30)) == 970.0
     assert MOMENT.of(ago(-30)) == 1000.0
     assert MOMENT.of("2024-05-01T11:59:59.5Z") == 999.5

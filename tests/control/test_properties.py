@@ -97,7 +97,7 @@ def begun(spares: int) -> World:
 
 @thorough(12)
 @given(st.lists(any_fault, max_size=12), st.integers(0, 1))
-def test_the_operator_never_gives_a_last_copy_up(faults: list[Fault], spares: int) -> None:
+def test_operator_never_deletes_last_copy(faults: list[Fault], spares: int) -> None:
     world = begun(spares)
     for fault in faults:
         fault(world)
@@ -109,7 +109,7 @@ def test_the_operator_never_gives_a_last_copy_up(faults: list[Fault], spares: in
 
 @thorough(12)
 @given(st.lists(harmless, max_size=10), st.integers(0, 1))
-def test_left_in_peace_everything_becomes_whole_and_true(faults: list[Fault], spares: int) -> None:
+def test_pipeline_recovers_fully_once_faults_stop(faults: list[Fault], spares: int) -> None:
     world = begun(spares)
     for fault in faults:
         fault(world)

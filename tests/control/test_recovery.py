@@ -20,7 +20,7 @@ def roles(world: World, pair: str = "pair-0") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_deleted_primary_is_followed_by_its_twin_and_replaced(force: bool) -> None:
+def test_deleted_primary_fails_over_to_twin_and_is_replaced(force: bool) -> None:
     world = World(pairs={"count": 2})
     world.until_paired(2)
     before = roles(world)
@@ -36,7 +36,7 @@ def test_a_deleted_primary_is_followed_by_its_twin_and_replaced(force: bool) -> 
     assert world.recorded().intent.version == 3
 
 
-def test_roles_are_recorded_before_anything_is_done() -> None:
+def test_roles_are_recorded_before_pods_are_touched() -> None:
     world = World()
     world.until_paired()
     survivor = world.replicas()["secondary"]
@@ -52,7 +52,7 @@ def test_roles_are_recorded_before_anything_is_done() -> None:
     assert recorded < order.index(("Pod", name_of(survivor)))
 
 
-def test_a_deleted_secondary_takes_nothing_over() -> None:
+def test_deleted_secondary_causes_no_failover() -> None:
     world = World()
     world.until_paired()
     before = roles(world)
@@ -64,7 +64,7 @@ def test_a_deleted_secondary_takes_nothing_over() -> None:
     assert world.status().counters.take_overs == 0
 
 
-def test_a_process_that_is_started_again_goes_on_with_what_it_has() -> None:
+def test_restarted_container_keeps_its_role_and_volume() -> None:
     world = World()
     world.until_paired()
     before = roles(world)
@@ -75,7 +75,7 @@ def test_a_process_that_is_started_again_goes_on_with_what_it_has() -> None:
     assert world.reasons() == ["CatchUpStarted", "Paired"]
 
 
-def test_a_frozen_primary_is_taken_over_and_may_come_back() -> None:
+def test_frozen_primary_fails_over_and_returns_as_secondary() -> None:
     world = World()
     world.until_paired()
     before, frozen = roles(world), uid_of(world.replicas()["primary"])
@@ -88,7 +88,7 @@ def test_a_frozen_primary_is_taken_over_and_may_come_back() -> None:
     assert world.reasons() == ["Failover", "CatchUpStarted", "Paired"]
 
 
-def test_one_that_hangs_for_long_is_replaced() -> None:
+def test_hung_replica_is_killed_and_replaced_after_timeout() -> None:
     world = World()
     world.until_paired()
     frozen = world.replicas()["secondary"]
@@ -100,7 +100,7 @@ def test_one_that_hangs_for_long_is_replaced() -> None:
     assert name_of(frozen) not in roles(world).values()
 
 
-def test_nobody_is_given_up_whose_twin_does_not_say_that_it_holds_the_state() -> None:
+def test_hung_replica_is_kept_while_twin_does_not_report_state() -> None:
     world = World()
     world.until_paired()
     frozen, twin = (world.replicas()[role] for role in ("secondary", "primary"))
@@ -120,7 +120,7 @@ def test_nobody_is_given_up_whose_twin_does_not_say_that_it_holds_the_state() ->
     assert "PodKilled" in world.reasons()
 
 
-def test_both_replicas_frozen_nobody_is_given_up() -> None:
+def test_both_frozen_replicas_are_kept() -> None:
     world = World()
     world.until_paired()
     before = {uid_of(pod) for pod in world.replicas().values()}
@@ -134,7 +134,7 @@ def test_both_replicas_frozen_nobody_is_given_up() -> None:
     world.until_paired()
 
 
-def test_an_evicted_pod_is_cleared_away() -> None:
+def test_evicted_pod_is_deleted_and_replaced() -> None:
     world = World()
     world.until_paired()
     evicted = world.replicas()["secondary"]
@@ -148,7 +148,7 @@ def test_an_evicted_pod_is_cleared_away() -> None:
     assert name_of(evicted) not in [name_of(p) for p in world.cluster.list(POD, None)]
 
 
-def test_a_lost_node_costs_nothing_and_pairs_are_parted_when_it_returns() -> None:
+def test_lost_node_fails_over_and_twins_separate_when_it_returns() -> None:
     world = World(pairs={"count": 2})
     world.until_paired(2)
     lost = world.replicas()["primary"]["spec"]["nodeName"]
@@ -168,7 +168,7 @@ def test_a_lost_node_costs_nothing_and_pairs_are_parted_when_it_returns() -> Non
     _until_parted(world, 2)
 
 
-def test_a_pipeline_that_began_on_one_node_is_parted_when_another_one_comes() -> None:
+def test_colocated_twins_separate_when_second_node_joins() -> None:
     world = World(nodes=1)
     world.until_paired()
     world.until(lambda: world.holds(ConditionType.CO_LOCATED))
@@ -194,7 +194,7 @@ def _until_parted(world: World, pairs: int) -> None:
     assert len({pod["spec"]["nodeName"] for pod in world.of_kind("split")}) == 2
 
 
-def test_nobody_is_moved_while_something_exists_once_only() -> None:
+def test_no_pod_is_evicted_while_anything_is_vulnerable() -> None:
     world = World(nodes=1)
     world.until_paired()
     world.plane.vulnerable = ("lane-0",)
@@ -204,7 +204,7 @@ def test_nobody_is_moved_while_something_exists_once_only() -> None:
     assert "PodEvicted" not in world.reasons()
 
 
-def test_a_new_template_is_taken_over_pod_by_pod_the_primary_last() -> None:
+def test_new_template_rolls_one_pod_at_a_time_primary_last() -> None:
     world = World()
     world.until_paired()
     before = roles(world)
@@ -226,7 +226,7 @@ NO_SUCH_CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimNa
 MENDED = {"labels": {"team": "a"}}
 
 
-def test_a_template_that_fits_no_node_costs_no_replica() -> None:
+def test_unschedulable_template_evicts_no_replica() -> None:
     world = World()
     world.until_paired()
     before = roles(world)
@@ -244,7 +244,7 @@ def test_a_template_that_fits_no_node_costs_no_replica() -> None:
 
 
 @pytest.mark.parametrize("pairs", [1, 2])
-def test_a_replica_that_waits_in_vain_is_made_anew_when_its_template_is_mended(pairs: int) -> None:
+def test_pending_replica_is_recreated_when_template_is_fixed(pairs: int) -> None:
     world = World(pairs={"count": pairs})
     world.until_paired(pairs)
     world.edit(pairs={"count": pairs, "template": NO_SUCH_CLAIM})
@@ -261,7 +261,7 @@ def test_a_replica_that_waits_in_vain_is_made_anew_when_its_template_is_mended(p
     world.until_paired(pairs)
 
 
-def test_a_pipeline_that_waits_in_vain_from_the_beginning_starts_with_a_mended_template() -> None:
+def test_never_scheduled_pipeline_starts_once_template_is_fixed() -> None:
     world = World(pairs={"count": 1, "template": NO_SUCH_CLAIM})
     for _ in range(5):
         world.step()
@@ -271,7 +271,7 @@ def test_a_pipeline_that_waits_in_vain_from_the_beginning_starts_with_a_mended_t
     assert world.reasons() == ["PodReplaced", "PodReplaced"]
 
 
-def test_a_template_that_the_server_refuses_costs_no_replica() -> None:
+def test_template_rejected_by_server_evicts_no_replica() -> None:
     world = World()
     world.until_paired()
     before = roles(world)
@@ -290,7 +290,7 @@ def _refuse_replica_sets(document: Object) -> None:
         raise Refused("it is invalid")
 
 
-def test_a_warm_spare_on_another_node_takes_the_place_of_a_replica() -> None:
+def test_warm_spare_on_another_node_replaces_lost_replica() -> None:
     world = World(pairs={"count": 1, "spares": 2})
     world.until_paired()
     world.until(lambda: len(world.of_kind("spare")) == 2)
@@ -310,7 +310,7 @@ def test_a_warm_spare_on_another_node_takes_the_place_of_a_replica() -> None:
     assert world.reasons() == ["Failover", "CatchUpStarted", "SpareUsed", "Paired"]
 
 
-def test_a_spare_that_cannot_be_told_is_removed_and_the_pair_becomes_whole_without_it() -> None:
+def test_unreachable_spare_is_deleted_and_pair_recovers_without_it() -> None:
     world = World(pairs={"count": 1, "spares": 1})
     world.until_paired()
     world.step()
@@ -323,7 +323,7 @@ def test_a_spare_that_cannot_be_told_is_removed_and_the_pair_becomes_whole_witho
     assert name_of(spare) not in roles(world).values()
 
 
-def test_spares_stay_spares_while_a_pair_forms() -> None:
+def test_spares_are_not_used_while_pairs_form() -> None:
     world = World(pairs={"count": 2, "spares": 1})
     world.until_paired(2)
     for _ in range(5):
@@ -332,7 +332,7 @@ def test_spares_stay_spares_while_a_pair_forms() -> None:
     assert world.reasons() == []
 
 
-def test_a_source_that_cannot_be_read_is_a_condition_and_one_warning_while_it_lasts() -> None:
+def test_unreadable_source_sets_condition_and_warns_once() -> None:
     world = World()
     world.until_paired()
     world.plane.troubles = (Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks", "mend it"),)
@@ -347,7 +347,7 @@ def test_a_source_that_cannot_be_read_is_a_condition_and_one_warning_while_it_la
     assert world.reasons() == ["SourceFailed"]
 
 
-def test_splits_and_merges_that_are_deleted_come_back_by_themselves() -> None:
+def test_deleted_splits_and_merges_come_back_without_failover() -> None:
     world = World()
     world.until_paired()
     for kind in ("split", "merge"):

@@ -21,7 +21,7 @@ WRONG: dict[str, Any] = {"query": {"sql": "SELECT 1"}, "splits": {"count": 0}}
 READY = ConditionType.READY
 
 
-def test_a_wrong_manifest_is_refused_with_its_fields_and_the_mended_one_runs() -> None:
+def test_invalid_manifest_is_refused_by_field_and_fixed_one_runs() -> None:
     world = World(**WRONG)
     assert world.step() == 30.0
     assert world.phase() is Phase.REFUSED
@@ -39,7 +39,7 @@ def test_a_wrong_manifest_is_refused_with_its_fields_and_the_mended_one_runs() -
     assert world.status().observed_generation == 2
 
 
-def test_what_cannot_be_read_yet_is_refused() -> None:
+def test_unsupported_source_is_refused() -> None:
     kafka = {"bootstrapServers": "kafka:9092", "topic": "payments"}
     streams = [
         {
@@ -55,7 +55,7 @@ def test_what_cannot_be_read_yet_is_refused() -> None:
     assert "spec.streams[0].source: 'kafka'" in world.condition(READY).message
 
 
-def test_a_wrong_update_harms_nothing_and_recovery_goes_on_meanwhile() -> None:
+def test_invalid_update_changes_nothing_and_failover_still_works() -> None:
     world = World()
     world.until_paired()
     before = world.data_plane()
@@ -86,7 +86,7 @@ def refused_by_spark(why: Mapping[str, str]) -> World:
     return world
 
 
-def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
+def test_query_refusal_is_reported_and_fixed_template_is_rolled_out() -> None:
     why = {"reason": "NoSuchFile", "message": "There is no query.py.", "hint": "Mount it."}
     world = refused_by_spark(why)
     replicas = world.of_kind("replica")
@@ -106,7 +106,7 @@ def test_a_refused_query_is_told_and_a_mended_template_is_tried() -> None:
         assert "query" in volumes
 
 
-def test_drivers_that_refuse_do_not_keep_a_node_from_being_drained() -> None:
+def test_refusing_drivers_do_not_block_node_drain() -> None:
     def unready() -> str:
         budget = world.cluster.get(DISRUPTION_BUDGET, KEY.namespace, "spending-g1-pair-0")
         return str(budget["spec"]["unhealthyPodEvictionPolicy"])
@@ -128,7 +128,7 @@ def test_drivers_that_refuse_do_not_keep_a_node_from_being_drained() -> None:
 
 
 @pytest.mark.parametrize("dies_after", [None, *range(1, 12)])
-def test_a_mended_query_begins_anew_whenever_the_operator_dies(dies_after: int | None) -> None:
+def test_fixed_query_restarts_pipeline_even_if_operator_dies(dies_after: int | None) -> None:
     why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
     world = refused_by_spark(why)
     old, before = {uid_of(pod) for pod in world.pods()}, world.recorded()
@@ -146,7 +146,7 @@ def test_a_mended_query_begins_anew_whenever_the_operator_dies(dies_after: int |
     assert world.status().observed_generation == 2
 
 
-def test_one_that_refuses_does_not_halt_a_pair_that_goes_on() -> None:
+def test_single_refusing_replica_does_not_halt_pair() -> None:
     world = World()
     world.until_paired()
     world.cluster.crash(name_of(world.replicas()["secondary"]), 3, "no JSON")
@@ -157,7 +157,7 @@ def test_one_that_refuses_does_not_halt_a_pair_that_goes_on() -> None:
     assert "exit code 3" in world.condition(READY).message
 
 
-def test_one_that_refuses_and_holds_state_is_never_given_up() -> None:
+def test_refusing_replica_with_state_is_kept() -> None:
     world = World()
     world.until_paired()
     before = {uid_of(pod) for pod in world.replicas().values()}
@@ -170,7 +170,7 @@ def test_one_that_refuses_and_holds_state_is_never_given_up() -> None:
     assert {uid_of(pod) for pod in world.of_kind("replica")} == before
 
 
-def test_a_status_that_is_old_is_no_reason_to_begin_anew() -> None:
+def test_stale_refusal_in_status_does_not_restart_pipeline() -> None:
     why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
     world = refused_by_spark(why)
     old = {uid_of(pod) for pod in world.pods()}
@@ -193,7 +193,7 @@ def test_a_status_that_is_old_is_no_reason_to_begin_anew() -> None:
     assert {uid_of(pod) for pod in world.pods()} == old
 
 
-def test_a_pod_that_does_not_end_is_what_beginning_anew_waits_for() -> None:
+def test_restart_waits_for_terminating_pods() -> None:
     why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": ""}
     world = refused_by_spark(why)
     world.cluster.lose_node("node-0")
@@ -211,7 +211,7 @@ def test_a_pod_that_does_not_end_is_what_beginning_anew_waits_for() -> None:
     world.until_paired()
 
 
-def test_why_pods_are_not_made_or_placed_is_told() -> None:
+def test_ready_condition_explains_uncreated_or_unscheduled_pods() -> None:
     world = World(nodes=1)
     world.until_paired()
     world.cluster.lose_node("node-0")
@@ -238,7 +238,7 @@ def test_why_pods_are_not_made_or_placed_is_told() -> None:
     assert "Unschedulable: 0/1 nodes are available" in world.condition(READY).message
 
 
-def test_an_intent_that_cannot_be_read_is_told_and_left_alone() -> None:
+def test_unreadable_intent_is_reported_and_kept() -> None:
     world = World()
     world.until_paired()
     intent = world.cluster.get(CONFIG_MAP, KEY.namespace, "spending-intent")

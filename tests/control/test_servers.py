@@ -39,7 +39,7 @@ from tandem_core.model.kubernetes_names import MOST_NAME, PAIR_LABEL, pair_name
 from tandem_core.model.pipeline import Pipeline, parse_status, status_document
 from tandem_core.model.pods import Pairs
 from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase
-from tandem_core.model.status import MOST_MESSAGE, Condition, PairStatus, Status
+from tandem_core.model.status import MOST_LOST, MOST_MESSAGE, Condition, PairStatus, Status
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import (
     MOST_BYTES,
@@ -89,7 +89,7 @@ class Strict(Cluster):
 
 
 @pytest.mark.parametrize(("verb", "kind"), [("create", EVENT), ("list", NODE)])
-def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: ObjectKind) -> None:
+def test_forbidden_events_or_nodes_do_not_block_recovery(verb: str, kind: ObjectKind) -> None:
     world = World()
     world.until_paired()
     world.loop = world.another(Strict(world, verb, kind))
@@ -101,7 +101,7 @@ def test_events_and_nodes_are_not_worth_failing_for(verb: str, kind: ObjectKind)
     assert uid_of(world.replicas()["primary"]) != primary
 
 
-def test_what_cannot_be_applied_is_told_and_tried_again() -> None:
+def test_failed_apply_is_reported_and_retried() -> None:
     world = World()
     strict = Strict(world, "apply", SERVICE)
     world.loop = world.another(strict)
@@ -126,7 +126,7 @@ class Busy(Strict):
 
 
 @pytest.mark.parametrize("kind", [SERVICE_ACCOUNT, REPLICA_SET], ids=lambda kind: kind.name)
-def test_what_the_server_cannot_apply_now_keeps_nothing_else_from_being_done(
+def test_throttled_apply_does_not_block_other_objects(
     kind: ObjectKind,
 ) -> None:
     world = World()
@@ -142,7 +142,7 @@ def test_what_the_server_cannot_apply_now_keeps_nothing_else_from_being_done(
     world.until_paired()
 
 
-def test_calls_that_are_not_answered_are_not_repeated_for_all_objects_of_a_kind() -> None:
+def test_failing_applies_of_one_kind_are_limited_per_turn() -> None:
     world = World(pairs={"count": 20})
     busy = Busy(world, "apply", REPLICA_SET)
     world.loop = world.another(busy)
@@ -151,7 +151,7 @@ def test_calls_that_are_not_answered_are_not_repeated_for_all_objects_of_a_kind(
     assert world.cluster.list(DEPLOYMENT, KEY.namespace)
 
 
-def test_what_cannot_be_removed_now_is_told() -> None:
+def test_failed_delete_is_reported_and_retried() -> None:
     world = World()
     world.until_paired()
     world.loop = world.another(Busy(world, "delete", DEPLOYMENT))
@@ -164,7 +164,7 @@ def test_what_cannot_be_removed_now_is_told() -> None:
 
 
 @pytest.mark.parametrize("kind", [SECRET, LEASE, CONFIG_MAP], ids=lambda kind: kind.name)
-def test_a_pipeline_that_may_not_begin_says_why_and_can_be_mended(kind: ObjectKind) -> None:
+def test_forbidden_start_is_explained_and_can_be_fixed(kind: ObjectKind) -> None:
     world = World()
     world.loop = world.another(Strict(world, "create", kind))
     assert world.step() == 30.0
@@ -196,7 +196,7 @@ def largest_function(names: Sequence[str]) -> Function:
     return Function(digest_of_form(form), form)
 
 
-def test_two_generations_of_the_most_pairs_fit_into_a_config_map() -> None:
+def test_intent_with_two_maximal_generations_fits_config_map() -> None:
     pipeline = judge(resource(pairs={"count": most_pairs()}))
     assert isinstance(pipeline, Pipeline)
     begun = first_intent(pipeline)
@@ -221,7 +221,7 @@ def test_two_generations_of_the_most_pairs_fit_into_a_config_map() -> None:
     assert size < 2**20 * 7 / 8
 
 
-def test_a_status_of_the_most_pairs_is_well_below_what_etcd_takes() -> None:
+def test_maximal_status_fits_etcd_limit() -> None:
     pipeline, most = "p" * MOST_NAME, 2**63 - 1
     pairs = tuple(
         PairStatus(
@@ -243,14 +243,20 @@ def test_a_status_of_the_most_pairs_is_well_below_what_etcd_takes() -> None:
         )
         for kind in ConditionType
     )
-    status = Status(conditions=conditions, pairs=pairs, pairs_ready=f"0/{len(pairs)}")
+    lanes = (f"lane {UUID(int=number)}.99/9" for number in range(MOST_LOST))
+    status = Status(
+        conditions=conditions,
+        pairs=pairs,
+        pairs_ready=f"0/{len(pairs)}",
+        lost=(*(pair.name for pair in pairs), *lanes)[:MOST_LOST],
+    )
     document = status_document(status)
     assert parse_status(document) == status
     # Etcd takes 1.5 MiB; the manifest, of which there is a copy for `kubectl apply`, is there too.
     assert len(json.dumps(document)) < 2**19
 
 
-def test_objects_do_not_wait_for_a_status_that_is_not_taken() -> None:
+def test_objects_are_created_despite_rejected_status() -> None:
     world = World()
     world.loop = world.another(Strict(world, "status", STREAM_PIPELINE))
     with pytest.raises(Refused):
@@ -260,7 +266,7 @@ def test_objects_do_not_wait_for_a_status_that_is_not_taken() -> None:
     world.until_paired()
 
 
-def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:
+def test_forbidden_labels_do_not_block_failover() -> None:
     world = World()
     world.until_paired()
     world.loop = world.another(Strict(world, "mark", POD))
@@ -272,7 +278,7 @@ def test_labels_that_may_not_be_written_hinder_nothing_else() -> None:
     assert pair.primary not in {None, primary}
 
 
-def test_a_completed_pipeline_whose_pods_may_not_be_removed_says_so() -> None:
+def test_completed_pipeline_reports_forbidden_pod_removal() -> None:
     world = World()
     world.until_paired()
     world.loop = world.another(Strict(world, "delete", DEPLOYMENT))

@@ -23,7 +23,7 @@ Edit = Callable[[Any], object]
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
-def test_the_definition_takes_what_a_released_one_took(file: Path) -> None:
+def test_definition_accepts_what_released_ones_accepted(file: Path) -> None:
     released = yaml.safe_load(file.read_text(encoding="utf-8"))
     assert set(definition_breaks(released, DEFINITION)) <= JUSTIFIED
 
@@ -145,7 +145,7 @@ BREAKING: dict[str, tuple[Break, str, Edit]] = {
 
 
 @pytest.mark.parametrize("name", BREAKING)
-def test_a_break_is_found(name: str) -> None:
+def test_breaking_change_is_detected(name: str) -> None:
     kind, path, edit = BREAKING[name]
     old = changed(f"{SPEC}.properties", put(a={"type": "integer"}))
     assert [found.kind for found in definition_breaks(old, changed(path, edit, old))] == [kind]
@@ -177,5 +177,5 @@ COMPATIBLE: dict[str, tuple[str, Edit]] = {
 
 
 @pytest.mark.parametrize("name", COMPATIBLE)
-def test_a_compatible_change_is_none(name: str) -> None:
+def test_compatible_change_is_no_break(name: str) -> None:
     assert definition_breaks(DEFINITION, changed(*COMPATIBLE[name])) == []

@@ -41,7 +41,7 @@ KEYWORDS = {
 }
 
 
-def test_kubernetes_knows_every_field() -> None:
+def test_every_field_is_known_to_kubernetes() -> None:
     assert unknown_fields(DEFINITION) == []
 
 
@@ -57,7 +57,7 @@ def test_the_schema_is_structural(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in NODES if path.startswith(".spec")])
-def test_rules_have_bounded_costs(path: str) -> None:
+def test_rule_costs_are_bounded(path: str) -> None:
     node = NODES[path]
     match node.get("type"):
         case "string":
@@ -69,9 +69,7 @@ def test_rules_have_bounded_costs(path: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "rule"), RULES)
-def test_a_rule_can_be_compiled_and_says_what_would_be_right(
-    path: str, rule: dict[str, str]
-) -> None:
+def test_rules_compile_and_name_the_expected_value(path: str, rule: dict[str, str]) -> None:
     compile_rule(rule["rule"])
     assert set(rule) <= {"rule", "message", "fieldPath"}
     assert re.search("expected|leave it out|cannot change yet|update delivers", rule["message"])
@@ -82,7 +80,7 @@ def test_a_rule_can_be_compiled_and_says_what_would_be_right(
         assert f"{path}{rule['fieldPath']}" in NODES
 
 
-def test_columns_show_what_the_status_has() -> None:
+def test_printer_columns_refer_to_status_fields() -> None:
     columns = {each["name"]: each["jsonPath"] for each in VERSION["additionalPrinterColumns"]}
     assert list(columns) == ["Phase", "Pairs", "Epoch", "Lag", "Age"]
     for column in VERSION["additionalPrinterColumns"][:-1]:
@@ -94,7 +92,7 @@ def test_columns_show_what_the_status_has() -> None:
 @pytest.mark.parametrize(
     "text", ["self.size(", "self.nosuch()", "self == 'a\\d'", "has(self)", "a b", "self ~ 1"]
 )
-def test_what_is_no_rule_is_refused(text: str) -> None:
+def test_invalid_cel_rule_is_refused(text: str) -> None:
     with pytest.raises(CelError):
         compile_rule(text)
 
@@ -109,5 +107,5 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
         ("duration(self) >= duration('90s')", "1m30s", True),
     ],
 )
-def test_rules_are_evaluated_as_the_language_says(text: str, value: Any, result: bool) -> None:
+def test_rules_follow_cel_semantics(text: str, value: Any, result: bool) -> None:
     assert compile_rule(text)({"self": value}) is result

@@ -16,9 +16,9 @@ def test_the_definition_is_current() -> None:
     assert FILE.read_text(encoding="utf-8") == definition_text(), "run `make crd`"
 
 
-def test_folded_texts_read_as_they_were() -> None:
+def test_folded_yaml_text_round_trips() -> None:
     assert yaml.safe_load(definition_text()) == definition()
 
 
-def test_the_definition_fits_into_an_annotation() -> None:
+def test_definition_fits_into_annotation() -> None:
     assert len(json.dumps(definition()).encode()) < MOST_BYTES

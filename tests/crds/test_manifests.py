@@ -42,16 +42,16 @@ def test_examples_are_accepted(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(WRONG) - UNREADABLE - ANOTHER_RESOURCE))
-def test_wrong_manifests_are_refused_by_the_api_server_or_left_to_the_operator(name: str) -> None:
+def test_wrong_manifest_is_refused_unless_left_to_operator(name: str) -> None:
     found = refusals(yaml.safe_load(WRONG[name].read_text()))
     assert bool(found) is (name not in LEFT_TO_THE_OPERATOR), found
 
 
-def test_what_is_left_is_there() -> None:
+def test_exempted_manifests_exist() -> None:
     assert set(WRONG) >= UNREADABLE | ANOTHER_RESOURCE | LEFT_TO_THE_OPERATOR
 
 
-def test_defaults_are_the_models() -> None:
+def test_schema_defaults_match_model() -> None:
     pipeline = parse_pipeline(EVERYTHING)
     assert isinstance(pipeline, Pipeline)
     assert parse_pipeline(defaulted(SCHEMA, EVERYTHING)) == pipeline
@@ -72,7 +72,7 @@ def accepted(data: dict[str, Any]) -> tuple[bool, bool]:
 
 @thorough(100)
 @given(text=DURATIONS | NEAR)
-def test_durations_are_judged_as_by_the_model(text: str) -> None:
+def test_duration_validation_matches_model(text: str) -> None:
     watermark = {"column": "at", "delay": text}
     data = manifest(epoch={"interval": "50ms"})
     data["spec"]["streams"][0] |= {"schema": "user STRING, at TIMESTAMP", "watermark": watermark}
@@ -85,7 +85,7 @@ def test_durations_are_judged_as_by_the_model(text: str) -> None:
 
 @thorough(100)
 @given(text=SIZES)
-def test_sizes_are_judged_as_by_the_model(text: str) -> None:
+def test_byte_size_validation_matches_model(text: str) -> None:
     for data in (manifest(epoch={"maxBytes": text}), manifest(spark={"memory": text})):
         model, server = accepted(data)
         assert server is model
@@ -122,14 +122,14 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_what_cannot_change_yet_is_refused_by_its_name(path: str) -> None:
+def test_immutable_field_change_is_refused_by_path(path: str) -> None:
     (refused,) = refusals(replaced(path, CHANGES[path]), old=EVERYTHING)
     assert refused.path == path
     assert refused.message.startswith(f"{path[1:]} cannot change yet: ")
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_a_pipeline_that_was_refused_can_be_mended(path: str) -> None:
+def test_refused_pipeline_may_change_immutable_fields(path: str) -> None:
     old = EVERYTHING | {"status": {"phase": "Refused"}}
     assert refusals(replaced(path, CHANGES[path]), old=old) == []
 
@@ -141,21 +141,21 @@ def with_condition(kind: str, reason: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_a_manifest_that_came_too_late_can_be_taken_back(path: str) -> None:
+def test_unapplied_spec_change_can_be_reverted(path: str) -> None:
     changed = replaced(path, CHANGES[path])
     assert refusals(changed, old=with_condition("Ready", "SpecChanged")) == []
     assert refusals(changed, old=with_condition("Ready", "Running"))
     assert refusals(changed, old=with_condition("Paired", "SpecChanged"))
 
 
-def test_what_may_change_may() -> None:
+def test_mutable_fields_can_change() -> None:
     assert refusals(EVERYTHING, old=EVERYTHING) == []
     assert refusals(replaced(".spec.suspend", False), old=EVERYTHING) == []
     for role in ("splits", "pairs", "merges"):
         assert refusals(replaced(f".spec.{role}.template", {}), old=EVERYTHING) == []
 
 
-def test_every_field_is_known_to_change_or_not() -> None:
+def test_every_field_is_declared_mutable_or_immutable() -> None:
     def fields() -> Iterator[str]:
         spec = SCHEMA["properties"]["spec"]
         for name, node in spec["properties"].items():

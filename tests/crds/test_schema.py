@@ -125,23 +125,23 @@ def built(judged: bool = True, **rules: Any) -> dict[str, Any]:
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, Kind) else "",
 )
-def test_a_kind_has_its_schema(kind: Kind[Any], schema: dict[str, Any]) -> None:
+def test_each_kind_maps_to_its_schema(kind: Kind[Any], schema: dict[str, Any]) -> None:
     assert SchemaBuilder({}, judged=False).schema(kind) == schema
 
 
-def test_a_kind_without_a_schema_is_told() -> None:
+def test_kind_without_schema_raises_type_error() -> None:
     with pytest.raises(TypeError):
         SchemaBuilder({}).schema(object())
 
 
-def test_a_document_shows_the_fields_of_the_resource() -> None:
+def test_document_schema_lists_resource_fields() -> None:
     schema = built()
     assert list(schema["properties"]) == ["names", "labels", "part", "parts", "inner", "other"]
     assert schema["required"] == ["parts"]
     assert schema["properties"]["parts"]["items"]["description"] == "A part."
 
 
-def test_empty_defaults_are_written_where_a_change_has_to_be_seen() -> None:
+def test_empty_defaults_are_kept_where_changes_are_checked() -> None:
     properties = built()["properties"]
     assert "default" not in properties["names"]
     assert properties["labels"]["default"] == {}
@@ -150,13 +150,13 @@ def test_empty_defaults_are_written_where_a_change_has_to_be_seen() -> None:
     assert properties["part"]["properties"]["colour"]["default"] == "red"
 
 
-def test_what_the_operator_writes_has_neither_defaults_nor_rules() -> None:
+def test_status_schema_has_neither_defaults_nor_rules() -> None:
     text = repr(built(judged=False))
     assert "default" not in text
     assert RULES_KEY not in text
 
 
-def test_rules_stand_where_they_are_declared_after_those_of_the_kind() -> None:
+def test_declared_rules_follow_rules_of_the_kind() -> None:
     rules = (
         CelRule("self.a", "expected a", blames="part"),
         CelRule("self.b", "expected b", at="part.size"),
@@ -173,11 +173,11 @@ def test_rules_stand_where_they_are_declared_after_those_of_the_kind() -> None:
     assert schema["properties"]["parts"]["items"][RULES_KEY][-1]["rule"] == "self.c"
 
 
-def test_fixed_fields_are_named_by_their_paths() -> None:
+def test_immutable_fields_are_named_by_path() -> None:
     assert list(fixed_fields(Outer)) == ["labels", "part.size"]
 
 
-def test_arranging_moves_parts_to_the_end_and_changes_nothing() -> None:
+def test_arranging_moves_nested_parts_last_without_changes() -> None:
     schema = built()
     ordered = arranged(schema)
     assert ordered == schema

@@ -42,12 +42,12 @@ types = st.recursive(
 
 
 @given(st.builds(Schema, columns_of(types)))
-def test_schemas_survive_being_written(schema: Schema) -> None:
+def test_schema_round_trips(schema: Schema) -> None:
     assert parse_schema(str(schema)) == schema
 
 
 @given(st.text(alphabet="ab `<>(),:'\"\\1\nSTRINGarymp", max_size=40))
-def test_any_text_is_a_schema_or_an_error(text: str) -> None:
+def test_any_text_parses_or_raises_ddl_error(text: str) -> None:
     try:
         assert parse_schema(text).columns
     except DdlError as error:
@@ -70,7 +70,7 @@ def test_columns_have_types_nullability_and_comments() -> None:
     ("text", "simple"),
     [("byte", "TINYINT"), ("INTEGER", "INT"), ("real", "FLOAT"), ("Timestamp_LTZ", "TIMESTAMP")],
 )
-def test_types_have_other_names(text: str, simple: str) -> None:
+def test_type_aliases_are_resolved(text: str, simple: str) -> None:
     assert parse_schema(f"a {text}").columns[0].type == Simple(simple)
 
 
@@ -99,7 +99,7 @@ def test_types_have_other_names(text: str, simple: str) -> None:
         ("a " + "ARRAY<" * 40 + "INT" + ">" * 40, "<", "nested"),
     ],
 )
-def test_what_is_wrong_is_named(text: str, piece: str, words: str) -> None:
+def test_faulty_piece_is_named_with_expectation(text: str, piece: str, words: str) -> None:
     with pytest.raises(DdlError) as caught:
         parse_schema(text)
     (fault,) = caught.value.faults
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named(text: str, piece: str, words: str) -> None:
     assert words in fault.expected
 
 
-def test_all_unknown_types_are_named_at_once() -> None:
+def test_all_unknown_types_are_reported_at_once() -> None:
     with pytest.raises(DdlError) as caught:
         parse_schema("a FOO, b INT, c BAR(3), d DECIMAL(99)")
     assert [fault.piece for fault in caught.value.faults] == ["FOO", "BAR", "DECIMAL(99,0)"]

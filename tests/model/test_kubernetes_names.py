@@ -23,13 +23,13 @@ LONGEST = "a" * kubernetes_names.MOST_NAME
         kubernetes_names.policy_name(LONGEST),
     ],
 )
-def test_names_are_what_kubernetes_takes(name: str) -> None:
+def test_names_are_valid_for_kubernetes(name: str) -> None:
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
     # A ReplicaSet's name and a dash are cut to 58 characters before five more make a pod's name.
     assert len(name) <= 57
 
 
-def test_names_say_whose_they_are() -> None:
+def test_names_include_pipeline_and_member() -> None:
     assert kubernetes_names.pair_name("spending", 3, "pair-1") == "spending-g3-pair-1"
     assert kubernetes_names.spec_name("spending", "0123456789abcdef") == "spending-spec-01234567"
     assert kubernetes_names.PIPELINE_FILE == "tandem/pipeline/pipeline.json"

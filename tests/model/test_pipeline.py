@@ -52,7 +52,7 @@ def problems(data: object) -> set[tuple[str, Fault]]:
     return {(path_text(problem.path), problem.fault) for problem in found.problems}
 
 
-def test_what_is_not_given_has_the_designs_defaults(payments: dict[str, Any]) -> None:
+def test_omitted_fields_have_documented_defaults(payments: dict[str, Any]) -> None:
     spec = parsed(payments).spec
     assert spec.epoch.interval == Duration(500)
     assert spec.epoch.max_bytes == ByteSize(32_000_000)
@@ -66,7 +66,7 @@ def test_what_is_not_given_has_the_designs_defaults(payments: dict[str, Any]) ->
     assert stream.watermark is None
 
 
-def test_alternatives_become_types(payments: dict[str, Any]) -> None:
+def test_alternatives_are_parsed_into_types(payments: dict[str, Any]) -> None:
     spec = parsed(payments).spec
     source = spec.streams[0].source
     assert isinstance(source, FilesSource)
@@ -75,7 +75,7 @@ def test_alternatives_become_types(payments: dict[str, Any]) -> None:
     assert isinstance(spec.sinks[0].target, ConsoleSink)
 
 
-def test_a_pipeline_survives_being_written(payments: dict[str, Any]) -> None:
+def test_pipeline_round_trips(payments: dict[str, Any]) -> None:
     payments["spec"]["spark"] = {"conf": {"spark.x": "3", "spark.ui.enabled": "false"}}
     payments["spec"]["streams"][0]["watermark"] = {"column": "at", "delay": "1m30s"}
     pipeline = parsed(payments)
@@ -83,20 +83,20 @@ def test_a_pipeline_survives_being_written(payments: dict[str, Any]) -> None:
     assert parsed(pipeline_document(pipeline)) == pipeline
 
 
-def test_what_kubernetes_adds_is_accepted(payments: dict[str, Any]) -> None:
+def test_kubernetes_metadata_is_accepted(payments: dict[str, Any]) -> None:
     payments["metadata"] |= {"uid": "u-1", "generation": 3, "labels": {"a": "b"}, "finalizers": []}
     payments["status"] = {"anything": True}
     metadata = parsed(payments).metadata
     assert (metadata.uid, metadata.generation, metadata.namespace) == ("u-1", 3, "default")
 
 
-def test_null_counts_as_not_written(payments: dict[str, Any]) -> None:
+def test_null_counts_as_missing(payments: dict[str, Any]) -> None:
     payments["spec"]["epoch"] = None
     payments["spec"]["streams"][0]["key"] = None
     assert problems(payments) == {("spec.streams[0].key", Fault.MISSING)}
 
 
-def test_rules_judge_what_could_be_read(payments: dict[str, Any]) -> None:
+def test_rules_apply_to_readable_fields(payments: dict[str, Any]) -> None:
     stream = payments["spec"]["streams"][0]
     second = deepcopy(stream) | {"key": ["amount"], "source": 3}
     payments["spec"]["streams"].append(second)
@@ -216,7 +216,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_a_manifest_with_everything_in_it_is_right() -> None:
+def test_full_manifest_round_trips() -> None:
     assert parsed(pipeline_document(parsed(FULL))) == parsed(FULL)
 
 
@@ -235,12 +235,12 @@ def test_templates_are_kept_as_given() -> None:
 @pytest.mark.parametrize(
     "affinity", [{"a": float("nan")}, {"a": object()}, {1: "a"}, {"a": [[0] * 500]}]
 )
-def test_a_template_holds_plain_data_only(payments: dict[str, Any], affinity: object) -> None:
+def test_template_accepts_plain_data_only(payments: dict[str, Any], affinity: object) -> None:
     payments["spec"]["splits"] = {"template": {"affinity": affinity}}
     assert problems(payments) == {("spec.splits.template.affinity", Fault.BAD_FORMAT)}
 
 
-def test_a_sparse_document_says_only_what_is_not_the_default(payments: dict[str, Any]) -> None:
+def test_sparse_document_omits_defaults(payments: dict[str, Any]) -> None:
     assert sparse_document(parsed(payments)) == payments
     payments["spec"]["pairs"] = {"count": 2, "spares": 1}
     sparse: Any = sparse_document(parsed(payments))["spec"]
@@ -248,7 +248,7 @@ def test_a_sparse_document_says_only_what_is_not_the_default(payments: dict[str,
     assert parsed(sparse_document(parsed(FULL))) == parsed(FULL)
 
 
-def test_the_fixed_part_is_without_what_may_change() -> None:
+def test_fixed_part_omits_mutable_fields() -> None:
     changed = deepcopy(FULL)
     changed["metadata"] |= {"uid": "u-1", "generation": 7}
     changed["spec"]["suspend"] = False
@@ -260,7 +260,9 @@ def test_the_fixed_part_is_without_what_may_change() -> None:
 
 
 @pytest.mark.parametrize("where", ["schema", "name", "key", "source", "watermark"])
-def test_an_unreadable_field_hides_no_other(payments: dict[str, Any], where: str) -> None:
+def test_unreadable_field_does_not_hide_other_problems(
+    payments: dict[str, Any], where: str
+) -> None:
     payments["spec"]["streams"][0][where] = 7
     payments["spec"]["sinks"][0]["name"] = "Not A Label"
     assert problems(payments) == {
@@ -273,11 +275,11 @@ def test_an_unreadable_field_hides_no_other(payments: dict[str, Any], where: str
     ("path", "normal"),
     [("a/b", "a/b"), ("./a//b/", "a/b"), ("/a/../b", "/b"), ("../a", "../a"), ("a/..", "")],
 )
-def test_equal_paths_are_written_alike(path: str, normal: str) -> None:
+def test_equal_paths_are_normalised(path: str, normal: str) -> None:
     assert normal_path(path) == normal
 
 
-def test_a_status_survives_being_written() -> None:
+def test_status_round_trips() -> None:
     status = Status(
         observed_generation=4,
         phase=Phase.RUNNING,
@@ -301,21 +303,25 @@ def test_a_status_survives_being_written() -> None:
     assert parse_status(written) == status
 
 
-def test_pairs_are_counted_by_what_they_should_be() -> None:
+def test_ready_text_counts_paired_of_expected() -> None:
     pairs = [
-        PairStatus(name=f"pair-{number}", state=state)
-        for number, state in enumerate([PairState.PAIRED, PairState.PAIRED, PairState.ALONE])
+        PairStatus(name=f"pair-{number}", state=PairState.PAIRED, ready=ready)
+        for number, ready in enumerate([True, True, False])
     ]
-    assert ready_text(pairs, replicas=2) == "2/3"
-    assert ready_text(pairs, replicas=1) == "1/3"
-    assert ready_text((), replicas=2) == Status().pairs_ready
+    assert ready_text(pairs) == "2/3"
+    assert ready_text(()) == Status().pairs_ready
 
 
-def test_states_have_meanings() -> None:
+def test_phases_have_descriptions() -> None:
     assert Phase("Running").meaning
 
 
-def test_every_field_is_explained() -> None:
+def test_terminal_phases_need_their_user_or_are_done() -> None:
+    terminal = {phase for phase in Phase if phase.is_terminal}
+    assert terminal == {Phase.REFUSED, Phase.HALTED, Phase.COMPLETED}
+
+
+def test_every_field_is_documented() -> None:
     seen: set[type[Any]] = set()
 
     def visit(cls: type[Any]) -> None:

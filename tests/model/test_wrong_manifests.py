@@ -19,7 +19,7 @@ def expectations(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("file", WRONG, ids=lambda file: file.stem)
-def test_every_problem_is_found_where_it_stands(file: Path) -> None:
+def test_every_problem_is_found_at_its_position(file: Path) -> None:
     text = file.read_text()
     expected = expectations(text)
     findings, _ = check_text(str(file), text)
@@ -34,7 +34,7 @@ def test_every_problem_is_found_where_it_stands(file: Path) -> None:
         assert words in sentences[path]
 
 
-def test_a_document_gives_all_its_problems_at_once() -> None:
+def test_all_problems_of_document_are_reported_at_once() -> None:
     file = next(file for file in WRONG if file.stem == "many")
     findings, _ = check_text(str(file), file.read_text())
     assert len(findings) == 20

@@ -12,8 +12,9 @@ from tandem.policy.status.status import status_of
 from tandem.policy.status.totals import add_up
 from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.reports import MergeState
+from tandem_core.model.pipeline import parse_status, status_document
 from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
-from tandem_core.model.status import Counters, PairStatus, Status
+from tandem_core.model.status import MOST_LOST, Counters, PairStatus, Status
 
 LIMITS = Timeouts()
 PRIMARIES = {"pair-0": "v-pair-0-a"}
@@ -39,23 +40,21 @@ TWINS = (replica(), replica("pair-0-b"))
         (PairState.DOWN, RecoveryStage.WHOLE, True),
     ],
 )
-def test_a_recovery_goes_on_where_the_status_says(
-    state: PairState, stage: RecoveryStage, formed: bool
-) -> None:
+def test_recovery_resumes_from_status(state: PairState, stage: RecoveryStage, formed: bool) -> None:
     memory = remembered(PRIMARIES, shown(state), TWINS)
     pair = memory.pair("pair-0")
     assert (pair.primary, pair.stage, pair.formed) == ("v-pair-0-a", stage, formed)
     assert memory.totals.counters.take_overs == 3
 
 
-def test_replicas_that_the_status_does_not_know_are_a_recovery_that_began_meanwhile() -> None:
+def test_replica_unknown_to_status_marks_pair_as_recovering() -> None:
     new = (replica(), replica("pair-0-c"))
     memory = remembered(PRIMARIES, shown(PairState.PAIRED), new)
     assert memory.pair("pair-0").stage is RecoveryStage.BROKEN
     assert memory.totals.counters.take_overs == 3
 
 
-def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None:
+def test_failover_missing_from_status_is_still_reported() -> None:
     taken_over = shown(PairState.PAIRED, primary="pair-0-b", secondary="pair-0-a")
     memory = remembered(PRIMARIES, taken_over, (replica(), replica("pair-0-c")))
     assert memory.pair("pair-0").untold == "pair-0-b"
@@ -65,7 +64,7 @@ def test_a_take_over_that_the_status_does_not_show_is_still_to_be_told() -> None
     assert gone.pair("pair-0").untold is None
 
 
-def test_what_is_lost_stays_lost_while_no_lead_speaks() -> None:
+def test_data_loss_is_remembered_while_no_lead_reports() -> None:
     lost = BOTH_SEATS.replace(lost=("pair-0", "payments/0"))
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
     before = decide(look(*TWINS, lead=lost), ControllerState(), LIMITS)
@@ -81,7 +80,28 @@ def test_what_is_lost_stays_lost_while_no_lead_speaks() -> None:
     assert not remembered(PRIMARIES, shown(PairState.PAIRED), TWINS).lost
 
 
-def test_nothing_is_made_of_nothing() -> None:
+def test_data_loss_survives_operator_restart_whatever_its_text() -> None:
+    lost = look(*TWINS, lead=BOTH_SEATS.replace(lost=("lane a, b/1", "lost: c", "pair-0")))
+    background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
+    before = decide(lost, ControllerState(), LIMITS).memory
+    written = status_document(status_of(lost, before, background, Status()))
+    status = parse_status(written)
+    assert isinstance(status, Status)
+    assert remembered(PRIMARIES, status, TWINS).lost == before.lost == set(status.lost)
+    assert {"lane a, b/1", "lost: c", "pair-0"} == before.lost
+    after = decide(lost, remembered(PRIMARIES, status, TWINS), LIMITS)
+    assert status_of(lost, after.memory, background, status).conditions == status.conditions
+    events = {each.event for each in after.decisions if isinstance(each, RecordEvent)}
+    assert EventReason.DATA_LOST not in events
+
+
+def test_listed_data_loss_is_bounded() -> None:
+    many = ControllerState(lost=frozenset(f"pair-{number}" for number in range(MOST_LOST + 1)))
+    background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)
+    assert len(status_of(look(*TWINS), many, background, Status()).lost) == MOST_LOST
+
+
+def test_empty_status_yields_empty_state() -> None:
     memory = remembered({}, Status())
     assert memory.pairs == {}
     assert not memory.completed
@@ -89,7 +109,7 @@ def test_nothing_is_made_of_nothing() -> None:
     assert remembered(PRIMARIES, Status()).pair("pair-0").stage is RecoveryStage.WHOLE
 
 
-def test_what_counters_show_when_somebody_begins_to_look_was_counted_before() -> None:
+def test_first_seen_counter_values_are_not_added_again() -> None:
     def looking(duplicates: int) -> Snapshot:
         says = MergeState(active=True, duplicates_dropped=duplicates)
         return Snapshot(NOW, (merge(says=says),))

@@ -46,14 +46,14 @@ WAIT = Step(Action.WAIT, "split-0", "back-off")
 APPLY = Step(Action.APPLY, "Service a", "it is missing")
 
 
-def test_every_kind_of_decision_has_an_action_of_its_own_and_a_reason() -> None:
+def test_every_decision_type_has_distinct_action_and_reason() -> None:
     assert {type(each) for each in EACH} == set(get_args(Decision))
     steps = [step_of(each) for each in EACH]
     assert len({step.action for step in steps}) == len(EACH)
     assert all(step.reason for step in steps)
 
 
-def test_what_was_done_is_always_news_and_what_lasts_only_when_it_begins() -> None:
+def test_actions_are_always_news_and_waits_only_once() -> None:
     assert news([APPLY, WAIT], frozenset()) == (APPLY, WAIT)
     assert news([APPLY, WAIT], frozenset({APPLY, WAIT})) == (APPLY,)
     longer = Step(Action.WAIT, "split-0", "a longer back-off")
@@ -61,27 +61,27 @@ def test_what_was_done_is_always_news_and_what_lasts_only_when_it_begins() -> No
     assert news([], frozenset({WAIT})) == ()
 
 
-def test_a_decision_that_cannot_be_carried_out_waits_with_both_reasons() -> None:
+def test_held_decision_waits_with_both_reasons() -> None:
     step = held(Kill("pair-0-a", "silent"), "its twin is silent too")
     assert (step.action, step.about) == (Action.WAIT, ("pair-0-a",))
     assert "silent" in step.reason
     assert "its twin is silent too" in step.reason
 
 
-def test_a_swap_has_the_reasons_of_those_who_were_promoted() -> None:
+def test_intent_swap_lists_reasons_of_promotions() -> None:
     step = swap_step(2, 3, EACH, "spec.suspend is true")
     assert step.reason == "why; spec.suspend is true"
     assert step.about == ("pair-0",)
     assert swap_step(2, 3, []).reason
 
 
-def test_a_line_has_each_reason_once() -> None:
+def test_reasons_are_deduplicated() -> None:
     line = DecisionLine("a", "b", (APPLY, APPLY)).and_then(WAIT)
     assert line.reason == f"{APPLY.reason}; {WAIT.reason}"
     assert line.fields().keys() == {"pipeline", "observed", "decision", "reason"}
 
 
-def test_who_is_concerned_or_not_well_is_told_with_the_role_before() -> None:
+def test_observation_names_affected_or_failing_members_with_role() -> None:
     memory = ControllerState(pairs={"pair-0": PairMemory(primary="v-pair-0-a")})
     quiet = look(split(), replica(), replica("pair-0-b"), merge())
     assert "pair-0" not in observed_by(quiet, memory, [])

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from tests.policy.builders import BOTH_SEATS, NOW, ended, lead, look, merge, replica, seat, split
 
 from tandem.policy.controller_state import ControllerState
@@ -47,7 +48,7 @@ def a_is(**fields: object) -> Snapshot:
     return look(split(), replica(**fields), replica("pair-0-b"))
 
 
-def test_the_first_to_hold_the_state_is_primary_without_an_event() -> None:
+def test_first_replica_with_state_becomes_primary_without_event() -> None:
     booting = replica(life=Life.STARTING, says=None)
     said, memory = follow(look(booting, replica("pair-0-b", life=Life.STARTING, says=None)), WHOLE)
     assert [(each.name, each.volume) for each in said if isinstance(each, Promote)] == [
@@ -57,7 +58,7 @@ def test_the_first_to_hold_the_state_is_primary_without_an_event() -> None:
     assert state(WHOLE, memory) is PairState.PAIRED
 
 
-def test_a_killed_primary_gives_take_over_catch_up_and_paired_in_this_order() -> None:
+def test_killed_primary_emits_failover_catch_up_and_paired_in_order() -> None:
     said, memory = follow(
         WHOLE,
         a_is(**ended(-9)),
@@ -74,7 +75,7 @@ def test_a_killed_primary_gives_take_over_catch_up_and_paired_in_this_order() ->
     assert memory.totals.counters.take_overs == 1
 
 
-def test_a_killed_secondary_takes_nothing_over() -> None:
+def test_killed_secondary_causes_no_failover() -> None:
     b = replica("pair-0-b", **ended(-9))
     said, memory = follow(WHOLE, look(split(), replica(), b), a_is(), WHOLE)
     assert events(said) == [EventReason.CATCH_UP_STARTED, EventReason.PAIRED]
@@ -82,7 +83,7 @@ def test_a_killed_secondary_takes_nothing_over() -> None:
     assert memory.totals.counters.take_overs == 0
 
 
-def test_a_frozen_primary_is_taken_over_and_comes_back_as_secondary() -> None:
+def test_frozen_primary_fails_over_and_returns_as_secondary() -> None:
     frozen = a_is(silent_since=NOW - LIMITS.unheard)
     said, memory = follow(WHOLE, frozen, frozen, WHOLE, WHOLE)
     assert events(said) == [
@@ -93,7 +94,7 @@ def test_a_frozen_primary_is_taken_over_and_comes_back_as_secondary() -> None:
     assert memory.pair("pair-0").primary == "v-pair-0-b"
 
 
-def test_a_primary_that_starts_after_a_pause_is_waited_for() -> None:
+def test_slow_starting_primary_is_not_failed_over() -> None:
     """Roles outlive the one who decides; a slower start is no failure."""
     known = follow(WHOLE)[1].pair("pair-0")
     memory = ControllerState(pairs={"pair-0": replace(known, stood=frozenset(), formed=False)})
@@ -103,7 +104,7 @@ def test_a_primary_that_starts_after_a_pause_is_waited_for() -> None:
     assert any(isinstance(each, Promote) for each in failed.decisions)
 
 
-def test_when_both_fail_the_first_to_return_is_primary() -> None:
+def test_first_replica_with_state_after_double_failure_is_primary() -> None:
     def both(a: MemberSnapshot, b: MemberSnapshot) -> Snapshot:
         return look(split(), a, b)
 
@@ -123,7 +124,7 @@ def test_when_both_fail_the_first_to_return_is_primary() -> None:
     assert memory.pair("pair-0").primary == "v-pair-0-b"
 
 
-def test_states_of_a_pair() -> None:
+def test_pair_state_follows_its_replicas() -> None:
     _, memory = follow(WHOLE)
     down = look(replica(**ended(1)), replica("pair-0-b", silent_since=NOW - 5))
     assert state(down, decide(down, memory, LIMITS).memory) is PairState.DOWN
@@ -137,7 +138,7 @@ def test_states_of_a_pair() -> None:
     assert state(single, follow(single)[1]) is PairState.ALONE
 
 
-def test_a_pair_does_not_flicker_for_being_a_few_epochs_apart() -> None:
+def test_pair_stays_paired_while_few_epochs_apart() -> None:
     def apart(epochs: int) -> Snapshot:
         seats = lead(
             seat("pair-0-a", committed=20), seat("pair-0-b", committed=20 - epochs, synced=False)
@@ -150,19 +151,19 @@ def test_a_pair_does_not_flicker_for_being_a_few_epochs_apart() -> None:
         assert follow(snapshot)[1].pair("pair-0").paired is paired_new
 
 
-def test_without_a_lead_a_pair_stays_what_it_was() -> None:
+def test_pair_state_is_kept_without_lead() -> None:
     leaderless = look(split(), replica(), replica("pair-0-b"), lead=None)
     assert follow(WHOLE, leaderless)[1].pair("pair-0").paired
     assert not follow(leaderless)[1].pair("pair-0").paired
 
 
-def test_replicas_that_end_because_everything_ends_are_not_taken_over() -> None:
+def test_completed_replicas_are_not_failed_over() -> None:
     said, memory = follow(WHOLE, a_is(**ended(0)), look(lead=None))
     assert events(said) == []
     assert memory.totals.counters.take_overs == 0
 
 
-def test_who_catches_up_yields_and_who_is_waited_for_does_not() -> None:
+def test_only_rejoining_replica_gets_low_priority() -> None:
     _, memory = follow(WHOLE)
     rejoining = a_is(says=JOINING, run=2)
     after = decide(rejoining, memory, LIMITS).memory
@@ -174,7 +175,7 @@ def test_who_catches_up_yields_and_who_is_waited_for_does_not() -> None:
     assert low_priority_members(beginning, follow(beginning)[1], LIMITS) == frozenset()
 
 
-def test_a_twin_whose_spark_is_not_up_does_not_make_a_pair() -> None:
+def test_pair_is_not_paired_while_twin_boots_spark() -> None:
     holding = replica().replica
     assert holding is not None
     booting = a_is(says=holding.replace(state=DriverState.BOOTING), run=2)
@@ -182,7 +183,7 @@ def test_a_twin_whose_spark_is_not_up_does_not_make_a_pair() -> None:
     assert follow(WHOLE, a_is(run=2))[1].pair("pair-0").paired
 
 
-def test_events_that_follow_from_what_members_say_come_once() -> None:
+def test_member_events_are_emitted_once() -> None:
     closed = MemberEvent(1, "LaneClosed", "lane 1")
     differ = MemberEvent(2, "TwinsDiffer", "pair-0 epoch 7", "v-pair-0-b")
     noise = MemberEvent(3, "HeaderPublished", "8")
@@ -202,7 +203,7 @@ def test_events_that_follow_from_what_members_say_come_once() -> None:
     ]
 
 
-def test_a_source_or_sink_that_fails_is_told_once_until_it_works_again() -> None:
+def test_source_or_sink_failure_is_emitted_once_until_recovery() -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "not there", "mend the path")
     other = typo.replace(message="not there either")
     rewound = Trouble(EventReason.SINK_REWOUND, "out")
@@ -217,15 +218,15 @@ def test_a_source_or_sink_that_fails_is_told_once_until_it_works_again() -> None
     )
     records = [each for each in said if isinstance(each, RecordEvent)]
     assert [(each.event, each.subject) for each in records] == [
-        (EventReason.SOURCE_FAILED, "clicks"),
-        (EventReason.SINK_REWOUND, "out"),
-        (EventReason.SOURCE_FAILED, "clicks"),
+        (EventReason.SOURCE_FAILED, "stream clicks"),
+        (EventReason.SINK_REWOUND, "sink out"),
+        (EventReason.SOURCE_FAILED, "stream clicks"),
     ]
     assert records[0].message.endswith(typo.text)
     assert memory.failing == {(EventReason.SOURCE_FAILED, "clicks")}
 
 
-def test_another_lead_is_an_event_the_first_is_none() -> None:
+def test_change_of_lead_is_an_event_but_first_lead_is_not() -> None:
     splits = (split(), split("split-1"))
     silent = Snapshot(NOW, splits)
     first = Snapshot(NOW, splits, BOTH_SEATS, "v-split-0")
@@ -237,7 +238,7 @@ def test_another_lead_is_an_event_the_first_is_none() -> None:
     assert memory.lead == "split-1"
 
 
-def test_who_leads_for_a_moment_when_everything_ends_is_no_event() -> None:
+def test_change_of_lead_at_completion_is_no_event() -> None:
     splits = (split(**ended(0)), split("split-1"))
     before = Snapshot(NOW, (split(), split("split-1")), BOTH_SEATS, "v-split-0")
     over = Snapshot(NOW, splits, BOTH_SEATS.replace(completed=True), "v-split-1")
@@ -246,7 +247,7 @@ def test_who_leads_for_a_moment_when_everything_ends_is_no_event() -> None:
     assert memory.completed
 
 
-def test_a_closed_lane_is_told_by_the_name_of_its_split_also_after_that_is_gone() -> None:
+def test_closed_lane_event_names_its_split_even_after_removal() -> None:
     closed = MemberEvent(1, "LaneClosed", "v-split-1/4 at 129")
     reporting = split()
     assert reporting.report is not None
@@ -255,4 +256,22 @@ def test_a_closed_lane_is_told_by_the_name_of_its_split_also_after_that_is_gone(
     (told,) = (each for each in said if isinstance(each, RecordEvent))
     assert (told.event, told.subject) == (EventReason.LANE_CLOSED, "split-1")
     assert "129" in told.message
+    assert "split-0 continues" in told.message
     assert "v-split-1" not in told.message
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ("pair-0", "pair-0 is lost: no replica holds its state"),
+        ("sinks", "sinks have results that the header log does not know"),
+        ("lane v-split-0/3", "lane 3 of split-0 has lost chunks"),
+        ("slot 1", "slot 1 is open in the header log, but sealed at a sink"),
+        ("clicks/0", "clicks/0 has lost rows"),
+    ],
+)
+def test_the_event_of_a_loss_says_what_is_lost(lost: str, said: str) -> None:
+    records, _ = follow(look(split(), merge(), lead=BOTH_SEATS.replace(lost=(lost,))))
+    (told,) = (each for each in records if isinstance(each, RecordEvent))
+    assert told.event is EventReason.DATA_LOST
+    assert told.message.startswith(said)

@@ -73,7 +73,7 @@ def everybody(*twins: MemberSnapshot, **more: Any) -> Snapshot:
 A, B = on("n0", replica()), on("n1", replica("pair-0-b"))
 
 
-def test_pods_are_neither_started_nor_started_again() -> None:
+def test_pods_are_never_started_or_restarted_by_operator() -> None:
     crashed = replica("pair-0-b", **ended(-9))
     assert decided(everybody(A, crashed)) == []
     assert decided(look(replica(**NOBODY), split(**ended(1)), lead=None)) == []
@@ -81,7 +81,7 @@ def test_pods_are_neither_started_nor_started_again() -> None:
     assert decided(everybody(A, booting)) == []
 
 
-def test_a_pod_whose_volume_is_gone_is_cleared_away_whoever_it_was() -> None:
+def test_pod_without_volume_is_replaced_whatever_its_kind() -> None:
     for lost in (split(), merge(), replica()):
         gone = replace(lost, volume_there=False, life=Life.ENDED, note="Evicted")
         (decision,) = decided(look(gone, lead=None))
@@ -97,7 +97,7 @@ def test_a_pod_whose_volume_is_gone_is_cleared_away_whoever_it_was() -> None:
         (30.0, {"silent": False}, False),
     ],
 )
-def test_one_that_hangs_is_given_up_if_its_twin_carries_the_pair(
+def test_hung_replica_is_killed_only_if_twin_carries_the_pair(
     silent: float, seats: dict[str, bool], killed: bool
 ) -> None:
     frozen = replica("pair-0-b", silent_since=NOW - silent)
@@ -116,12 +116,12 @@ def test_one_that_hangs_is_given_up_if_its_twin_carries_the_pair(
     assert held == (["pair-0-b"] if killed else [])
 
 
-def test_splits_and_merges_that_hang_are_the_kubelets() -> None:
+def test_hung_splits_and_merges_are_left_to_kubelet() -> None:
     silent = {"silent_since": NOW - 1000}
     assert decided(look(split(**silent), split("split-1"), merge(**silent), A, B)) == []
 
 
-def test_one_that_refuses_halts_the_pipeline_unless_its_twin_goes_on() -> None:
+def test_refusal_halts_pipeline_unless_twin_continues() -> None:
     why = Complaint("UnknownColumn", "there is none")
     refused: dict[str, Any] = {**ended(REFUSED), "complaint": why, "says": None}
     one, other = replica(**refused), replica("pair-0-b", **refused)
@@ -135,7 +135,7 @@ def test_one_that_refuses_halts_the_pipeline_unless_its_twin_goes_on() -> None:
     assert decided(look(stuck, A, B)) == [Halt("merge-0", why)]
 
 
-def test_one_that_refused_an_older_manifest_is_tried_anew_unless_it_has_state() -> None:
+def test_refusal_of_older_manifest_is_retried_unless_replica_has_state() -> None:
     why = Complaint("NoSuchFile", "there is none")
     refused: dict[str, Any] = {**ended(REFUSED), "complaint": why, "says": None, "outdated": True}
     snapshot = everybody(replica(**refused), replica("pair-0-b", **refused), lead=lead())
@@ -150,7 +150,7 @@ def test_one_that_refused_an_older_manifest_is_tried_anew_unless_it_has_state() 
 
 
 @pytest.mark.parametrize("missing", [NOBODY, COLD, {**ended(1), "run": 3}])
-def test_a_warm_spare_takes_the_place_of_one_that_has_nothing(missing: dict[str, Any]) -> None:
+def test_warm_spare_replaces_replica_without_state(missing: dict[str, Any]) -> None:
     lost = replica("pair-0-b", **missing)
     near, far = (on(node, spare(name)) for name, node in (("spare-0", "n0"), ("spare-1", "n1")))
     snapshot = everybody(A, lost, near, far)
@@ -162,19 +162,19 @@ def test_a_warm_spare_takes_the_place_of_one_that_has_nothing(missing: dict[str,
     assert decided(everybody(A, lost, near, cold), BROKEN) == []
 
 
-def test_on_one_node_a_spare_beside_the_survivor_is_better_than_none() -> None:
+def test_spare_beside_survivor_is_used_when_no_other_node_exists() -> None:
     lost = replica("pair-0-b", **NOBODY)
     near = replace(on("n0", spare()), hosts=frozenset({"n0"}))
     (decision,) = decided(everybody(A, lost, near), BROKEN)
     assert isinstance(decision, AssignSpare)
 
 
-def test_a_replica_that_comes_back_to_its_own_state_needs_no_spare() -> None:
+def test_restarting_replica_with_own_state_gets_no_spare() -> None:
     coming = replica("pair-0-b", life=Life.STARTING, says=None, run=1)
     assert decided(everybody(A, coming, on("n1", spare())), BROKEN) == []
 
 
-def test_one_spare_is_given_to_one_replica() -> None:
+def test_spare_is_assigned_to_one_replica_only() -> None:
     lost = [replica(f"{pair}-b", pair, **NOBODY) for pair in ("pair-0", "pair-1")]
     holders = [replica(f"{pair}-a", pair) for pair in ("pair-0", "pair-1")]
     said = lead(seat("pair-0-a"), seat("pair-1-a"))
@@ -188,7 +188,7 @@ def test_one_spare_is_given_to_one_replica() -> None:
     assert len(assigned) == 1
 
 
-def test_a_spare_that_has_joined_is_counted_among_the_pairs_pods() -> None:
+def test_joined_spare_is_adopted_by_pair() -> None:
     lost = replica("pair-0-b", **NOBODY)
     joined = on("n1", spare(says=ReplicaState(state=DriverState.JOINING, pair="pair-0")))
     another = on("n1", spare("spare-1"))
@@ -202,7 +202,7 @@ def test_a_spare_that_has_joined_is_counted_among_the_pairs_pods() -> None:
 TOGETHER = on("n0", replica("pair-0-b"))
 
 
-def test_twins_and_splits_that_would_be_lost_together() -> None:
+def test_shared_nodes_lists_colocated_twins_and_splits() -> None:
     assert shared_nodes(everybody(A, B)) == {}
     assert shared_nodes(everybody(A, TOGETHER)) == {"pair-0": "n0"}
     joining = on("n0", replica("pair-0-b", life=Life.STARTING, says=None))
@@ -214,7 +214,7 @@ def test_twins_and_splits_that_would_be_lost_together() -> None:
     assert shared_nodes(look(split(), split("split-1"))) == {}
 
 
-def test_the_secondary_is_moved_when_everything_is_well_and_there_is_another_node() -> None:
+def test_secondary_is_evicted_when_pipeline_is_whole_and_node_is_free() -> None:
     (decision,) = decided(everybody(A, TOGETHER))
     assert isinstance(decision, EvictPod)
     assert decision.name == "pair-0-b"
@@ -236,23 +236,23 @@ def test_the_secondary_is_moved_when_everything_is_well_and_there_is_another_nod
         look(split(**ended(1)), A, TOGETHER, merge()),
     ],
 )
-def test_nobody_is_moved_in_vain_or_while_anything_is_at_risk(snapshot: Snapshot) -> None:
+def test_no_pod_is_evicted_without_target_node_or_at_risk(snapshot: Snapshot) -> None:
     assert not [each for each in decided(snapshot) if isinstance(each, EvictPod)]
 
 
-def test_nobody_is_moved_while_a_pair_is_not_whole() -> None:
+def test_no_pod_is_evicted_while_pair_is_unsynced() -> None:
     apart = lead(seat("pair-0-a", committed=20), seat("pair-0-b", committed=10, synced=False))
     assert decided(everybody(A, TOGETHER, lead=apart), replace(WHOLE, paired=False)) == []
 
 
-def test_splits_are_parted_but_not_by_moving_the_lead() -> None:
+def test_colocated_splits_separate_without_evicting_lead() -> None:
     splits = (on("n0", split()), on("n0", split("split-1")))
     (decision,) = decided(look(*splits, A, B, merge()))
     assert isinstance(decision, EvictPod)
     assert decision.name == "split-1"
 
 
-def test_moves_that_do_not_help_come_more_and_more_seldom() -> None:
+def test_evictions_without_effect_back_off() -> None:
     snapshot = everybody(A, TOGETHER)
     outcome = decide(snapshot, ControllerState(pairs={"pair-0": WHOLE}), LIMITS, recover_pods)
     assert outcome.memory.moves == PodEvictions(NOW, 1)
@@ -280,7 +280,7 @@ def test_moves_that_do_not_help_come_more_and_more_seldom() -> None:
     assert parted.memory.moves is None
 
 
-def test_outdated_drivers_are_made_anew_one_at_a_time_the_primary_last() -> None:
+def test_outdated_drivers_are_evicted_one_at_a_time_primary_last() -> None:
     old_a, old_b = replace(A, outdated=True), replace(B, outdated=True)
     for twins, expected in (((old_a, old_b), "pair-0-b"), ((old_a, B), "pair-0-a")):
         (decision,) = decided(everybody(*twins))
@@ -290,7 +290,7 @@ def test_outdated_drivers_are_made_anew_one_at_a_time_the_primary_last() -> None
     assert decided(everybody(old_a, old_b, lead=behind)) == []
 
 
-def test_nobody_is_given_up_for_a_template_that_no_node_takes() -> None:
+def test_no_replica_is_evicted_for_unschedulable_template() -> None:
     nowhere: dict[str, Any] = {"outdated": True, "hosts": frozenset[str]()}
     old_a, old_b = replace(A, **nowhere), replace(B, **nowhere)
     (decision,) = decided(everybody(old_a, old_b))
@@ -316,9 +316,7 @@ WHY = Complaint("NoSuchFile", "there is none")
         ({**PENDING, "hosts": frozenset()}, False),
     ],
 )
-def test_one_that_never_held_state_is_made_anew_when_its_template_has_changed(
-    twin: dict[str, Any], renewed: bool
-) -> None:
+def test_stateless_outdated_replica_is_evicted(twin: dict[str, Any], renewed: bool) -> None:
     waiting = replica("pair-0-b", **{"outdated": True, "hosts": BOTH, **twin})
     alone = lead(seat("pair-0-a"), vulnerable=("pair-0",))
     moves = [
@@ -328,7 +326,7 @@ def test_one_that_never_held_state_is_made_anew_when_its_template_has_changed(
     assert EvictPod not in map(type, decided(everybody(A, waiting, lead=None), BROKEN))
 
 
-def test_one_that_may_come_back_to_its_state_is_not_given_up_for_a_template() -> None:
+def test_crashed_replica_with_state_is_not_evicted_for_new_template() -> None:
     down = replica("pair-0-b", **ended(-9), outdated=True, hosts=BOTH)
     assert decided(everybody(A, down), BROKEN) == []
 
@@ -336,7 +334,7 @@ def test_one_that_may_come_back_to_its_state_is_not_given_up_for_a_template() ->
 # --- status on a cluster -----------------------------------------------------------------------
 
 
-def test_conditions_on_a_cluster_say_what_kubernetes_says() -> None:
+def test_conditions_include_kubernetes_messages() -> None:
     pending = replica("pair-0-b", **{**COLD, "note": "Unschedulable: no room"})
     crashed = merge("merge-1", **{**ended(-9), "note": "OOMKilled"})
     snapshot = look(on("n0", split()), A, pending, merge(), crashed)
@@ -355,7 +353,7 @@ def test_conditions_on_a_cluster_say_what_kubernetes_says() -> None:
     assert ready.message.startswith("spec.x is wrong; ")
 
 
-def test_an_empty_place_is_nobodys_name() -> None:
+def test_empty_place_is_not_shown_as_replica() -> None:
     snapshot = everybody(A, replica("pair-0/missing-1", **NOBODY))
     memory = decide(snapshot, ControllerState(), LIMITS, recover_pods).memory
     background = Background("2024-01-01T00:00:00Z", LIMITS, one_machine=False)

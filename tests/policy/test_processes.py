@@ -51,19 +51,19 @@ def waits(snapshot: Snapshot, memory: ControllerState | None = None) -> list[str
     return [each.name for each in decided if isinstance(each, Wait)]
 
 
-def test_a_pipeline_that_runs_is_left_alone() -> None:
+def test_healthy_pipeline_is_left_alone() -> None:
     everybody = (split(), merge(), replica(), replica("pair-0-b"), spare())
     assert actions(look(*everybody)) == []
     assert waits(look(*everybody)) == []
 
 
-def test_one_that_ended_while_others_were_looked_at_is_no_reason_to_wait() -> None:
+def test_exit_later_than_snapshot_time_causes_no_wait() -> None:
     just_now = look(split(**ended(-9, at=NOW + 0.01)), lead=None)
     assert actions(just_now) == []
     assert waits(just_now) == []
 
 
-def test_places_without_a_process_are_started_spares_last() -> None:
+def test_missing_processes_are_started_spares_last() -> None:
     absent: dict[str, Any] = {"life": Life.ABSENT, "volume": None, "says": None}
     everybody = (
         split(life=Life.ABSENT, volume=None),
@@ -84,7 +84,7 @@ def test_places_without_a_process_are_started_spares_last() -> None:
 
 
 @pytest.mark.parametrize("code", [1, -9, -11, 0])
-def test_whoever_crashes_is_started_again_on_its_volume(code: int) -> None:
+def test_crashed_member_restarts_on_its_volume(code: int) -> None:
     gone = ended(code, at=NOW - LIMITS.leaving)
     twins = (replica(**gone), replica("pair-0-b"))
     snapshot = look(split(**gone), merge(**gone), merge("merge-1"), *twins)
@@ -97,14 +97,14 @@ def test_whoever_crashes_is_started_again_on_its_volume(code: int) -> None:
     ]
 
 
-def test_one_that_ended_in_good_order_may_be_the_first_of_all_to_end() -> None:
+def test_cleanly_exited_member_is_not_restarted_at_once() -> None:
     just_ended = ended(0, at=NOW - LIMITS.leaving / 2)
     snapshot = look(split(**just_ended), merge(), replica(), replica("pair-0-b"))
     assert actions(snapshot) == []
     assert waits(snapshot) == ["split-0"]
 
 
-def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> None:
+def test_completion_is_reported_by_lead_or_by_exit_code() -> None:
     everybody = (split(), merge(), replica(), replica("pair-0-b", **ended(1)))
     (decision,) = actions(look(*everybody, lead=BOTH_SEATS.replace(completed=True)))
     assert isinstance(decision, Complete)
@@ -116,7 +116,7 @@ def test_the_end_is_known_by_the_lead_or_by_whoever_ended_because_of_it() -> Non
     assert not decide(look(*stopped, lead=None), ControllerState(), LIMITS).memory.completed
 
 
-def test_hung_members_are_ended_and_slow_ones_are_not() -> None:
+def test_hung_members_are_killed_and_slow_ones_kept() -> None:
     hung = split(silent_since=NOW - LIMITS.hung)
     slow = merge(silent_since=NOW - LIMITS.hung + 1)
     booting = replica(life=Life.STARTING, started=NOW - LIMITS.boot + 1, says=None)
@@ -126,7 +126,7 @@ def test_hung_members_are_ended_and_slow_ones_are_not() -> None:
     assert len(killed) == 2
 
 
-def test_a_vanished_volume_is_given_up_whoever_had_it() -> None:
+def test_member_with_vanished_volume_is_replaced_whatever_its_kind() -> None:
     vanished = ended(1) | {"volume_there": False}
     replaced = actions(look(split(**vanished), replica(**vanished), lead=None))
     assert [each.name for each in replaced if isinstance(each, Replace)] == ["split-0", "pair-0-a"]
@@ -134,7 +134,7 @@ def test_a_vanished_volume_is_given_up_whoever_had_it() -> None:
     assert isinstance(decision, Kill)
 
 
-def test_a_useless_volume_is_replaced() -> None:
+def test_unusable_volume_is_replaced() -> None:
     useless = ended(10)
     for snapshot in (
         look(replica(**useless), replica("pair-0-b")),
@@ -145,7 +145,7 @@ def test_a_useless_volume_is_replaced() -> None:
         assert isinstance(actions(snapshot)[0], Replace)
 
 
-def test_the_last_volume_that_the_lead_counts_on_is_not_given_up() -> None:
+def test_last_volume_with_state_is_not_replaced() -> None:
     useless = replica(**ended(10))
     for twin in (
         replica("pair-0-b", **ended(1)),
@@ -157,7 +157,7 @@ def test_the_last_volume_that_the_lead_counts_on_is_not_given_up() -> None:
     assert isinstance(actions(look(useless, replica("pair-0-b"), lead=None))[0], Restart)
 
 
-def test_a_warm_spare_takes_the_place_of_a_dead_replica() -> None:
+def test_warm_spare_replaces_dead_replica() -> None:
     snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare())
     (decision,) = actions(snapshot)
     assert isinstance(decision, AssignSpare)
@@ -175,12 +175,12 @@ def test_a_warm_spare_takes_the_place_of_a_dead_replica() -> None:
         None,
     ],
 )
-def test_no_spare_takes_the_place_of_what_may_be_the_last_copy(seats: LeadReport | None) -> None:
+def test_spare_does_not_replace_possible_last_copy(seats: LeadReport | None) -> None:
     snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare(), lead=seats)
     assert isinstance(actions(snapshot)[0], Restart)
 
 
-def test_a_spare_goes_to_one_place_only() -> None:
+def test_spare_is_assigned_to_one_replica_only() -> None:
     seats = BOTH_SEATS.pairs + lead(seat("pair-1-a"), seat("pair-1-b"), pair="pair-1").pairs
     snapshot = look(
         replica(**ended(-9)),
@@ -204,12 +204,12 @@ def test_a_spare_goes_to_one_place_only() -> None:
         {"life": Life.STARTING, "says": None},
     ],
 )
-def test_a_spare_that_is_not_warm_is_not_used(cold: dict[str, Any]) -> None:
+def test_cold_spare_is_not_used(cold: dict[str, Any]) -> None:
     snapshot = look(replica(**ended(-9)), replica("pair-0-b"), spare(**cold))
     assert isinstance(actions(snapshot)[0], Restart)
 
 
-def test_what_only_the_user_can_mend_halts_the_pipeline() -> None:
+def test_refusal_halts_pipeline() -> None:
     why = Complaint("QueryFailed", "division by zero", "mend the query")
     refused = ended(3) | {"complaint": why}
     (decision,) = actions(look(split(**refused)))
@@ -218,19 +218,19 @@ def test_what_only_the_user_can_mend_halts_the_pipeline() -> None:
     assert decision == Halt("pair-0-a", why)
 
 
-def test_a_replica_that_refuses_while_its_twin_goes_on_is_only_started_again() -> None:
+def test_refusing_replica_restarts_while_twin_continues() -> None:
     (decision,) = actions(look(replica(**ended(3)), replica("pair-0-b")))
     assert isinstance(decision, Restart)
 
 
-def test_crashes_in_a_row_are_answered_more_and_more_slowly_but_always() -> None:
+def test_restart_back_off_grows_to_maximum() -> None:
     delays = [LIMITS.delay_after(count) for count in range(1, 5000)]
     assert delays[:4] == [0, 1, 2, 4]
     assert delays == sorted(delays)
     assert max(delays) == LIMITS.most_delay
 
 
-def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
+def test_crash_is_counted_once_and_forgotten_after_healthy_run() -> None:
     first = look(split(**ended(1), run=1), lead=None)
     counted = count_crashes(first, {}, LIMITS)
     assert counted == count_crashes(first, counted, LIMITS) == {"split-0": Crashes(1, 1)}
@@ -246,7 +246,7 @@ def test_crashes_are_counted_once_and_forgotten_after_a_healthy_time() -> None:
     assert late == {"split-0": Crashes(3, 1)}
 
 
-def test_while_the_delay_lasts_nothing_is_started() -> None:
+def test_member_is_not_restarted_during_back_off() -> None:
     memory = ControllerState(crashes={"split-0": Crashes(run=1, count=4)})
     crashed = split(**ended(1, started=NOW), run=1)
     assert actions(look(crashed, lead=None), memory) == []

@@ -66,7 +66,7 @@ def live(world: World, actions: list[Action], check: Callable[[World], Any]) -> 
 
 @thorough(60)
 @given(lives)
-def test_a_pairs_last_copy_is_never_given_up(actions: list[Action]) -> None:
+def test_last_copy_of_pair_is_never_replaced(actions: list[Action]) -> None:
     def state_is_kept(world: World) -> None:
         assert set(world.full.values()) == set(PAIRS)
 
@@ -75,7 +75,7 @@ def test_a_pairs_last_copy_is_never_given_up(actions: list[Action]) -> None:
 
 @thorough(60)
 @given(lives)
-def test_a_pair_has_one_primary_which_held_the_state_when_it_became_it(
+def test_promoted_primary_always_holds_state(
     actions: list[Action],
 ) -> None:
     world = whole()
@@ -92,7 +92,7 @@ def test_a_pair_has_one_primary_which_held_the_state_when_it_became_it(
 
 @thorough(60)
 @given(lives)
-def test_events_of_a_failure_come_in_order(actions: list[Action]) -> None:
+def test_failover_events_come_in_order(actions: list[Action]) -> None:
     world = whole()
     live(world, actions, lambda _: None)
     for pair in PAIRS:
@@ -109,7 +109,7 @@ def test_events_of_a_failure_come_in_order(actions: list[Action]) -> None:
 
 @thorough(60)
 @given(lives)
-def test_nothing_new_is_said_when_nothing_has_changed(actions: list[Action]) -> None:
+def test_decide_is_idempotent_on_unchanged_snapshot(actions: list[Action]) -> None:
     def says_it_once(world: World) -> None:
         snapshot = world.snapshot()
         first = decide(snapshot, world.memory, LIMITS)
@@ -125,7 +125,7 @@ def test_nothing_new_is_said_when_nothing_has_changed(actions: list[Action]) -> 
 
 @thorough(40)
 @given(lives)
-def test_left_in_peace_everything_is_whole_again(actions: list[Action]) -> None:
+def test_pipeline_recovers_fully_once_faults_stop(actions: list[Action]) -> None:
     world = whole()
     live(world, actions, lambda _: None)
     if world.memory.completed:
@@ -144,7 +144,7 @@ def test_left_in_peace_everything_is_whole_again(actions: list[Action]) -> None:
 
 @thorough(40)
 @given(lives)
-def test_every_status_can_be_read_back_and_times_only_change_with_the_condition(
+def test_status_round_trips_and_transition_time_changes_with_condition(
     actions: list[Action],
 ) -> None:
     world = whole()

@@ -78,19 +78,37 @@ def of_slots(*slots: int, position: int, rows: int = 0) -> list[MemberSnapshot]:
     ]
 
 
-def test_rows_out_are_those_of_every_slot_as_the_merge_knows_that_is_ahead() -> None:
+@pytest.mark.parametrize(
+    ("replicas", "state", "ready"),
+    [
+        ((replica(), replica("pair-0-b")), PairState.PAIRED, True),
+        ((replica(), replica("pair-0-b", life=Life.ABSENT, says=None)), PairState.ALONE, False),
+        ((replica(),), PairState.ALONE, True),
+    ],
+)
+def test_pair_is_ready_with_all_its_replicas(
+    replicas: tuple[MemberSnapshot, ...], state: PairState, ready: bool
+) -> None:
+    status = seen(look(split(), *replicas, merge()))
+    assert [(pair.state, pair.ready) for pair in status.pairs] == [(state, ready)]
+    assert status.pairs_ready == ("1/1" if ready else "0/1")
+    (paired,) = (each for each in status.conditions if each.type is ConditionType.PAIRED)
+    assert paired.status is (ConditionStatus.TRUE if ready else ConditionStatus.FALSE)
+
+
+def test_rows_out_sums_most_advanced_merge_of_each_slot() -> None:
     merges = of_slots(0, 0, 1, position=1, rows=70)
     status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS))
     assert status.counters.rows_out == 71 + 72
 
 
-def test_rows_of_ended_slots_are_told_by_slot_0_alone() -> None:
+def test_rows_of_closed_slots_are_counted_by_slot_0_only() -> None:
     merges = of_slots(0, 1, position=1, rows=70)
     status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS.replace(open_slots=(0,))))
     assert status.counters.rows_out == 70
 
 
-def test_a_sink_is_as_far_as_its_slowest_slot() -> None:
+def test_sink_position_is_that_of_slowest_slot() -> None:
     merges = of_slots(0, 1, 1, position=7)
     status = seen(look(split(), replica(), *merges, lead=BOTH_SEATS.replace(open_slots=(0, 1))))
     assert [sink.position for sink in status.sinks] == [7]
@@ -99,7 +117,7 @@ def test_a_sink_is_as_far_as_its_slowest_slot() -> None:
     assert [sink.position for sink in status.sinks] == [7]
 
 
-def test_an_ended_slot_holds_no_position_back() -> None:
+def test_closed_slot_does_not_hold_back_sink_position() -> None:
     merges = of_slots(1, 0, position=7)
     twins = (replica(), replica("pair-0-b"))
     status = seen(look(split(), *twins, *merges, lead=BOTH_SEATS.replace(open_slots=(0,))))
@@ -107,7 +125,7 @@ def test_an_ended_slot_holds_no_position_back() -> None:
     assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
 
 
-def test_while_a_slot_says_nothing_the_position_stays() -> None:
+def test_sink_position_is_kept_while_a_slot_is_silent() -> None:
     both = of_slots(0, 1, position=7)
     divided = BOTH_SEATS.replace(open_slots=(0, 1))
     before = seen(look(split(), replica(), *both, lead=divided))
@@ -116,7 +134,7 @@ def test_while_a_slot_says_nothing_the_position_stays() -> None:
     assert after.sinks == before.sinks
 
 
-def test_a_pipeline_that_runs() -> None:
+def test_running_pipeline_status_is_complete() -> None:
     sinks = (SinkReport("out", SinkClass.TRANSACTIONAL, 9),)
     delivering = merge(says=MergeState(active=True, rows_out=70, sinks=sinks))
     whole = (split(), replica(), replica("pair-0-b"), delivering, merge("merge-1"), spare())
@@ -163,7 +181,7 @@ def test_a_pipeline_that_runs() -> None:
         (ended(1), MemberState.GONE),
     ],
 )
-def test_what_a_replica_is_doing(fields: dict[str, Any], state: MemberState) -> None:
+def test_replica_fields_map_to_member_state(fields: dict[str, Any], state: MemberState) -> None:
     status = seen(look(split(), replica(), replica("pair-0-b", **fields), merge()))
     member = next(each for each in status.members if each.name == "pair-0-b")
     assert member.state is state
@@ -171,7 +189,7 @@ def test_what_a_replica_is_doing(fields: dict[str, Any], state: MemberState) -> 
     assert (member.pid is not None) is running
 
 
-def test_messages_are_bounded_however_much_there_is_to_say() -> None:
+def test_condition_messages_are_truncated() -> None:
     note = "Unschedulable: " + "no node has room, " * 20
     pairs = [f"pair-{number}" for number in range(1024)]
     waiting = [
@@ -194,7 +212,7 @@ def test_messages_are_bounded_however_much_there_is_to_say() -> None:
     assert vulnerability.endswith("…")
 
 
-def test_numbers_that_nobody_tells_stay_as_they_were() -> None:
+def test_epoch_and_generation_are_kept_without_lead() -> None:
     before = seen(look(*EVERYBODY))
     after = seen(look(*EVERYBODY, lead=None), previous=before)
     assert after.epoch == before.epoch
@@ -203,7 +221,7 @@ def test_numbers_that_nobody_tells_stay_as_they_were() -> None:
     assert condition(after, ConditionType.VULNERABLE)[0] is ConditionStatus.UNKNOWN
 
 
-def test_lag_grows_on_while_nobody_leads() -> None:
+def test_lag_grows_while_there_is_no_lead() -> None:
     told = look(*EVERYBODY, lead=BOTH_SEATS.replace(lag_seconds=0.25))
     unheard = [look(*EVERYBODY, lead=None, now=NOW + later) for later in (1, 4)]
     assert [seen(told, *unheard[:looks]).lag.seconds for looks in (0, 1, 2)] == [0.25, 1.25, 4.25]
@@ -235,7 +253,7 @@ def test_conditions_name_members_where_the_lead_names_volumes() -> None:
     assert said.message.endswith(f"lane 3 of {lane.name}, lane gone/1, pair-0")
 
 
-def test_why_a_pipeline_is_not_ready() -> None:
+def test_ready_reason_explains_unready_pipeline() -> None:
     whole = look(*EVERYBODY)
     no_merge = look(split(), replica(), replica("pair-0-b"), merge("merge-1"))
     assert condition(seen(no_merge), ConditionType.READY)[1] == "NoActiveMerge"
@@ -254,7 +272,7 @@ def test_why_a_pipeline_is_not_ready() -> None:
     assert condition(status, ConditionType.DATA_LOST)[0] is ConditionStatus.TRUE
 
 
-def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
+def test_source_or_sink_failure_makes_pipeline_unready() -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks is not there", "mend the path")
     full = Trouble(EventReason.SINK_FAILED, "results", "/out is full", "make room")
     reading = [split(name, says=SplitState(troubles=(typo,))) for name in ("split-0", "split-1")]
@@ -273,7 +291,23 @@ def test_a_source_or_sink_that_fails_is_why_a_pipeline_is_not_ready() -> None:
     assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
 
 
-def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
+def test_a_pipeline_whose_sources_are_suspended_is_ready_and_says_so() -> None:
+    suspended = replace(BACKGROUND, suspended=True)
+    status = seen(look(*EVERYBODY), background=suspended)
+    assert status.phase is Phase.SUSPENDED
+    assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
+    crashed = (split(), replica(), replica("pair-0-b", **ended(1)), merge(), spare())
+    for snapshot in (look(*EVERYBODY), look(*crashed)):
+        said = next(
+            each.message
+            for each in seen(snapshot, background=suspended).conditions
+            if each.type is ConditionType.READY
+        )
+        assert said.startswith("sources are suspended; what was read is delivered")
+        assert ("pair-0-b" in said) is (snapshot.members[2].life is Life.ENDED)
+
+
+def test_completed_pipeline_keeps_pair_statuses() -> None:
     over = look(
         split(**ended(COMPLETED)),
         replica(**ended(COMPLETED)),
@@ -290,7 +324,7 @@ def test_a_completed_pipeline_keeps_what_its_pairs_were() -> None:
     assert condition(resting, ConditionType.READY) == (ConditionStatus.FALSE, "Completed")
 
 
-def test_a_pipeline_at_rest_has_nobody() -> None:
+def test_stopped_pipeline_has_no_running_members() -> None:
     resting = at_rest(seen(look(*EVERYBODY)), "2024-02-02T00:00:00Z")
     assert {member.state for member in resting.members} == {MemberState.GONE}
     assert {member.pid for member in resting.members} == {None}
@@ -301,7 +335,7 @@ def test_a_pipeline_at_rest_has_nobody() -> None:
     assert with_rows_out(with_rows_out(resting, 5), 3).counters.rows_out == 5
 
 
-def test_totals_go_on_when_counters_begin_anew() -> None:
+def test_totals_continue_when_counters_reset() -> None:
     def counting(duplicates: int, late: int, incarnation: int) -> Snapshot:
         says = ReplicaState(DriverState.RUNNING, 10, verified=True, late_dropped=late)
         a, b = replica(says=says), replica("pair-0-b", says=says)
@@ -325,7 +359,7 @@ def test_totals_go_on_when_counters_begin_anew() -> None:
     assert counters.late_dropped == 3
 
 
-def test_dead_letters_stay_when_nobody_tells_of_them() -> None:
+def test_dead_letter_count_is_kept_without_lead() -> None:
     told = look(*EVERYBODY, lead=BOTH_SEATS.replace(rejected=5))
     status = seen(told, look(*EVERYBODY, lead=None))
     assert status.counters.dead_letters == 5

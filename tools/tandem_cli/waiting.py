@@ -1,8 +1,7 @@
 """`tandem status --wait`: waits until a pipeline is ready and every pair has all its replicas.
 
-A status on disk may be older than the command, for instance older than the `tandem kill` before it.
-So one counts only when it was written twice since: the second one rests on what was observed after
-the command began.
+A status on disk may be older than the command, for instance older than a preceding `tandem kill`.
+It counts only after two writes: the second one rests on observations made after the command began.
 """
 
 import time
@@ -11,41 +10,40 @@ from enum import Enum
 from typing import NamedTuple
 
 from tandem_core.model.states import ConditionStatus, ConditionType, Phase
-from tandem_core.model.status import Status, why_not_ready
+from tandem_core.model.status import Status, has_all_pairs_ready, why_not_ready
 
 EVERY = 0.2
-"""Seconds between two looks."""
+"""Seconds between two reads of the status."""
 
 
 class Progress(Enum):
-    """Where a pipeline is on its way to being ready."""
+    """Progress of a pipeline towards being ready."""
 
     WAITING = "waiting"
     READY = "ready"
     STOPPED = "stopped"
-    """It will not become ready by itself."""
+    """The pipeline will not become ready by itself."""
 
 
 class Version(NamedTuple):
-    """A status as it was found."""
+    """A status that was read."""
 
     status: Status
     written: object
-    """Changes whenever the status is written."""
+    """Differs whenever the status has been written again."""
 
 
 def progress_of(status: Status) -> Progress:
-    """Whether to go on waiting."""
-    if status.phase in (Phase.REFUSED, Phase.HALTED):
-        return Progress.STOPPED
+    """Classify a status."""
     if status.phase is Phase.COMPLETED:
         return Progress.READY
+    if status.phase.is_terminal:
+        return Progress.STOPPED
     ready = any(
         condition.type is ConditionType.READY and condition.status is ConditionStatus.TRUE
         for condition in status.conditions
     )
-    whole, pairs = status.pairs_ready.split("/")
-    return Progress.READY if ready and whole == pairs != "0" else Progress.WAITING
+    return Progress.READY if ready and has_all_pairs_ready(status) else Progress.WAITING
 
 
 def describe(status: Status) -> str:
@@ -63,9 +61,10 @@ def wait_until_ready(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Progress:
-    """Look until the pipeline is ready, cannot become so, or the time is over.
+    """Poll until the pipeline is ready, cannot become ready, or time is up.
 
-    `look` returns None while there is no such pipeline. Each new reason for waiting is said once.
+    `look` returns None while there is no such pipeline. Each new reason for waiting is reported
+    once.
     """
     end = clock() + seconds
     versions: list[object] = []
@@ -74,7 +73,7 @@ def wait_until_ready(
         found = look()
         if found is not None and found.written not in versions[-1:]:
             versions.append(found.written)
-        # The first version may be old, the second may have been under way.
+        # The first version may be old, the second may have been in progress.
         fresh = len(versions) > 2  # noqa: PLR2004
         if found is not None and fresh and progress_of(found.status) is not Progress.WAITING:
             return progress_of(found.status)

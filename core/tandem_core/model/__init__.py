@@ -1,6 +1,6 @@
-"""What a `StreamPipeline` is: its spec and status as frozen, typed data.
+"""Defines the `StreamPipeline` resource: its spec and status as frozen, typed data.
 
-Plain parsed data goes in at the edge, once; a typed tree or the list of all its problems comes
-out. This package does no I/O, reads no clock and draws no random number, knows nothing of YAML
-or Kubernetes clients, and imports nothing else of Tandem.
+Plain parsed data are converted once, at the edge, to a typed tree or to the list of all their
+problems. This package does no I/O, reads no clock, draws no random number, uses no YAML parser and
+no Kubernetes client, and imports nothing else of Tandem.
 """

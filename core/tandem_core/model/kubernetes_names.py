@@ -1,6 +1,6 @@
 """Names on a cluster: objects, labels, annotations, ports, paths and environment of a pipeline.
 
-The operator makes objects under these names, the pods look for them under the same ones. Every
+The operator creates objects under these names, and the pods find them by the same names. Every
 name fits Kubernetes' 63 characters because a pipeline's has at most `MOST_NAME`.
 """
 
@@ -24,7 +24,7 @@ COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 APPLICATION: Final = "tandem"
 OPERATOR: Final = "operator"
-"""The component that the operator's own pods are labelled with."""
+"""The component label of the operator's own pods."""
 
 PIPELINE_LABEL: Final = f"{GROUP}/pipeline"
 KIND_LABEL: Final = f"{GROUP}/kind"
@@ -36,9 +36,9 @@ ROLE_LABEL: Final = f"{GROUP}/role"
 PLACE_ANNOTATION: Final = f"{GROUP}/place"
 IMAGES_ANNOTATION: Final = f"{GROUP}/images"
 SPEC_ANNOTATION: Final = f"{GROUP}/spec"
-"""The digest of the manifest that a pipeline began with."""
+"""The digest of the manifest that a pipeline started with."""
 ENDING_ANNOTATION: Final = f"{GROUP}/ending"
-"""Stands on the intent of a pipeline that is taken away to begin anew."""
+"""Marks the intent of a pipeline whose objects are deleted so that it starts over."""
 APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
 
 PIPELINE_KEY: Final = "pipeline.json"
@@ -56,7 +56,7 @@ TOKEN_FILE: Final = f"{SECRET_MOUNT}/{TOKEN_KEY}"
 TERMINATION_FILE: Final = "dev/termination-log"
 
 VOLUME_PREFIX: Final = "tandem-"
-"""How the names of those volumes of a pod begin that Tandem mounts."""
+"""Prefix of the names of the pod volumes that Tandem mounts."""
 
 ENVIRONMENT_PREFIX: Final = "TANDEM_"
 POD_NAME_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}POD_NAME"
@@ -67,55 +67,55 @@ NAMESPACE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}NAMESPACE"
 
 
 def spec_name(pipeline: str, digest: str) -> str:
-    """The ConfigMap with the manifest whose digest, in hex, begins so; it never changes."""
+    """Return the name of the immutable ConfigMap with the manifest of this hex digest."""
     return f"{pipeline}-spec-{digest[:8]}"
 
 
 def token_name(pipeline: str) -> str:
-    """The Secret that every call between the pipeline's pods carries."""
+    """Return the name of the Secret with the token of all calls between the pipeline's pods."""
     return f"{pipeline}-token"
 
 
 def intent_name(pipeline: str) -> str:
-    """The ConfigMap in which the operator says what the pipeline should become."""
+    """Return the name of the ConfigMap with the intent."""
     return f"{pipeline}-intent"
 
 
 def register_name(pipeline: str) -> str:
-    """The Lease that says which split leads."""
+    """Return the name of the Lease that elects the lead among the splits."""
     return f"{pipeline}-register"
 
 
 def split_account(pipeline: str) -> str:
-    """The ServiceAccount of the splits, their Role, and what binds the two."""
+    """Return the name of the splits' ServiceAccount, Role and RoleBinding."""
     return f"{pipeline}-split"
 
 
 def splits_service(pipeline: str) -> str:
-    """The headless Service that finds the splits."""
+    """Return the name of the headless Service of the splits."""
     return f"{pipeline}-splits"
 
 
 def splits_name(pipeline: str) -> str:
-    """The Deployment of the splits, and its disruption budget."""
+    """Return the name of the splits' Deployment and its PodDisruptionBudget."""
     return f"{pipeline}-splits"
 
 
 def merge_name(pipeline: str, slot: int) -> str:
-    """The Deployment of the active merge of a slot and its standby, and its disruption budget."""
+    """Return the name of a merge slot's Deployment and its PodDisruptionBudget."""
     return f"{pipeline}-merge-{slot}"
 
 
 def pair_name(pipeline: str, generation: int, pair: str) -> str:
-    """The ReplicaSet of a pair in a generation, and its disruption budget."""
+    """Return the name of a pair's ReplicaSet in a generation and its PodDisruptionBudget."""
     return f"{pipeline}-g{generation}-{pair}"
 
 
 def spares_name(pipeline: str) -> str:
-    """The ReplicaSet of the warm spares."""
+    """Return the name of the warm spares' ReplicaSet."""
     return f"{pipeline}-spares"
 
 
 def policy_name(pipeline: str) -> str:
-    """The NetworkPolicy around the pipeline's pods."""
+    """Return the name of the NetworkPolicy of the pipeline's pods."""
     return pipeline

@@ -1,4 +1,4 @@
-"""The edge: plain parsed data in, a typed pipeline or all its problems out; and back."""
+"""Converts plain parsed data to a typed pipeline or status, or to all problems; and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
-# Kubernetes takes 63 characters, and a letter at the beginning of a Service's name.
+# Kubernetes allows 63 characters, and requires a letter at the start of a Service's name.
 NAME = Text(
     "a name of small letters, digits and dashes that begins with a letter (RFC 1035; pods and "
     "services are named after it)",
     r"[a-z]([-a-z0-9]*[a-z0-9])?",
     MOST_NAME,
 )
-"""What a pipeline may be called."""
+"""The valid names of a pipeline."""
 
 
 class ApiVersion(StrEnum):
@@ -40,7 +40,7 @@ class ResourceKind(StrEnum):
     STREAM_PIPELINE = "StreamPipeline"
 
 
-# What else Kubernetes keeps in the metadata of any object: accepted, none of our business.
+# All other fields of Kubernetes' object metadata: accepted and ignored.
 @document(
     ignored=(
         "annotations",
@@ -57,53 +57,53 @@ class ResourceKind(StrEnum):
     )
 )
 class Metadata:
-    """What Kubernetes knows of the pipeline."""
+    """The metadata of the resource."""
 
     name: str = setting(NAME, doc="Name of the pipeline.", fixed=True)
     namespace: str = setting(
         Text("a name of small letters, digits and dashes (RFC 1123)", _LABEL, 63),
         default="default",
-        doc="Namespace; of no meaning on a laptop.",
+        doc="Namespace; ignored on one machine.",
         fixed=True,
     )
-    uid: str | None = setting(Text(), default=None, doc="Given by the API server.")
-    generation: int = setting(Whole(0), default=0, doc="Counted by the API server.")
+    uid: str | None = setting(Text(), default=None, doc="Set by the API server.")
+    generation: int = setting(Whole(0), default=0, doc="Incremented by the API server.")
 
 
 @document(ignored=("status",))
 class Pipeline:
-    """A `StreamPipeline`."""
+    """A `StreamPipeline`: an exactly-once streaming pipeline on Spark."""
 
     api_version: ApiVersion = setting(
         Choice(ApiVersion), doc="Version of the resource.", fixed=True
     )
     kind: ResourceKind = setting(Choice(ResourceKind), doc="Kind of the resource.", fixed=True)
-    metadata: Metadata = setting(Document(Metadata), doc="Name and what Kubernetes adds.")
-    spec: Spec = setting(Document(Spec), doc="What the pipeline should be.")
+    metadata: Metadata = setting(Document(Metadata), doc="Standard metadata of the object.")
+    spec: Spec = setting(Document(Spec), doc="Desired state of the pipeline.")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a document is not what it should be: one problem or more."""
+    """The problems of an invalid document, at least one."""
 
     problems: tuple[Problem, ...]
 
 
 def parse_pipeline(data: object) -> Pipeline | Refusal:
-    """Make a pipeline of a parsed manifest or resource; its status is not looked at.
+    """Convert a parsed manifest or resource to a pipeline; ignores its status.
 
-    Never raises: whatever the data are, they are a pipeline or a refusal with all problems.
+    Never raises: any data give a pipeline, or a refusal with all problems.
     """
     return _parse(Document(Pipeline), data)
 
 
 def parse_status(data: object) -> Status | Refusal:
-    """Make a status of the plain data that `status_document` gives."""
+    """Convert the plain data that `status_document` returns to a status."""
     return _parse(Document(Status), data)
 
 
 def status_in(resource: Mapping[str, Any]) -> Status:
-    """The status that stands in a resource; an empty one if there is none that can be read."""
+    """Return the status in a resource; an empty one if it is missing or unreadable."""
     parsed = parse_status(resource.get("status") or {})
     return Status() if isinstance(parsed, Refusal) else parsed
 
@@ -120,7 +120,7 @@ def sparse_document(pipeline: Pipeline) -> dict[str, object]:
 
 
 def fixed_part(pipeline: Pipeline) -> Pipeline:
-    """The pipeline with every field that may change while it runs at its default."""
+    """Reset every field that may change while the pipeline runs to its default."""
     return only_fixed(pipeline)
 
 

@@ -1,4 +1,4 @@
-"""What users may not put into a pod's template, because Tandem puts it there itself."""
+"""Rules for pod templates: users may not set what Tandem itself sets in a pod."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

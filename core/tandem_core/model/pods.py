@@ -1,7 +1,7 @@
 """The pods of a pipeline: how many there are of each role, and what users may add to them.
 
-Values that are Kubernetes' own are kept as they were given; the API server judges them when pods
-are made. What Tandem itself puts into a pod cannot be replaced: see `tandem_core.model.pod_rules`.
+Values of Kubernetes' own types are kept as given; the API server validates them when pods are
+created. What Tandem itself sets in a pod cannot be replaced: see `tandem_core.model.pod_rules`.
 """
 
 from tandem_core.model.fields.declarations import Document, document, setting
@@ -16,25 +16,27 @@ _MOST = 32
 
 @document
 class Resources:
-    """What a pod asks for and may use, beside or instead of what Tandem says."""
+    """Resource requests and limits; each overrides Tandem's of the same name."""
 
     requests: tuple[tuple[str, str], ...] = setting(
-        _QUANTITIES, default=(), doc="What is set aside for the pod."
+        _QUANTITIES, default=(), doc="Resource requests, as in a container."
     )
     limits: tuple[tuple[str, str], ...] = setting(
-        _QUANTITIES, default=(), doc="What the pod may use at most."
+        _QUANTITIES, default=(), doc="Resource limits, as in a container."
     )
 
 
 @document
 class PodTemplate:
-    """What the pods of one role get beside what Tandem gives them."""
+    """Additions to the pods of one role."""
 
     labels: tuple[tuple[str, str], ...] = setting(
-        TextMap("a mapping from labels to texts", _LABEL_VALUE), default=(), doc="More labels."
+        TextMap("a mapping from labels to texts", _LABEL_VALUE),
+        default=(),
+        doc="Additional labels.",
     )
     annotations: tuple[tuple[str, str], ...] = setting(
-        TextMap("a mapping from annotations to texts"), default=(), doc="More annotations."
+        TextMap("a mapping from annotations to texts"), default=(), doc="Additional annotations."
     )
     node_selector: tuple[tuple[str, str], ...] = setting(
         TextMap("a mapping from labels of nodes to texts", _LABEL_VALUE),
@@ -44,61 +46,57 @@ class PodTemplate:
     tolerations: tuple[Json, ...] = setting(
         ListOf(JsonObject("a toleration"), most=_MOST),
         default=(),
-        doc="Taints of nodes that the pods bear, as in a pod.",
+        doc="Taints of nodes that the pods tolerate, as in a pod.",
     )
     affinity: Json | None = setting(
-        JsonObject("an affinity"), default=None, doc="Which nodes are preferred, as in a pod."
+        JsonObject("an affinity"), default=None, doc="Node and pod affinity, as in a pod."
     )
     env: tuple[Json, ...] = setting(
         ListOf(JsonObject("a variable with its name", texts=("name",)), most=_MOST),
         default=(),
-        doc="More environment, as in a container.",
+        doc="Additional environment variables, as in a container.",
     )
     env_from: tuple[Json, ...] = setting(
         ListOf(JsonObject("a source of variables"), most=_MOST),
         default=(),
-        doc="More environment from ConfigMaps or Secrets, as in a container.",
+        doc="Additional environment from ConfigMaps or Secrets, as in a container.",
     )
     volumes: tuple[Json, ...] = setting(
         ListOf(JsonObject("a volume with its name", texts=("name",)), most=_MOST),
         default=(),
-        doc="More volumes, as in a pod.",
+        doc="Additional volumes, as in a pod.",
     )
     volume_mounts: tuple[Json, ...] = setting(
         ListOf(
             JsonObject("a mount with name and mountPath", texts=("name", "mountPath")), most=_MOST
         ),
         default=(),
-        doc="Where those volumes are mounted, as in a container.",
+        doc="Mounts of these volumes, as in a container.",
     )
     resources: Resources | None = setting(
-        Document(Resources), default=None, doc="Resources, by name instead of what Tandem says."
+        Document(Resources), default=None, doc="Resource requests and limits."
     )
-    priority_class_name: str | None = setting(
-        _NAME, default=None, doc="Class that says which pods give way to which."
-    )
+    priority_class_name: str | None = setting(_NAME, default=None, doc="PriorityClass of the pods.")
     image_pull_secrets: tuple[Json, ...] = setting(
         ListOf(JsonObject("the name of a Secret, as `name: x`", texts=("name",)), most=_MOST),
         default=(),
-        doc="Secrets with which images are pulled.",
+        doc="Secrets for pulling images.",
     )
-    runtime_class_name: str | None = setting(
-        _NAME, default=None, doc="Class of the container runtime."
-    )
+    runtime_class_name: str | None = setting(_NAME, default=None, doc="RuntimeClass of the pods.")
 
 
 _TEMPLATE = Document(PodTemplate)
-_TEMPLATE_DOC = "What the pods get beside what Tandem gives them; of no meaning on a laptop."
+_TEMPLATE_DOC = "Additions to the pods; ignored on one machine."
 
 
 @document
 class Splits:
-    """The pods that take rows in."""
+    """The pods that read the sources."""
 
     count: int = setting(
         Whole(1, 256),
         default=2,
-        doc="Number of splits. With one there is no second copy of what was taken in.",
+        doc="Number of splits. With one, there is no second copy of the rows that it has read.",
         fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)

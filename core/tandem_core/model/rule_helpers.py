@@ -1,10 +1,10 @@
-"""What rules share: paths compared without a file system, names that stand twice in a list."""
+"""Helpers of rules: comparing paths without a file system, and finding repeated names."""
 
 from collections.abc import Sequence
 
 
 def normal_path(path: str) -> str:
-    """Write a path in the one way that equal paths share, without asking the file system."""
+    """Normalise a path without the file system, so that equal paths compare equal."""
     steps: list[str] = []
     for step in path.split("/"):
         if step == ".." and steps and steps[-1] != "..":
@@ -15,12 +15,12 @@ def normal_path(path: str) -> str:
 
 
 def is_within(directory: str, parent: str) -> bool:
-    """Whether a normal path is another one or below it."""
+    """Whether a normalised path is another one or below it."""
     return directory == parent or directory.startswith(f"{parent}/")
 
 
 def repeated(names: Sequence[str | None]) -> list[int]:
-    """The positions of names that stand earlier in the list already."""
+    """Return the positions of names that occur earlier in the list."""
     return [
         position
         for position, name in enumerate(names)

@@ -1,9 +1,9 @@
-"""What several fields of a pipeline must fulfil together.
+"""Rules over several fields of a pipeline.
 
-Each rule takes one document and yields what is wrong, with paths relative to that document. A
-rule may meet fields that could not be read: touching one ends the rule, so rules over many
-documents ask `is_set` first. What the API server can tell of a rule stands above it, in CEL; it
-parses no DDL and compares paths as they are written.
+Each rule takes one document and yields its problems, with paths relative to that document.
+Accessing a field that could not be read ends the rule, so rules over many documents check `is_set`
+first. The decorator of a rule has the part that the API server can check, in CEL: that parses no
+DDL and does not normalise paths.
 """
 
 from collections.abc import Iterator, Mapping
@@ -111,7 +111,7 @@ def _a_column_of(stream: Stream, name: str) -> str:
     )
 )
 def _keys_correspond(spec: Spec) -> Iterator[Problem]:
-    """Rows with equal keys meet in one pair, whatever stream they come from (co-partitioning)."""
+    """Check that rows with equal keys meet in one pair, whatever their stream (co-partitioning)."""
     keyed = [
         (position, stream)
         for position, stream in enumerate(spec.streams)
@@ -218,7 +218,7 @@ def _directory(sink: SinkSpec) -> str | None:
 
 
 @rule(
-    # Spans with days are the model's to compare: the API server's durations know none.
+    # Only the model compares durations with days: the API server's durations have none.
     CelRule(
         f"!self.epoch.interval.matches(r'^{GO_DURATION}$') || self.streams.all(stream, "
         "!has(stream.watermark) || !has(stream.watermark.idleTimeout) || "
@@ -254,7 +254,7 @@ def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
         return
     text = spec.query.program.text.lower()
     for position, stream in enumerate(spec.streams):
-        # Whether it is read properly only Spark can tell; a name that does not occur is not.
+        # Only Spark can tell whether a stream is read; one whose name does not occur is not.
         if is_set(stream, "name") and stream.name.lower() not in text:
             at: Path = ("streams", position, "name")
             wanted = "a stream that spec.query.sql reads; leave out what is not needed"

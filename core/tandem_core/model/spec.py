@@ -1,7 +1,7 @@
 """The spec of a `StreamPipeline`: every field with its kind, default and meaning.
 
-The names are those of the manifest, in snake case. Values are right by themselves; what several
-fields must fulfil together stands in `tandem_core.model.rules`.
+Names are those of the manifest, in snake case. Kinds check each value by itself; rules over several
+fields are in `tandem_core.model.rules`.
 """
 
 from enum import StrEnum
@@ -41,12 +41,12 @@ _BROKERS = Text(
 )
 _ROWS_PER_SECOND = Whole(1, 10_000_000)
 
-# Lists are short because the API server bounds what its rules may cost.
+# Lists are short because the API server bounds the cost of its rules.
 _MOST_STREAMS, _MOST_KEY_COLUMNS, _MOST_SINKS = 8, 8, 16
 
 
 class FileFormat(StrEnum):
-    """How rows stand in the files of a source."""
+    """The format of a source's files."""
 
     JSON = "json"
     CSV = "csv"
@@ -54,28 +54,28 @@ class FileFormat(StrEnum):
 
 
 class ResultFormat(StrEnum):
-    """How rows stand in the files of a sink."""
+    """The format of a sink's files."""
 
     JSON = "json"
     PARQUET = "parquet"
 
 
 class StartingOffsets(StrEnum):
-    """Where a Kafka source begins when it has no position yet."""
+    """The start position of a Kafka source that has no position yet."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class OutputMode(StrEnum):
-    """What an epoch's answer holds."""
+    """Which rows an epoch delivers."""
 
     APPEND = "append"
     UPDATE = "update"
 
 
 class OnError(StrEnum):
-    """What becomes of a row that does not fit the schema, or a file that cannot be read."""
+    """The handling of rows that do not fit the schema and of files that cannot be read."""
 
     DEAD_LETTER = "deadLetter"
     FAIL = "fail"
@@ -86,17 +86,18 @@ class FilesSource:
     """Rows from the files of a directory, in the order of their names."""
 
     path: str = setting(_FILE_PATH, doc="Directory with the files.")
-    format: FileFormat = setting(Choice(FileFormat), doc="How rows stand in the files.")
+    format: FileFormat = setting(Choice(FileFormat), doc="Format of the files.")
     bounded: bool = setting(
         Flag(),
         default=False,
-        doc="Whether the files there at the start are all; otherwise new ones are awaited.",
+        doc="Whether the stream ends after the files present at the start; if not, new files are "
+        "read as they appear.",
     )
     partitions: int = setting(
         Whole(1, 1024),
         default=1,
-        doc="Source partitions among which files are dealt by name; more than one gives up the "
-        "order between files.",
+        doc="Source partitions, to which files are dealt by name; with more than one, the order "
+        "between files is not kept.",
     )
     rows_per_second: int | None = setting(
         _ROWS_PER_SECOND,
@@ -107,16 +108,16 @@ class FilesSource:
 
 @document
 class GeneratorSource:
-    """Rows made up from a seed: the same seed gives the same rows."""
+    """Rows generated from a seed: the same seed gives the same rows."""
 
     rows_per_second: int = setting(_ROWS_PER_SECOND, doc="Pace of the whole stream.")
-    keys: int = setting(Whole(1, 1_000_000_000), doc="Number of different keys.")
+    keys: int = setting(Whole(1, 1_000_000_000), doc="Number of distinct keys.")
     skew: float = setting(
         Number(0, 3),
         default=0.0,
         doc="Exponent of the Zipf distribution over the keys; 0 makes all keys equally frequent.",
     )
-    seed: int = setting(Whole(0), default=0, doc="What everything random is derived from.")
+    seed: int = setting(Whole(0), default=0, doc="Seed of all random values.")
     rows: int | None = setting(
         Whole(1), default=None, doc="Number of rows after which the stream ends; never if unset."
     )
@@ -129,19 +130,19 @@ class GeneratorSource:
 
 @document
 class HttpSource:
-    """Not there yet: refused. Rows pushed to any split's `/streams/<name>`, JSON lines or Arrow."""
+    """Not supported yet. Rows pushed to any split's `/streams/<name>`, as JSON lines or Arrow."""
 
 
 @document
 class KafkaSource:
-    """Not there yet: refused. Rows of a Kafka topic; its partitions are the source partitions."""
+    """Not supported yet. Rows of a Kafka topic; its partitions are the source partitions."""
 
-    bootstrap_servers: str = setting(_BROKERS, doc="Brokers to begin with.")
+    bootstrap_servers: str = setting(_BROKERS, doc="Bootstrap brokers.")
     topic: str = setting(_TOPIC, doc="Topic to read.")
     starting_offsets: StartingOffsets = setting(
         Choice(StartingOffsets),
         default=StartingOffsets.EARLIEST,
-        doc="Where to begin when there is no position yet.",
+        doc="Where to start while there is no position yet.",
     )
 
 
@@ -150,7 +151,7 @@ Source = FilesSource | GeneratorSource | HttpSource | KafkaSource
 
 @document
 class Watermark:
-    """How long a stream waits for late rows."""
+    """The event time of a stream, and its tolerance for late rows."""
 
     column: str = setting(_COLUMN, doc="Column with the event time, a TIMESTAMP.")
     delay: Duration = setting(
@@ -187,19 +188,19 @@ class Stream:
         doc="Where rows come from.",
     )
     watermark: Watermark | None = setting(
-        Document(Watermark), default=None, doc="Event time; without it nothing is ever late."
+        Document(Watermark), default=None, doc="Event time; without it no row is ever late."
     )
     on_error: OnError = setting(
         Choice(OnError),
         default=OnError.DEAD_LETTER,
-        doc="What becomes of a row that does not fit the schema, or a file that cannot be read, is "
-        "gone or came too late for its place: kept aside and counted, or the pipeline fails.",
+        doc="Handling of rows that do not fit the schema, and of files that cannot be read, are "
+        "gone or came too late for their place: set aside and counted, or the pipeline fails.",
     )
 
 
 @document
 class PythonQuery:
-    """A query built by a function from data frames by stream name to one data frame."""
+    """A query built by a Python function, from data frames by stream name to one data frame."""
 
     file: str = setting(
         Text("the path of a Python file, ending in .py", r"[^\x00]*[^\x00/]\.py", longest=1024),
@@ -213,7 +214,7 @@ class PythonQuery:
 
 @document
 class Query:
-    """What is computed, by every pair over its own keys."""
+    """The query that every pair runs over its own keys."""
 
     program: SqlQuery | PythonQuery = setting(
         Inline[SqlQuery | PythonQuery](
@@ -239,7 +240,7 @@ class Query:
 
 @document
 class Epoch:
-    """How the streams are cut into epochs, each one micro-batch at every replica."""
+    """The interval and size of epochs; each is one micro-batch at every replica."""
 
     interval: Duration = setting(
         DurationKind(Duration(50), Duration(_HOUR)),
@@ -250,7 +251,7 @@ class Epoch:
     max_bytes: ByteSize = setting(
         Size(ByteSize(64 * _KI), ByteSize(_GI)),
         default=ByteSize(32_000_000),
-        doc="Most bytes in an epoch; under backlog epochs grow to this size.",
+        doc="Maximum size of an epoch; with a backlog, epochs grow to this size.",
         fixed=True,
     )
 
@@ -260,7 +261,7 @@ class FilesSink:
     """One file for each epoch that has rows, named by the epoch."""
 
     path: str = setting(_FILE_PATH, doc="Directory for the files.")
-    format: ResultFormat = setting(Choice(ResultFormat), doc="How rows stand in the files.")
+    format: ResultFormat = setting(Choice(ResultFormat), doc="Format of the files.")
 
 
 @document
@@ -270,15 +271,15 @@ class ConsoleSink:
 
 @document
 class KafkaSink:
-    """Not there yet: refused. Rows sent to a Kafka topic, each epoch in one transaction."""
+    """Not supported yet. Rows sent to a Kafka topic, each epoch in one transaction."""
 
-    bootstrap_servers: str = setting(_BROKERS, doc="Brokers to begin with.")
+    bootstrap_servers: str = setting(_BROKERS, doc="Bootstrap brokers.")
     topic: str = setting(_TOPIC, doc="Topic to write.")
 
 
 @document
 class HttpSink:
-    """Not there yet: refused. Rows posted to a server, with pair and epoch as idempotency key."""
+    """Not supported yet. Rows posted to a server, with pair and epoch as idempotency key."""
 
     url: str = setting(
         Text("an http or https address", r"https?://\S+", longest=2048), doc="Where to post."
@@ -290,7 +291,7 @@ SinkTarget = FilesSink | ConsoleSink | KafkaSink | HttpSink
 
 @document
 class SinkSpec:
-    """Where results go."""
+    """A destination of the results."""
 
     name: str = setting(
         Text("a name of small letters, digits and dashes", _LABEL, longest=63),
@@ -311,7 +312,7 @@ class SinkSpec:
 
 @document
 class Spark:
-    """What each replica's Spark driver gets."""
+    """Settings of each replica's Spark driver."""
 
     cores: int = setting(
         Whole(1, 256), default=1, doc="Task slots of a driver, `local[n]`.", fixed=True
@@ -327,31 +328,33 @@ class Spark:
     conf: tuple[tuple[str, str], ...] = setting(
         SparkConf(),
         default=(),
-        doc="More settings for Spark. Those that must be equal in both twins are refused.",
+        doc="Additional settings for Spark. Those that must be equal in both twins are refused.",
         fixed=True,
     )
 
 
 @document
 class Spec:
-    """What a pipeline should be."""
+    """The desired state of a pipeline."""
 
     streams: tuple[Stream, ...] = setting(
         ListOf(Document(Stream), least=1, most=_MOST_STREAMS), doc="The inputs.", fixed=True
     )
-    query: Query = setting(Document(Query), doc="What is computed.", fixed=True)
+    query: Query = setting(Document(Query), doc="The query.", fixed=True)
     sinks: tuple[SinkSpec, ...] = setting(
         ListOf(Document(SinkSpec), least=1, most=_MOST_SINKS),
-        doc="Where results go; every sink gets all of them.",
+        doc="The outputs; every sink gets all results.",
         fixed=True,
     )
-    epoch: Epoch = setting(Document(Epoch), default=Epoch(), doc="How the streams are cut.")
-    splits: Splits = setting(Document(Splits), default=Splits(), doc="The pods that take rows in.")
+    epoch: Epoch = setting(Document(Epoch), default=Epoch(), doc="How streams are cut into epochs.")
+    splits: Splits = setting(
+        Document(Splits), default=Splits(), doc="The pods that read the sources."
+    )
     pairs: Pairs = setting(Document(Pairs), default=Pairs(), doc="The pairs that own the keys.")
     merges: Merges = setting(
         Document(Merges), default=Merges(), doc="The pods that deliver results."
     )
-    spark: Spark = setting(Document(Spark), default=Spark(), doc="What each Spark driver gets.")
+    spark: Spark = setting(Document(Spark), default=Spark(), doc="Settings of each Spark driver.")
     suspend: bool = setting(
-        Flag(), default=False, doc="Pauses the sources and drains what is under way; pods stay."
+        Flag(), default=False, doc="Pauses the sources and drains what is in flight; pods stay."
     )

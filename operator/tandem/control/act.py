@@ -6,6 +6,7 @@ pair is asked again and must itself report that it holds the state.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tandem.control.events import OperatorEventReason, PipelineEvent
 from tandem.control.members import Members
@@ -44,6 +45,15 @@ class ActionFailure:
     """An action that the API server did not carry out; it is retried."""
 
     why: Complaint
+
+
+class Acted(NamedTuple):
+    """What became of the decisions about pods."""
+
+    failure: Complaint | None
+    """Why the last action that failed did."""
+    changed: bool
+    """Whether pods may have changed since they were listed."""
 
 
 @dataclass(frozen=True, slots=True)

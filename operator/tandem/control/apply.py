@@ -1,13 +1,14 @@
 """Compares the objects of a pipeline with those that should exist, and applies the difference."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from tandem.control.intent_store import NameConflict
+from tandem.control.intent_store import NameConflict, check_records
 from tandem.control.observe import TAKEN
 from tandem.control.types import Key
 from tandem.kube.kinds import (
@@ -49,6 +50,11 @@ client's timeout, and a reconcile has to end before it counts as stuck."""
 MOST_OF_A_KIND = 3
 """The same for objects of one kind, as when their admission webhook does not answer."""
 
+COMPARE_EVERY = 30.0
+"""Seconds after which all objects are compared although the manifest is the same."""
+COMPARE_AGAIN = 3.0
+"""The same after an object could not be applied."""
+
 
 class Cause(StrEnum):
     """Why an object is applied or deleted."""
@@ -69,6 +75,50 @@ class Changes:
     """Objects with the right names that have another owner, or are still being deleted."""
     causes: Mapping[str, Cause] = field(default_factory=dict)
     """Why each object is applied, by kind and name."""
+
+
+class Target(NamedTuple):
+    """The objects that should exist, as far as that changes while a pipeline runs."""
+
+    generation: int
+    """The generation of the manifest."""
+    over: bool = False
+    """Whether all is delivered: no workloads are needed."""
+    refused: bool = False
+    """Whether drivers cannot begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The last comparison of a pipeline's objects with its target."""
+
+    target: Target | None = None
+    again_at: float = -math.inf
+    """When the same target is compared again."""
+    hindered: Complaint | None = None
+    """Why an object could not be applied."""
+    changed: bool = False
+    """Whether objects were to be applied, so listed pod templates may be outdated."""
+
+    def is_due(self, target: Target, now: float) -> bool:
+        """Whether objects have to be compared now."""
+        return now >= self.again_at or target != self.target
+
+
+def compare(
+    kube: Kube, order: DesiredState, target: Target, token: str | None, now: float, note: Note
+) -> Comparison:
+    """Apply the objects that should exist, and delete those that are no longer needed."""
+    try:
+        missing = check_records(kube, order, token, note)
+    except NameConflict as problem:
+        missing = Complaint(TAKEN, str(problem))
+    there = list_objects(kube, Key(order.namespace, order.name))
+    desired = wanted(replace(order, refused=target.refused), target.over)
+    todo = changes(desired, there, order.uid)
+    hindered = carry_out(kube, todo, order.uid, note) or missing
+    again_at = now + (COMPARE_EVERY if hindered is None else COMPARE_AGAIN)
+    return Comparison(target, again_at, hindered, changed=bool(todo.apply))
 
 
 def wanted(order: DesiredState, over: bool) -> tuple[Object, ...]:

@@ -1,8 +1,9 @@
 """Inputs of one reconcile of a pipeline, and the state kept between reconciles."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+from tandem.control.apply import Comparison
 from tandem.control.intent_store import Recorded
 from tandem.control.observe import PipelineObjects
 from tandem.control.publish import Publisher
@@ -25,21 +26,35 @@ class ReconcileContext:
     moment: Instant
     listing: PipelineObjects
     recorded: Recorded
-    pipeline: Pipeline | None
-    """None if the manifest as it is now cannot be run."""
-    refused: Complaint | None
-    """Why the manifest cannot be run."""
+    manifest: Pipeline | Complaint
+    """The pipeline that the resource describes, or why it cannot be run as it is now."""
+    operator_namespace: str
 
-    def is_another(self, namespace: str) -> bool:
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The pipeline; None if the manifest cannot be run."""
+        return None if isinstance(self.manifest, Complaint) else self.manifest
+
+    @property
+    def refused(self) -> Complaint | None:
+        """Why the manifest cannot be run."""
+        return self.manifest if isinstance(self.manifest, Complaint) else None
+
+    def is_another(self) -> bool:
         """Whether the manifest differs from the one that the pipeline was started with."""
-        order, began = self.order(namespace), self.recorded.spec
+        order, began = self.order(), self.recorded.spec
         return order is not None and began is not None and began != spec_digest(order)
 
-    def order(self, namespace: str) -> DesiredState | None:
+    def order(self) -> DesiredState | None:
         """The desired state of the pipeline; None while its manifest is refused."""
         if self.pipeline is None:
             return None
-        return self.recorded.order(self.pipeline, self.listing.uid, namespace)
+        return self.recorded.order(self.pipeline, self.listing.uid, self.operator_namespace)
+
+    def with_recorded(self, recorded: Recorded) -> Self:
+        """The context after the records were written."""
+        listing = replace(self.listing, recorded=recorded)
+        return replace(self, listing=listing, recorded=recorded)
 
 
 @dataclass(slots=True)
@@ -51,14 +66,8 @@ class PipelineState:
     token: str | None = None
     memory: ControllerState | None = None
     """None until every member has been asked once."""
-    hindered: Complaint | None = None
-    """Why an object could not be applied when objects were last compared."""
-    undone: Complaint | None = None
-    """Why an action on a pod failed in the last reconcile."""
-    compared: tuple[int, bool, bool] | None = None
-    """When objects were last compared: the manifest's generation, whether all was delivered, and
-    whether drivers could not begin."""
-    compare_at: float = -math.inf
+    comparison: Comparison = field(default_factory=Comparison)
+    """How objects were last compared with those that should exist."""
     completed_at: float | None = None
     """When this operator first saw that everything is delivered."""
 

@@ -159,14 +159,11 @@ def observe_pods(
         for pod in pods.values()
     ]
     members += _empty_places(members, _roster(intent, splits), listing.shortages)
-    heard = {
-        pod.name
-        for pod in pods.values()
-        if looks.get(pod.run, Observation()).is_fresh(moment.now, fresh)
-    }
-    everybody = tuple(sorted(members, key=lambda m: (_ORDER[m.kind], m.name)))
+    members.sort(key=lambda m: (_ORDER[m.kind], m.name))
+    heard = {run for run, look in looks.items() if look.is_fresh(moment.now, fresh)}
+    names = {pod.name for pod in pods.values() if pod.run in heard}
     return ClusterView(
-        snapshot=Snapshot.taken(moment.now, everybody, heard),
+        snapshot=Snapshot.taken(moment.now, tuple(members), names),
         pods=pods,
         complete=all(map(_was_asked, looks.values())),
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 from tandem.policy.snapshot import MemberSnapshot
 from tandem.policy.status.totals import Totals, counters_of
 from tandem_core.contract.reports import MemberEvent
-from tandem_core.model.states import ConditionStatus, ConditionType, EventReason, PairState, Phase
+from tandem_core.model.states import EventReason, PairState, Phase
 from tandem_core.model.status import PairStatus, Status
 
 
@@ -22,9 +22,6 @@ class RecoveryStage(StrEnum):
     BROKEN = "broken"
     CATCHING_UP = "catching up"
 
-
-_LOST_PREFIX = "lost: "
-_LOST_SEPARATOR = ", "
 
 Standing = tuple[str, int]
 """A replica and its process: (name, run)."""
@@ -114,22 +111,10 @@ def remembered(
         pairs[name] = replace(_pair(primary, pair, known), untold=untold)
     return ControllerState(
         pairs=pairs,
-        lost=_lost(status),
+        lost=frozenset(status.lost),
         totals=Totals(status.counters, counters_of(members)),
         completed=status.phase is Phase.COMPLETED,
     )
-
-
-def lost_message(lost: Collection[str]) -> str:
-    """The message of the condition `DataLost`; the next controller reads it back."""
-    return _LOST_PREFIX + _LOST_SEPARATOR.join(sorted(lost))
-
-
-def _lost(status: Status) -> frozenset[str]:
-    said = next((c for c in status.conditions if c.type is ConditionType.DATA_LOST), None)
-    if said is None or said.status is not ConditionStatus.TRUE:
-        return frozenset()
-    return frozenset(said.message.removeprefix(_LOST_PREFIX).split(_LOST_SEPARATOR))
 
 
 def _pair(primary: str, shown: PairStatus, there: set[str]) -> PairMemory:

@@ -18,7 +18,7 @@ from tandem_core.contract.reports import (
     SeatReport,
     Trouble,
 )
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, PairState
 
 
 class Life(StrEnum):
@@ -163,6 +163,11 @@ class Snapshot:
     def replicas_of(self, pair: str) -> tuple[MemberSnapshot, ...]:
         """The replicas of a pair, in the order of their names."""
         return tuple(self._replicas.get(pair, ()))
+
+    def whole_pair(self) -> PairState:
+        """Return the state of a pair that has all its replicas: one has no twin to pair with."""
+        replicas = max((len(self.replicas_of(pair)) for pair in self.pairs()), default=0)
+        return PairState.PAIRED if replicas > 1 else PairState.ALONE
 
     @cached_property
     def _replicas(self) -> Mapping[str, list[MemberSnapshot]]:

@@ -1,5 +1,5 @@
-"""The resource's definition for the API server, generated from the declarations of the model.
+"""Generates the resource's definition for the API server from the declarations of the model.
 
-Plain data comes out, pure; `tandem_cli.crd` writes it as YAML (`make crd`). Nothing here names a
-field of a spec or status but the columns that `kubectl get` prints.
+Pure: it returns plain data, which `tandem_cli.crd` writes as YAML (`make crd`). It names no field
+of a spec or status except the columns that `kubectl get` prints.
 """

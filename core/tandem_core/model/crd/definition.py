@@ -1,4 +1,4 @@
-"""The whole definition: names, columns, and the schema of the resource."""
+"""The CustomResourceDefinition: names, printer columns, and the schema of the resource."""
 
 import inspect
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tandem_core.model.status import Status
 
 
 class PrinterColumn(NamedTuple):
-    """A column of `kubectl get`; its type and its meaning are the field's."""
+    """A column of `kubectl get`; its type and description are the field's."""
 
     name: str
     path: str
@@ -32,7 +32,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 
 def definition() -> dict[str, Any]:
-    """The CustomResourceDefinition, as plain data."""
+    """Return the CustomResourceDefinition as plain data."""
     schema = arranged(_resource_schema())
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -88,7 +88,7 @@ def _resource_schema() -> Schema:
         "type": "object",
         "required": [fields["spec"].name],
     }
-    # Rules on the name and on the status stand at the root: only there both are in sight.
+    # Rules that read the name or the status have to be at the root: only there `self` has both.
     for rule in (*_name_rules(), *_fixed_rules()):
         add_rule(schema, rule)
     status = SchemaBuilder({}, judged=False).schema(Document(Status), inspect.getdoc(Status))
@@ -118,7 +118,7 @@ def _name_rules() -> Iterator[CelRule]:
 
 
 def _fixed_rules() -> Iterator[CelRule]:
-    """A fixed field changes only while nothing runs, or to take a late change back."""
+    """Yield one rule per fixed field: it may change only while nothing runs, or to be reverted."""
     nothing_runs = f"(has(oldSelf.status.phase) && oldSelf.status.phase == '{Phase.REFUSED}')"
     came_late = (
         "(has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(said, "

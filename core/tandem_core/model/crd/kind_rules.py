@@ -1,6 +1,6 @@
-"""Rules in CEL that follow from the kind of a value alone; each message says what would be right.
+"""CEL rules that follow from the kind of a value alone; each message says what is expected.
 
-Texts are matched by rules and not by `pattern`, whose refusal would show a regular expression.
+Texts are matched by rules instead of `pattern`, whose error would show a regular expression.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _SIZE = rf"^\d{{1,15}}({'|'.join(filter(None, BYTES_PER_UNIT))})?$"
 
 
 def kind_rules(kind: object) -> Iterator[CelRule]:
-    """The rules on a value of this kind; `self` is the value."""
+    """Yield the rules for a value of this kind; `self` is the value."""
     wanted = f"expected {kind.expected}" if isinstance(kind, Kind) else ""
     match kind:
         case Text() if kind.pattern != ANY_TEXT.pattern:
@@ -57,7 +57,7 @@ def _exactly_one(kind: OneOf[Any]) -> CelRule:
 
 
 def _within_durations(kind: DurationKind) -> str:
-    """Days are bounded apart from the rest: the API server's durations know none."""
+    """Bound days separately: the API server's durations have none."""
     days = kind.most.milliseconds // _DAY
     least = f"duration(self) >= duration('{_go(kind.least)}') && " if kind.least.seconds else ""
     return (

@@ -33,22 +33,22 @@ RULES_KEY = "x-kubernetes-validations"
 _PARTS = ("additionalProperties", "items", "properties")
 
 _LONGEST_DURATION, _LONGEST_SIZE, _LONGEST_CHOICE = 32, 20, 20
-"""Characters; the API server estimates from them what a rule may cost."""
+"""In characters; the API server estimates the cost of rules from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaBuilder:
-    """Makes schemas of kinds, with the rules of documents by their class.
+    """Builds the schemas of kinds, with the rules of documents by their class.
 
-    What only the operator writes is not `judged`: it gets neither defaults nor rules, which would
-    cost at every write and fill in what the operator left out.
+    The status is not `judged`, because only the operator writes it: it gets no rules, which would
+    cost at every write, and no defaults, which would fill in what the operator left out.
     """
 
     rules: Mapping[type[Any], tuple[Rule, ...]]
     judged: bool = True
 
     def schema(self, kind: object, doc: str | None = None) -> Schema:
-        """The schema of a value of this kind."""
+        """Return the schema of a value of this kind."""
         schema: Schema = {} if doc is None else {"description": doc}
         schema |= self._plain(kind)
         if self.judged:
@@ -60,7 +60,7 @@ class SchemaBuilder:
         return schema
 
     def field(self, declared: Setting) -> Schema:
-        """The schema of one field, with its meaning and its default."""
+        """Return the schema of one field, with its description and default."""
         schema = self.schema(declared.kind, declared.doc)
         if self.judged and _has_default(declared):
             nested = isinstance(declared.kind, Document)
@@ -114,7 +114,7 @@ class SchemaBuilder:
 
 
 def add_rule(schema: Schema, rule: CelRule) -> None:
-    """Put a rule on a value, after those that it has."""
+    """Append a rule to the rules of a value."""
     written = {"rule": rule.expression, "message": rule.message}
     if rule.blames:
         written["fieldPath"] = f".{rule.blames}"
@@ -122,7 +122,7 @@ def add_rule(schema: Schema, rule: CelRule) -> None:
 
 
 def arranged(schema: Schema) -> Schema:
-    """The same schema, in every part of it what is short first, then rules, then parts."""
+    """Return the schema with short entries first at each level, then rules, then nested schemas."""
     last = (RULES_KEY, *_PARTS)
     ordered = {key: said for key, said in schema.items() if key not in last}
     ordered |= {key: schema[key] for key in last if key in schema}
@@ -135,7 +135,7 @@ def arranged(schema: Schema) -> Schema:
 
 
 def fixed_fields(cls: type[Any]) -> Iterator[str]:
-    """The paths of the fields of a document that keep their value, as in `epoch.interval`."""
+    """Yield the paths of a document's fixed fields, such as `epoch.interval`."""
     for declared in settings_of(cls):
         if declared.fixed:
             yield declared.name
@@ -145,7 +145,7 @@ def fixed_fields(cls: type[Any]) -> Iterator[str]:
 
 
 def _part_at(schema: Schema, path: str) -> Schema:
-    """The part of a document's schema at a path such as `template.env[]`."""
+    """Return the part of a document's schema at a path such as `template.env[]`."""
     for step in filter(None, path.split(".")):
         name, _, item = step.partition("[")
         schema = schema["properties"][name]
@@ -157,7 +157,7 @@ def _part_at(schema: Schema, path: str) -> Schema:
 def _has_default(declared: Setting) -> bool:
     if declared.default is MISSING or declared.default is None:
         return False
-    # An empty list or mapping says nothing, but a rule can compare it with what it was before.
+    # An empty default matters only for a fixed field: its rule compares it with the old value.
     return declared.default != () or declared.fixed
 
 
@@ -170,7 +170,7 @@ def _scalar(kind: object) -> Schema:  # noqa: PLR0911 - one line for each kind
         case Size():
             return _text(_LONGEST_SIZE)
         case Choice() if kind.refused:
-            # Left to rules: an `enum` would refuse the word first, without the reason.
+            # Left to rules: an `enum` would refuse the value first, without the reason.
             return _text(_LONGEST_CHOICE)
         case Choice():
             return {"type": "string", "enum": [member.value for member in kind.members]}
@@ -218,5 +218,5 @@ def _json_object(kind: JsonObject) -> Schema:
 
 
 def _json(value: object) -> object:
-    """A number that is whole in the one form that every reader of YAML and JSON gives it."""
+    """Convert a whole float to an integer, which every YAML and JSON parser reads alike."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,7 +1,7 @@
-"""Reads a schema in Spark's DDL: `user STRING, amount DECIMAL(10,2) NOT NULL, tags ARRAY<STRING>`.
+"""Parses schemas in Spark's DDL: `user STRING, amount DECIMAL(10,2) NOT NULL, tags ARRAY<STRING>`.
 
-Understood are the types of `tandem_core.model.ddl.types` under all names that Spark gives them,
-names in backticks, NOT NULL and COMMENT. What Spark knows beyond that is refused by name.
+It accepts the types of `tandem_core.model.ddl.types` under all of Spark's names for them, names in
+backticks, NOT NULL and COMMENT. Spark's other types are refused by name.
 """
 
 import re
@@ -56,14 +56,14 @@ _DEEPEST = 32
 
 @dataclass(frozen=True, slots=True)
 class DdlFault:
-    """One thing wrong with a schema: the piece of text, and what would be right."""
+    """One problem of a schema: the piece of text, and what is expected instead."""
 
     piece: str
     expected: str
 
 
 class DdlError(Exception):
-    """A schema that cannot be read, with all that is wrong with it."""
+    """The schema cannot be parsed; has all its faults."""
 
     def __init__(self, faults: list[DdlFault]) -> None:
         super().__init__("; ".join(f"{fault.piece}: {fault.expected}" for fault in faults))
@@ -71,11 +71,11 @@ class DdlError(Exception):
 
 
 def parse_schema(text: str) -> Schema:
-    """Read the columns of a stream.
+    """Parse the columns of a stream.
 
     Raises:
         DdlError: with every unknown type, bad parameter and repeated name, and at most one
-            error of syntax, because what follows one cannot be trusted.
+            syntax error, because parsing stops there.
     """
     parser = _Parser(text)
     try:
@@ -89,7 +89,7 @@ def parse_schema(text: str) -> Schema:
 
 
 class _SyntaxFault(Exception):
-    """The parser cannot go on; the fault is noted."""
+    """Ends the parsing; the fault is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Parser:
         return tuple(columns)
 
     def take(self, mark: str, expected: str) -> None:
-        """Go past a mark that must come now."""
+        """Consume a required mark."""
         if not self._accept(mark):
             self._stop(expected)
 

@@ -1,4 +1,4 @@
-"""Schemas of streams: the data types that a stream may have, and how they are written."""
+"""Schemas of streams: data types and columns, and their form in DDL."""
 
 import re
 from dataclasses import dataclass

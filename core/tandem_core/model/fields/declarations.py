@@ -1,4 +1,4 @@
-"""One declaration per field, from which documents are read, checked, written and described.
+"""Declares the fields of documents; reading, checks, writing and description follow from that.
 
 A document is a frozen class whose fields are declared with `setting`:
 
@@ -6,8 +6,8 @@ A document is a frozen class whose fields are declared with `setting`:
     class Epoch:
         interval: Duration = setting(DurationKind(...), default=Duration(500), doc="...")
 
-The field's name in a manifest is the attribute's in camel case. Rules, which judge several
-fields together, are handed in from outside, per class.
+The field's name in a manifest is the attribute's in camel case. Rules over several fields are
+passed in, per class.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,15 +26,15 @@ _IGNORED: Final = "tandem_ignored_fields"
 
 
 class Unset(AttributeError):
-    """A rule asked for a field that could not be read, so it has nothing to judge."""
+    """A rule accessed a field that could not be read, so it cannot be applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The declaration of one field.
 
-    A `fixed` field keeps its value as long as the pipeline runs. One that is not `in_resource` is
-    known to the model and not to the API server.
+    A `fixed` field cannot change while the pipeline runs. A field that is not `in_resource` is
+    missing from the CRD.
     """
 
     attribute: str
@@ -47,12 +47,12 @@ class Setting:
 
     @property
     def required(self) -> bool:
-        """Whether a document without it is wrong."""
+        """Whether a document without it is invalid."""
         return self.default is MISSING
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that it takes in the mapping: several for inline alternatives."""
+        """Its names in the mapping: several for inline alternatives."""
         return tuple(self.kind.alternatives) if isinstance(self.kind, Inline) else (self.name,)
 
 
@@ -79,7 +79,7 @@ def setting(
     fixed: bool = False,
     in_resource: bool = True,
 ) -> Any:
-    """Declare a field: required without a default; `name` only where the rule of names fails."""
+    """Declare a field, required unless it has a default; `name` replaces the camel-case name."""
     return field(default=default, metadata={_SETTING: (kind, doc, name, fixed, in_resource)})
 
 
@@ -91,7 +91,7 @@ def document(*, ignored: tuple[str, ...]) -> Callable[[type[T]], type[T]]: ...
 def document(
     cls: type[Any] | None = None, *, ignored: tuple[str, ...] = ()
 ) -> type[Any] | Callable[[type[Any]], type[Any]]:
-    """Make a class a document; fields in `ignored` may stand in it and are not read."""
+    """Make a class a document; fields in `ignored` are accepted and not read."""
 
     def decorate(plain: type[Any]) -> type[Any]:
         made = dataclass(frozen=True, slots=True, kw_only=True)(plain)
@@ -112,7 +112,7 @@ def is_set(instance: object, *attributes: str) -> bool:
 
 
 def settings_of(cls: type[Any]) -> tuple[Setting, ...]:
-    """The declarations of a document's fields, in order."""
+    """Return the declarations of a document's fields, in order."""
     settings = []
     for declared in fields(cls):
         kind, doc, name, fixed, in_resource = declared.metadata[_SETTING]
@@ -129,14 +129,14 @@ def _camel(attribute: str) -> str:
 
 
 class RuleBook(Reading):
-    """A reading that also judges every document by the rules of its class."""
+    """A reading that also applies the rules of its class to every document."""
 
     def __init__(self, rules: Mapping[type[Any], tuple[Rule, ...]]) -> None:
         super().__init__()
         self.rules = rules
 
     def judge(self, instance: object, at: Path) -> None:
-        """Apply the rules; one that meets an unreadable field is cut short there."""
+        """Apply the rules; a rule that accesses an unreadable field ends there."""
         for rule in self.rules.get(type(instance), ()):
             try:
                 for problem in rule.check(instance):
@@ -147,10 +147,10 @@ class RuleBook(Reading):
 
 @dataclass(frozen=True)
 class Document(Kind[T]):
-    """A mapping with the fields of a document class, of which none may be unknown.
+    """A mapping with the fields of a document class and no others.
 
-    An instance whose fields could not all be read is returned with those left unset, so that
-    rules can still judge the others. It must not outlive the reading.
+    If a field could not be read, the instance is returned with that field unset, so that rules
+    still check the others. It must not outlive the reading.
     """
 
     cls: type[T]
@@ -188,7 +188,7 @@ class Document(Kind[T]):
     def _report_unknown(
         self, value: Mapping[object, object], at: Path, reading: Reading
     ) -> dict[str, object]:
-        """Report fields that do not exist; return them by the name they were meant to have."""
+        """Report unknown fields; return their names by the known field that each resembles."""
         known = [name for declared in settings_of(self.cls) for name in declared.names]
         accepted = {*known, *getattr(self.cls, _IGNORED)}
         meant: dict[str, object] = {}
@@ -218,10 +218,10 @@ def _read_setting(
             # The misspelt name of an alternative is one mistake and has been reported.
             raise Unreadable
         return declared.kind.read(value, at, reading)
-    # A misspelt field is read all the same, so that what is wrong in it comes out at once.
+    # A misspelt field is read, too, so that its own problems are reported in the same pass.
     written = declared.name if declared.name in value else meant.get(declared.name, declared.name)
     here = (*at, str(written))
-    # Null counts as not written, as it does for the API server.
+    # Null counts as missing, as it does for the API server.
     part = value.get(written)
     if part is not None:
         return declared.kind.read(part, here, reading)
@@ -231,7 +231,7 @@ def _read_setting(
 
 
 class Alternative(Protocol[T_co]):
-    """A kind of value that is known again by its class."""
+    """A kind whose values are recognised by their class."""
 
     @property
     def cls(self) -> type[Any]: ...
@@ -262,7 +262,7 @@ class OneOf(Kind[T]):
         return self.read_among(value, at, reading)
 
     def read_among(self, value: Mapping[object, object], at: Path, reading: Reading) -> T:
-        """Read the one alternative that stands in a mapping, whatever else stands there."""
+        """Read the one alternative in a mapping that may have other fields."""
         present = [name for name in self.alternatives if name in value]
         if len(present) != 1:
             listed = ", ".join(present) or ABSENT
@@ -286,7 +286,7 @@ class OneOf(Kind[T]):
 
 
 class Inline(OneOf[T]):
-    """A `OneOf` whose alternatives stand among the other fields of the document."""
+    """A `OneOf` whose alternatives are fields of the enclosing document."""
 
     def read(self, value: object, at: Path, reading: Reading) -> T:
         return self.read_among(cast("Mapping[object, object]", value), at, reading)

@@ -1,4 +1,4 @@
-"""Documents without what goes without saying, and documents without what may change."""
+"""Removes defaults from documents, and reduces documents to their fixed fields."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def without_defaults(kind: object, written: Any) -> Any:
-    """Leave out of a written value every field that has its default; reading it gives the same.
+    """Remove every field at its default from a written value; reading it gives the same.
 
-    A field that a later version adds is then missing as long as nobody sets it, so an older
-    version can read what a newer one writes, and a digest over it stays the same.
+    A field that a later version adds is then absent until it is set, so an older version can read
+    what a newer one writes, and a digest over it stays the same.
     """
     if isinstance(kind, ListOf):
         return [without_defaults(kind.item, entry) for entry in written]
@@ -38,7 +38,7 @@ def _is_default(declared: Setting, written: object) -> bool:
 
 
 def only_fixed(instance: T) -> T:
-    """The document with every field at its default that is neither fixed nor holds a fixed one."""
+    """Reset every field to its default that is not fixed and contains no fixed field."""
     changed: dict[str, Any] = {}
     for declared in settings_of(type(instance)):
         if declared.fixed:

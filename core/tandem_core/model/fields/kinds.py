@@ -1,4 +1,4 @@
-"""Kinds of values: how each is read from plain parsed data, written back, and described."""
+"""Kinds of values: each reads plain parsed data, writes it back, and describes itself."""
 
 import math
 import re
@@ -16,7 +16,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Unreadable(Exception):
-    """A value could not be read; the problem is already reported."""
+    """The value could not be read; the problem is reported already."""
 
 
 class Reading:
@@ -26,17 +26,17 @@ class Reading:
         self.problems: list[Problem] = []
 
     def report(self, at: Path, value: object, fault: Fault, expected: str) -> None:
-        """Note a problem and go on."""
+        """Record a problem and continue."""
         self.problems.append(Problem(at, value, fault, expected))
 
     def reject(self, at: Path, value: object, fault: Fault, expected: str) -> NoReturn:
-        """Note a problem and give this value up."""
+        """Record a problem and abandon this value."""
         self.report(at, value, fault, expected)
         raise Unreadable
 
 
 class Kind(ABC, Generic[T_co]):
-    """How one kind of value is read and written.
+    """Reads and writes one kind of value.
 
     `read` raises `Unreadable`, and nothing else, after reporting why. `write` is its inverse.
     """
@@ -44,20 +44,20 @@ class Kind(ABC, Generic[T_co]):
     @property
     @abstractmethod
     def expected(self) -> str:
-        """What a right value looks like; fits after `expected` in a sentence."""
+        """A description of valid values; fits after `expected` in a sentence."""
 
     @abstractmethod
     def read(self, value: object, at: Path, reading: Reading) -> T_co:
-        """Make the typed value of plain parsed data."""
+        """Convert plain parsed data to the typed value."""
 
     def write(self, value: Any) -> object:
-        """Make plain data of a typed value."""
+        """Convert a typed value to plain data."""
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class Text(Kind[str]):
-    """A piece of text that is not empty and, if a pattern is given, matches it whole."""
+    """A text that matches a pattern as a whole; the default pattern requires a non-blank."""
 
     what: str = "a text that is not empty"
     pattern: str = r"(?s).*\S.*"
@@ -148,7 +148,7 @@ class Flag(Kind[bool]):
 class Choice(Kind[E]):
     """One of the members of an enumeration, by its value.
 
-    `refused` gives the reason for values that a reader of Spark's manual would try.
+    `refused` has the reasons for values that Spark has and Tandem refuses.
     """
 
     members: type[E]
@@ -249,7 +249,7 @@ class ListOf(Kind[tuple[T_co, ...]]):
 
     @property
     def count(self) -> str:
-        """How many items there may be, as it follows after `list`."""
+        """The allowed number of items, worded to follow `list`."""
         if self.most is not None:
             return f" of {self.least} to {self.most}"
         return f" of {self.least} or more" if self.least else ""

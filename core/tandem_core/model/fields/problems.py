@@ -1,4 +1,4 @@
-"""What is wrong with a document: where, which value, and what would be right."""
+"""Problems of a document: the path, the value, and what is expected instead."""
 
 import re
 import reprlib
@@ -9,13 +9,13 @@ from enum import Enum, StrEnum
 
 Step = str | int
 Path = tuple[Step, ...]
-"""The way from the document's root to a value: names of fields and positions in lists."""
+"""The path from the document's root to a value: names of fields and positions in lists."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Absent(Enum):
-    """The value of something that is not there, to tell it from null."""
+    """The value of a missing field, distinct from null."""
 
     ABSENT = "(missing)"
 
@@ -44,10 +44,10 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem of a document.
 
-    `expected` says what would be right and, where it is not obvious, why; it never repeats the
-    path or the value.
+    `expected` describes a valid value and, where it is not obvious, the reason; it never repeats
+    the path or the value.
     """
 
     path: Path
@@ -56,12 +56,12 @@ class Problem:
     expected: str
 
     def under(self, prefix: Path) -> "Problem":
-        """The same problem, its path taken as relative to `prefix`."""
+        """Return the problem with `prefix` before its path."""
         return Problem(prefix + self.path, self.value, self.fault, self.expected)
 
 
 def path_text(path: Path) -> str:
-    """Write a path as people do: `spec.streams[0].key[1]`, `spec.spark.conf["spark.x"]`."""
+    """Format a path: `spec.streams[0].key[1]`, `spec.spark.conf["spark.x"]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -74,7 +74,7 @@ def path_text(path: Path) -> str:
 
 
 def value_text(value: object) -> str:
-    """Write a value in a few words, whatever its size."""
+    """Format a value briefly, whatever its size."""
     if isinstance(value, Absent):
         return value.value
     if value is None:
@@ -85,14 +85,14 @@ def value_text(value: object) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Find the known word that `word` was probably meant to be, if any is near."""
+    """Find the known word that `word` probably misspells, if any is similar enough."""
     by_lower = {name.lower(): name for name in known}
     matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Make the half-sentence `; did you mean "x"?`, or nothing when no known word is near."""
+    """Return the text `; did you mean "x"?`, or "" if no known word is similar enough."""
     match = nearest(word, known)
     return f'; did you mean "{match}"?' if match else ""
 

@@ -1,6 +1,6 @@
-"""Durations and amounts of bytes, as people write them and as numbers.
+"""Parses and formats durations and amounts of bytes.
 
-Both are exact: what is parsed and formatted again is the same quantity.
+Both are exact: formatting a parsed quantity and parsing it again gives the same quantity.
 """
 
 import re
@@ -10,7 +10,7 @@ _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms":
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
 
 GO_DURATION = r"(\d{1,6}h)?(\d{1,7}m)?(\d{1,9}s)?(\d{1,12}ms)?"
-"""Spans that the API server parses: it knows no days, and more digits would overflow."""
+"""Durations that the API server parses: it has no days, and more digits would overflow."""
 
 _BINARY = {"Ti": 2**40, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 _DECIMAL = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}
@@ -67,7 +67,7 @@ def parse_duration(text: str) -> Duration:
     """Read `500ms`, `10s`, `1m30s`, `2h`: units from large to small, each once.
 
     Raises:
-        ValueError: the text is something else; the message says what would be right.
+        ValueError: the text is not a duration; the message says what is expected.
     """
     match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None or not any(match.groups()):
@@ -84,7 +84,7 @@ def parse_bytes(text: str) -> ByteSize:
     A single capital is refused: `M` is 1000 * 1000 to Kubernetes and 1024 * 1024 to a JVM.
 
     Raises:
-        ValueError: the text is something else; the message says what would be right.
+        ValueError: the text is not an amount of bytes; the message says what is expected.
     """
     match = _BYTES.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None:

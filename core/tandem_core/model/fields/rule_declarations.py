@@ -1,7 +1,7 @@
-"""One declaration per rule over several fields: the check, and what of it the API server can tell.
+"""Declares rules over several fields: the model's check, and its part for the API server.
 
-The model's check is exact and names the wrong value. The API server's part is an approximation in
-CEL that refuses less: the operator checks again what comes through.
+The model's check is exact and names the wrong value. The API server's part approximates it in CEL
+and refuses less: the operator checks again what passes.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from typing import Any
 from tandem_core.model.fields.problems import Problem
 
 Check = Callable[[Any], Iterator[Problem]]
-"""Judges one document. Paths are relative to it. It may find fields unset: see `Unset`."""
+"""Yields the problems of one document, with relative paths. Fields may be unset: see `Unset`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelRule:
-    """A rule in CEL, the language of the API server.
+    """A rule in CEL, which the API server evaluates.
 
-    `at` is the place of the rule's `self` below the document, as in `volumes[]`; `blames` is the
-    field below `self` that the refusal names.
+    `at` is the path of the rule's `self` below the document, such as `volumes[]`; `blames` is the
+    field below `self` that the error names.
     """
 
     expression: str
@@ -30,12 +30,12 @@ class CelRule:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule over one document; without `cel` only the model can judge it."""
+    """A rule over one document; without `cel` only the model checks it."""
 
     check: Check
     cel: tuple[CelRule, ...] = ()
 
 
 def rule(*cel: CelRule) -> Callable[[Check], Rule]:
-    """Make a rule of a check."""
+    """Turn a check into a rule."""
     return lambda check: Rule(check, cel)

@@ -1,6 +1,6 @@
 """Kinds of values that only a pipeline's spec has.
 
-Schemas, SQL, settings for Spark; mappings from names to texts; data that are Kubernetes' own.
+Schemas, SQL, settings for Spark, mappings from names to texts, and Kubernetes' own types.
 """
 
 import json
@@ -18,7 +18,7 @@ from tandem_core.model.fields.problems import ABSENT, Fault, Path
 ANY_TEXT: Final = Text("a text", r"(?s).*", longest=4096)
 
 _MOST_VALUES = 500
-"""In one piece of Kubernetes' own data. Bounds also what aliases in YAML can blow up."""
+"""Values in one object of a type of Kubernetes. Bounds the expansion of YAML aliases, too."""
 
 _TWINS = "both twins must have it equal, so the framework sets it"
 OWNED_SETTINGS = {
@@ -48,14 +48,14 @@ OWNED_PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A query as SQL over tables that are named as the streams."""
+    """A SQL query over tables named after the streams."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SqlText(Kind[SqlQuery]):
-    """A text that will be given to Spark, which alone can judge it."""
+    """The text of a SQL query, which only Spark can check."""
 
     cls: type[SqlQuery] = SqlQuery
     longest: int = 32_768
@@ -128,12 +128,12 @@ class TextMap(Kind[tuple[tuple[str, str], ...]]):
         return dict(value)
 
     def check_name(self, name: str, entry: object, at: Path, reading: Reading) -> None:
-        """Reject an entry by its name; any name is right here."""
+        """Reject an entry with an invalid name; here all names are valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkConf(TextMap):
-    """Settings for Spark by name, without those that the framework owns."""
+    """Spark settings by name, except those that the framework sets."""
 
     what: str = "a mapping from names that begin with `spark.` to texts"
 
@@ -146,7 +146,7 @@ class SparkConf(TextMap):
 
 
 def _why_owned(name: str) -> str | None:
-    """The reason why a user may not set this, if it is so."""
+    """Return the reason why a user may not set this; None if it is allowed."""
     by_prefix = (why for prefix, why in OWNED_PREFIXES.items() if name.startswith(prefix))
     return OWNED_SETTINGS.get(name) or next(by_prefix, None)
 
@@ -173,22 +173,22 @@ class Quantity(Kind[str]):
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """Plain data as they were given. Equal data are equal, in whatever order they stand."""
+    """Plain data as given; the order of fields does not matter for equality."""
 
     text: str
 
     @property
     def data(self) -> dict[str, Any]:
-        """The data themselves, a copy for each reader."""
+        """The data, a copy for each caller."""
         found: dict[str, Any] = json.loads(self.text)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class JsonObject(Kind[Json]):
-    """A mapping that is Kubernetes' own and that the API server will judge.
+    """An object of a type of Kubernetes, which the API server validates.
 
-    Only the fields in `texts` are looked at: each must be there, as a text.
+    Only the fields in `texts` are checked: each must be present, as a text.
     """
 
     what: str
@@ -228,7 +228,7 @@ class JsonObject(Kind[Json]):
 
 
 def _is_plain(value: object) -> bool:
-    """Whether JSON has words for everything in it, and it is not too much."""
+    """Whether the value can be written as JSON and has at most `_MOST_VALUES` parts."""
     waiting, seen = [value], 0
     while waiting:
         part = waiting.pop()

@@ -62,7 +62,8 @@ def _evictions_to_spread(
     for name, node in shared_nodes(snapshot).items():
         chosen = _choose_movable(name, snapshot, memory, limits)
         if chosen is not None and chosen.volume is not None:
-            yield EvictPod(chosen.name, chosen.volume, f"{name} only on node {node}")
+            group = "all splits" if name == SPLITS else f"all of {name}"
+            yield EvictPod(chosen.name, chosen.volume, f"{group} ran on node {node}")
 
 
 def _evictions_to_roll_out(

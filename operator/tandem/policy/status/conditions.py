@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem.policy.controller_state import ControllerState, lost_message
+from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.placement import shared_nodes
 from tandem.policy.recovery.processes import describe_exit, next_start
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.status.event_rules import describe_trouble
 from tandem.policy.status.readable import with_member_names
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, PairState
@@ -53,7 +54,7 @@ def conditions_of(
     """All conditions; one whose status has not changed keeps its time."""
     statements = [
         _ready(snapshot, memory, states, background),
-        _paired(states),
+        _paired(states, snapshot.whole_pair()),
         _catching_up(states),
         Statement(ConditionType.REBALANCING, False, "NoChange", "no rebalancing is in progress"),
         _vulnerable(snapshot),
@@ -101,15 +102,19 @@ def _ready(
         return Statement(kind, False, why.reason, f"{why.message} {why.hint}".strip())
     blocker = _blocker(snapshot, states)
     trouble = background.trouble
-    reason, message = blocker or ("Running", "rows are processed and results are delivered")
+    reason, message = blocker or ("Running", _SUSPENDED if background.suspended else _RUNNING)
     found = _listed(tuple(_troubles(snapshot, memory, background)))
-    said = (message, found) if blocker is not None or not found else (found,)
+    said = (found,) if found and message == _RUNNING else (message, found)
     return Statement(
         kind,
         blocker is None,
         trouble.reason if trouble is not None else reason,
         "; ".join(part for part in said if part),
     )
+
+
+_RUNNING = "rows are processed and results are delivered"
+_SUSPENDED = "sources are suspended; what was read is delivered"
 
 
 def _listed(parts: Sequence[str], separator: str = "; ") -> str:
@@ -123,17 +128,18 @@ def _blocker(snapshot: Snapshot, states: Mapping[str, PairState]) -> tuple[str, 
     Failing sources and sinks have no message here: the list of troubles has it.
     """
     if snapshot.lead is None:
-        return "NoLead", "no split leads"
+        return "NoLead", "no split leads; epochs wait until a split is elected"
     if down := _pairs_in(states, PairState.DOWN):
-        return "PairDown", f"no replica answers: {down}"
+        return "PairDown", f"no replica answers, epochs wait: {down}"
     troubles = snapshot.troubles()
     if troubles:
         # Comes before starting pairs, which only take time: this may need the user.
         return troubles[0].reason, ""
     if starting := _pairs_in(states, PairState.STARTING):
-        return "PairStarting", f"no replica holds the state yet: {starting}"
+        return "PairStarting", f"starting, no replica holds the state yet: {starting}"
     if slots := ", ".join(map(str, _idle_slots(snapshot))):
-        return "NoActiveMerge", f"no merge is active for slot {slots}"
+        wait = "results wait in the drivers' outboxes"
+        return "NoActiveMerge", f"no merge is active for slot {slots}; {wait}"
     return None
 
 
@@ -158,7 +164,7 @@ def _troubles(snapshot: Snapshot, memory: ControllerState, background: Backgroun
     if background.trouble is not None:
         yield f"{background.trouble.message} {background.trouble.hint}".strip()
     for trouble in snapshot.troubles():
-        yield f"{trouble.reason} {trouble.subject}: {trouble.text}"
+        yield " ".join(describe_trouble(trouble))
     for member in snapshot.members:
         if member.life is Life.ENDED:
             yield f"{member.name} {_ended(member, snapshot, memory, background)}"
@@ -178,19 +184,21 @@ def _ended(
     return f"{how}; restart in {wait:.0f} s"
 
 
-def _paired(states: Mapping[str, PairState]) -> Statement:
+def _paired(states: Mapping[str, PairState], whole: PairState) -> Statement:
     kind = ConditionType.PAIRED
-    missing = sorted(pair for pair, state in states.items() if state is not PairState.PAIRED)
-    count = f"{len(states) - len(missing)} of {len(states)} pairs have both replicas"
+    missing = sorted(pair for pair, state in states.items() if state is not whole)
+    count = f"{len(states) - len(missing)} of {len(states)} pairs have all their replicas"
     if missing:
-        return Statement(kind, False, "NotPaired", f"{count}; not paired: {_listed(missing, ', ')}")
+        others = f"missing, starting or catching up: {_listed(missing, ', ')}"
+        return Statement(kind, False, "NotPaired", f"{count}; {others}")
     return Statement(kind, True, "AllPaired", count)
 
 
 def _catching_up(states: Mapping[str, PairState]) -> Statement:
     kind = ConditionType.CATCHING_UP
     if late := _pairs_in(states, PairState.CATCHING_UP):
-        return Statement(kind, True, "ReplicaCatchingUp", f"a replica is catching up: {late}")
+        what = f"a replica catches up with its twin: {late}"
+        return Statement(kind, True, "ReplicaCatchingUp", what)
     return Statement(kind, False, "NoReplicaCatchingUp", "no replica is catching up")
 
 
@@ -200,8 +208,9 @@ def _vulnerable(snapshot: Snapshot) -> Statement:
         return Statement(kind, None, "NoLead", "no split leads: the number of copies is unknown")
     if snapshot.lead.vulnerable:
         single = ", ".join(with_member_names(each, snapshot) for each in snapshot.lead.vulnerable)
-        return Statement(kind, True, "UnderReplicated", f"only one copy: {single}")
-    what = "the header log, every lane and every pair have two copies"
+        what = f"one copy only, the next failure may lose data: {single}"
+        return Statement(kind, True, "UnderReplicated", what)
+    what = "the header log, every lane and every pair has two copies"
     return Statement(kind, False, "FullyReplicated", what)
 
 
@@ -212,12 +221,13 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     shared = shared_nodes(snapshot)
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
-        return Statement(kind, True, "SharedNode", f"only on one node: {where}")
-    return Statement(kind, False, "Spread", "twins and splits run on different nodes")
+        return Statement(kind, True, "SharedNode", f"would be lost with one node: {where}")
+    what = "twins run on different nodes, and splits on more than one"
+    return Statement(kind, False, "Spread", what)
 
 
 def _data_lost(memory: ControllerState) -> Statement:
     kind = ConditionType.DATA_LOST
     if memory.lost:
-        return Statement(kind, True, "DataLost", lost_message(memory.lost))
+        return Statement(kind, True, "DataLost", f"lost: {', '.join(sorted(memory.lost))}")
     return Statement(kind, False, "NoDataLoss", "no acknowledged row or result is lost")

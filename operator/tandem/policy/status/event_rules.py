@@ -11,12 +11,13 @@ from tandem.policy.status.readable import with_member_names
 from tandem_core.contract.reports import MemberEvent, Trouble
 from tandem_core.model.states import EventReason
 
+_REWOUND = "is behind its recorded position; delivery to it stopped until its content is restored"
 _TROUBLES = {
-    EventReason.SOURCE_FAILED: "cannot be read, retrying",
-    EventReason.SINK_FAILED: "cannot be written, retrying",
-    EventReason.SINK_REWOUND: "is behind its recorded position, delivery to it stopped",
+    EventReason.SOURCE_FAILED: ("stream", "cannot be read; retrying"),
+    EventReason.SINK_FAILED: ("sink", "cannot be read or written; retrying"),
+    EventReason.SINK_REWOUND: ("sink", _REWOUND),
 }
-"""What each kind of trouble means for a source or sink."""
+"""The subject of each kind of trouble, and what it means for that subject."""
 
 
 def lead_of(snapshot: Snapshot, before: str | None) -> str | None:
@@ -59,20 +60,35 @@ def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[RecordEvent]:
     for lost in snapshot.lead.lost if snapshot.lead is not None else ():
         if lost not in before:
             subject = with_member_names(lost, snapshot)
-            detail = "lost acknowledged rows or results"
+            detail = f"{_describe_loss(lost)}; the pipeline halts"
             yield RecordEvent(EventReason.DATA_LOST, subject, detail)
+
+
+def _describe_loss(lost: str) -> str:
+    """What a subject of the lead's losses has lost; any other subject is a pair."""
+    if lost == "sinks":
+        return "have results that the header log does not know"
+    if lost.startswith("lane "):
+        return "has lost chunks that a pair needs"
+    if lost.startswith("slot "):
+        return "is open in the header log, but sealed at a sink"
+    if "/" in lost:
+        return "has lost rows that are needed: its source no longer has them"
+    return "is lost: no replica holds its state"
 
 
 def failures(snapshot: Snapshot, before: frozenset[Failing]) -> Iterator[RecordEvent]:
     """Sources and sinks that fail and did not fail before, each once."""
     for trouble in snapshot.troubles():
         if (trouble.reason, trouble.subject) not in before:
-            yield RecordEvent(trouble.reason, trouble.subject, _trouble_text(trouble))
+            yield RecordEvent(trouble.reason, *describe_trouble(trouble))
 
 
-def _trouble_text(trouble: Trouble) -> str:
-    meaning = _TROUBLES.get(trouble.reason, trouble.reason.meaning)
-    return f"{meaning}: {trouble.text}" if trouble.text else meaning
+def describe_trouble(trouble: Trouble) -> tuple[str, str]:
+    """A subject, such as `stream payments`, and the rest of the sentence."""
+    kind, meaning = _TROUBLES.get(trouble.reason, ("", trouble.reason.meaning))
+    detail = f"{meaning}: {trouble.text}" if trouble.text else meaning
+    return f"{kind} {trouble.subject}".lstrip(), detail
 
 
 def failing(snapshot: Snapshot) -> frozenset[Failing]:

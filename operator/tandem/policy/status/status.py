@@ -18,6 +18,7 @@ from tandem_core.model.states import (
     Role,
 )
 from tandem_core.model.status import (
+    MOST_LOST,
     Condition,
     EpochProgress,
     Lag,
@@ -52,7 +53,8 @@ def status_of(
         epoch=epoch,
         lag=_lag(snapshot, memory, epoch, previous.lag),
         pairs=pairs,
-        pairs_ready=ready_text(pairs, _replicas(snapshot)),
+        pairs_ready=ready_text(pairs),
+        lost=tuple(sorted(memory.lost))[:MOST_LOST],
         counters=memory.totals.counters,
         sinks=_sinks(snapshot, previous.sinks),
         members=tuple(
@@ -75,7 +77,8 @@ def at_rest(status: Status, at: str) -> Status:
         status,
         conditions=tuple(_resting(condition, status.phase, at) for condition in status.conditions),
         pairs=tuple(
-            pair if completed else replace(pair, state=PairState.DOWN) for pair in status.pairs
+            pair if completed else replace(pair, state=PairState.DOWN, ready=False)
+            for pair in status.pairs
         ),
         members=tuple(
             replace(member, pid=None, state=MemberState.GONE) for member in status.members
@@ -85,8 +88,7 @@ def at_rest(status: Status, at: str) -> Status:
 
 def _resting(condition: Condition, phase: Phase, at: str) -> Condition:
     """Sets a stopped pipeline to not ready, but keeps the reason for which it ended."""
-    ended = phase in {Phase.REFUSED, Phase.HALTED, Phase.COMPLETED}
-    told = ended and condition.status is ConditionStatus.FALSE
+    told = phase.is_terminal and condition.status is ConditionStatus.FALSE
     if condition.type is not ConditionType.READY or told:
         return condition
     was_so = condition.status is ConditionStatus.FALSE
@@ -144,24 +146,22 @@ def _lag(snapshot: Snapshot, memory: ControllerState, epoch: EpochProgress, befo
 
 
 def _pairs(snapshot: Snapshot, memory: ControllerState, limits: Timeouts) -> tuple[PairStatus, ...]:
+    whole = snapshot.whole_pair()
     return tuple(
-        _pair_status(look_at(snapshot, name, limits), memory.pair(name))
+        _pair_status(look_at(snapshot, name, limits), memory.pair(name), whole)
         for name in snapshot.pairs()
     )
 
 
-def _replicas(snapshot: Snapshot) -> int:
-    """How many replicas a pair should have."""
-    return max((len(snapshot.replicas_of(pair)) for pair in snapshot.pairs()), default=0)
-
-
-def _pair_status(pair: PairView, memory: PairMemory) -> PairStatus:
+def _pair_status(pair: PairView, memory: PairMemory, whole: PairState) -> PairStatus:
     primary = pair.with_volume(memory.primary) if memory.primary is not None else None
     name = primary.member.name if primary is not None else None
     twin = pair.twin_of(name) if name is not None else None
+    state = state_of(pair, memory)
     return PairStatus(
         name=pair.name,
-        state=state_of(pair, memory),
+        state=state,
+        ready=state is whole,
         primary=name,
         secondary=twin.member.name if twin is not None and twin.there else None,
         epoch=pair.committed,

@@ -1,0 +1,85 @@
+"""Writes the records of a pipeline: when it begins, when roles change, when it is reset.
+
+Each is written before anything that depends on it is done, so the next operator can continue.
+"""
+
+import secrets
+from dataclasses import dataclass
+
+from tandem.control.intent_store import (
+    NameConflict,
+    Recorded,
+    create_records,
+    record_ending,
+    revise_intent,
+    swap_intent,
+)
+from tandem.control.observe import TAKEN
+from tandem.control.reset import RESET_REASON
+from tandem.kube.objects import name_of
+from tandem.kube.port import Kube, Refused
+from tandem.manifests.desired_state import Images
+from tandem.policy.decide import Outcome
+from tandem.policy.decisions import Complete, Halt, Promote, RecordEvent, Wait, Withhold
+from tandem.policy.snapshot import Complaint
+from tandem.policy.status.steps import Action, Note, Step, step_of, swap_step
+from tandem_core.model.pipeline import Pipeline
+
+NotedHere = Promote | RecordEvent | Halt | Withhold | Wait | Complete
+"""Decisions that are noted when they are recorded; the others, when they are carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes the records of pipelines, and notes each step."""
+
+    kube: Kube
+    images: Images
+    """The images of new pipelines."""
+    namespace: str
+    """The operator's own namespace."""
+    note: Note
+
+    def begin(self, pipeline: Pipeline, uid: str) -> Recorded | Complaint:
+        """Create the records of a new pipeline; return why if they cannot be created."""
+        try:
+            return create_records(
+                self.kube,
+                pipeline,
+                uid,
+                images=self.images,
+                token=secrets.token_urlsafe(32),
+                where=self.namespace,
+                note=self.note,
+            )
+        except NameConflict as problem:
+            return Complaint(TAKEN, str(problem))
+        except Refused as problem:
+            return Complaint("ApplyFailed", str(problem))
+
+    def revise(self, before: Recorded, outcome: Outcome, suspended: bool) -> Recorded:
+        """Write roles and suspension into the intent if they change; return what is recorded now.
+
+        Raises:
+            Conflict: the intent was changed since it was read.
+        """
+        pairs = outcome.memory.pairs.items()
+        primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
+        intent = revise_intent(before.intent, primaries, suspended)
+        changes = intent is not before.intent
+        recorded = swap_intent(self.kube, before, intent) if changes else before
+        for decision in outcome.decisions:
+            if isinstance(decision, NotedHere):
+                self.note(step_of(decision))
+        if changes:
+            differs = suspended != before.intent.suspended
+            asked = [f"spec.suspend is {str(suspended).lower()}"] if differs else []
+            versions = before.intent.version, intent.version
+            self.note(swap_step(*versions, outcome.decisions, *asked))
+        return recorded
+
+    def end(self, recorded: Recorded) -> None:
+        """Record that the pipeline is being reset, before its objects are deleted."""
+        record_ending(self.kube, recorded)
+        about = (name_of(recorded.document),)
+        self.note(Step(Action.LABEL, "the intent for the reset", RESET_REASON, about))
