@@ -12,11 +12,12 @@ EXAMPLE_TESTS := tests/examples
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
 SCHEDULES ?= 2000
-# More than there are cores: such tests wait half of their time, for timers and for each other.
+SEED ?= 1
+# More than there are cores: these tests wait half of their time, for timers and for each other.
 UNIT_WORKERS ?= 3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 TRIES ?= 5
-# Fetched once, for all clones: what the package index says of caching does not matter here.
+# Fetched once for all clones, regardless of the package index's caching headers.
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tandem/wheels
 EVERYTHING := .[dev,operator,spark]
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
@@ -30,7 +31,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(SET_UP) ## Make .venv with bin/tandem, from the locked versions
+setup: $(SET_UP) ## Create .venv with bin/tandem, from the locked versions
 
 # Redone when the dependencies change, not when the code does: the install is editable.
 $(SET_UP): pyproject.toml requirements.lock
@@ -46,9 +47,9 @@ $(SET_UP): pyproject.toml requirements.lock
 	    exit 1; \
 	  fi; }
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
-	@echo '  installing what was fetched before, if it is all there'
+	@echo '  installing cached packages, if they are complete'
 	@$(INSTALL) 2>/dev/null || { \
-	  echo '  fetching what is missing'; \
+	  echo '  fetching missing packages'; \
 	  mkdir -p $(WHEELS); fresh=$$(mktemp -d $(WHEELS)/.fresh-XXXXXX); trap 'rm -rf "$$fresh"' EXIT; \
 	  $(BIN)/python -m pip wheel --use-pep517 --progress-bar off --find-links $(WHEELS) \
 	    --wheel-dir "$$fresh" --constraint requirements.lock '$(EVERYTHING)' $(BUILT_WITH) \
@@ -58,7 +59,7 @@ $(SET_UP): pyproject.toml requirements.lock
 	@touch $@
 
 .PHONY: java
-java: $(SET_UP) ## Build the Java module, and the archive that makes Spark start quickly
+java: $(SET_UP) ## Build the Java module, and the class archive that speeds up Spark's start
 	@command -v javac >/dev/null || [ -x "$${JAVA_HOME:-}/bin/javac" ] || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing openjdk-17-jdk-headless"; \
@@ -71,7 +72,7 @@ java: $(SET_UP) ## Build the Java module, and the archive that makes Spark start
 	@$(BIN)/python -m tandem_runtime.spark.jvm.class_archive
 
 .PHONY: demo
-demo: java ## A pipeline of two pairs that survives kill -9 and a freeze, counted at the end
+demo: java ## A pipeline of two pairs that survives kill -9 and a freeze, recounted at the end
 	@$(BIN)/python -m demo
 
 .PHONY: lint
@@ -86,7 +87,7 @@ types: $(SET_UP) ## Static types (mypy, strict)
 	@$(BIN)/mypy
 
 .PHONY: layers
-layers: $(SET_UP) ## Who may import whom (import-linter)
+layers: $(SET_UP) ## Allowed imports between packages (import-linter)
 	$(call heading,layers)
 	@$(BIN)/lint-imports --no-logo
 
@@ -107,7 +108,7 @@ examples: java ## The pipelines of examples/, each recounted (pytest)
 	@$(BIN)/pytest $(EXAMPLE_TESTS) -v
 
 .PHONY: smoke
-smoke: $(SET_UP) ## The chart, and a short set of the tests on a kind cluster
+smoke: $(SET_UP) ## Tests of the chart, and a short set of tests on a kind cluster
 	$(call heading,the chart)
 	@$(BIN)/python -m cluster helm
 	@$(BIN)/pytest tests/charts
@@ -120,13 +121,13 @@ soak: java ## Random kills and freezes of every process, FAULTS of them, against
 	@$(BIN)/python -m tests.soak --faults $(FAULTS)
 
 .PHONY: simulate
-simulate: $(SET_UP) ## 2,000 simulated schedules of failures; SCHEDULES, JOBS
+simulate: $(SET_UP) ## 2,000 simulated schedules of failures; SCHEDULES, SEED, JOBS
 	$(call heading,simulated schedules)
-	@$(BIN)/tandem simulate --schedules $(SCHEDULES) --seed 1 --jobs $(JOBS)
+	@$(BIN)/tandem simulate --schedules $(SCHEDULES) --seed $(SEED) --jobs $(JOBS)
 
 .PHONY: plants
-plants: $(SET_UP) ## Every planted bug must be found for the seeds 1 to 10; docs/simulator.md
-	$(call heading,planted bugs)
+plants: $(SET_UP) ## Every seeded bug must be found for the seeds 1 to 10; docs/simulator.md
+	$(call heading,seeded bugs)
 	@$(BIN)/python -m tests.simulator.sweep --jobs $(JOBS)
 
 .PHONY: test
@@ -136,17 +137,25 @@ test: ## All tests: lint, unit, laptop, examples, smoke, simulate; what CI runs
 	@$(BIN)/python -m tests.stages unit laptop --beside smoke simulate examples
 
 .PHONY: mutation
-mutation: $(SET_UP) ## 200 small mistakes in the protocol, which tests must find; docs/mutation.md
+mutation: $(SET_UP) ## 200 mutations of the protocol, which tests must find; docs/mutation.md
 	$(call heading,mutation check)
 	@$(BIN)/python -m tests.mutation
 
+.PHONY: nightly
+nightly: ## What takes too long for CI, one after the other, also after failures; docs/releasing.md
+	@$(MAKE) setup java
+	@$(BIN)/python -m tests.stages --keep-going e2e 'simulate SCHEDULES=20000 SEED=1' \
+	  'simulate SCHEDULES=20000 SEED=2' plants soak mutation
+
 .PHONY: reference
-reference: $(SET_UP) ## Write docs/reference.md anew from the declarations of the fields
-	@$(BIN)/python -m tandem_cli.reference > docs/reference.md
+reference: $(SET_UP) ## Generate docs/reference.md from the declarations of the fields
+	@$(BIN)/python -m tandem_cli.reference > docs/reference.md.new
+	@mv docs/reference.md.new docs/reference.md
 
 .PHONY: crd
-crd: $(SET_UP) ## Write crds/streampipelines.yaml and the chart's copy from the declarations
-	@$(BIN)/python -m tandem_cli.crd > crds/streampipelines.yaml
+crd: $(SET_UP) ## Generate crds/streampipelines.yaml and the chart's copy from the declarations
+	@$(BIN)/python -m tandem_cli.crd > crds/streampipelines.yaml.new
+	@mv crds/streampipelines.yaml.new crds/streampipelines.yaml
 	@$(BIN)/python -m tests.release.chart
 
 .PHONY: version
@@ -154,52 +163,52 @@ version: ## Print the version that pyproject.toml declares
 	@echo $(VERSION)
 
 .PHONY: chart
-chart: $(SET_UP) ## Copy the version and the CRD into the chart
+chart: $(SET_UP) ## Copy the version and the CRD into the chart, write its table of values
 	@$(BIN)/python -m tests.release.chart
 
 .PHONY: release-check
-release-check: java ## Whether this tree can be released, check by check; docs/releasing.md
+release-check: java ## Check that this tree can be released; docs/releasing.md
 	$(call heading,release check)
 	@PIP_NO_INDEX=1 PIP_FIND_LINKS=$(WHEELS) $(BIN)/python -m tests.release
 
 .PHONY: bench-routing
-bench-routing: $(SET_UP) ## The paper's figures beside ours, timings, pictures of routing
+bench-routing: $(SET_UP) ## Routing: the paper's figures beside ours, timings, plots
 	$(call heading,bench: routing)
 	@$(BIN)/python -m bench.routing
 
 .PHONY: bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-memory
-bench-failover: ## Gaps in the output when a driver is killed or frozen, beside plain Spark
-bench-services: ## Gaps when a split or a merge is killed, also with the supervisor stopped
-bench-throughput: ## Rows per second and CPU, beside plain Spark
-bench-epochs: ## Latency at short epochs, and what an idle pipeline costs
-bench-catchup: ## How long a pair takes to be whole again
+bench-failover: ## Gaps in the output when a driver is killed or frozen, compared with plain Spark
+bench-services: ## Gaps when a split or a merge is killed, with and without the supervisor
+bench-throughput: ## Rows per second and CPU, compared with plain Spark
+bench-epochs: ## Latency at short epochs, and the CPU of an idle pipeline
+bench-catchup: ## Time until a pair has both replicas again
 bench-memory: ## Memory under load, and with every merge frozen
 bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-memory: bench-%: java
 	$(call heading,bench: $*)
 	@$(BIN)/python -m bench.streaming.$*
 
 .PHONY: bench-commits
-bench-commits: java ## CPU and latency beside those of another commit: BASE=COMMIT, TRIES
+bench-commits: java ## CPU and latency compared with another commit: BASE=COMMIT, TRIES
 	@[ -n "$(BASE)" ] || { echo "Name the commit to compare with: make bench-commits BASE=HEAD~1"; exit 1; }
 	$(call heading,bench: commits)
 	@$(BIN)/python -m bench.streaming.commits '$(BASE)' --tries $(TRIES)
 
 .PHONY: images
-images: $(SET_UP) ## Images of the operator and the data plane; ENGINE, REGISTRY, TAG, BASE_IMAGE
+images: $(SET_UP) ## Build the images of operator and data plane; ENGINE, REGISTRY, TAG, BASE_IMAGE
 	$(call heading,images)
 	@$(BIN)/python -m spark_images.build $(if $(ENGINE),--engine $(ENGINE)) \
 	  $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(TAG),--tag $(TAG)) \
 	  $(if $(BASE_IMAGE),--base-image $(BASE_IMAGE))
 
 .PHONY: cluster cluster-down
-cluster: $(SET_UP) ## A kind cluster of one control plane and two workers
+cluster: $(SET_UP) ## Create a kind cluster of one control plane and two workers
 	$(call heading,cluster)
 	@$(BIN)/python -m cluster up
-cluster-down: $(SET_UP) ## Remove it
+cluster-down: $(SET_UP) ## Remove the kind cluster
 	@$(BIN)/python -m cluster down
 
 .PHONY: e2e
-e2e: $(SET_UP) ## All tests of the chart and on a kind cluster
+e2e: $(SET_UP) ## All tests of the chart, and on a kind cluster
 	$(call heading,cluster tests)
 	@$(BIN)/python -m cluster helm
 	@$(BIN)/pytest $(CLUSTER_TESTS) -v
@@ -209,17 +218,17 @@ kind-demo: $(SET_UP) ## A pipeline on the kind cluster that survives a killed po
 	@$(BIN)/python -m demo.kind
 
 .PHONY: bench-kind
-bench-kind: java ## Gaps and costs on the kind cluster, beside plain Spark in a pod
+bench-kind: java ## Gaps and costs on the kind cluster, compared with plain Spark in a pod
 	$(call heading,bench: kind)
 	@$(BIN)/python -m bench.cluster
 
 .PHONY: lock
-lock: $(SET_UP) ## Resolve all dependencies anew into requirements.lock
+lock: $(SET_UP) ## Resolve all dependencies into requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --all-extras \
 	  --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
 
 .PHONY: clean
-clean: ## Remove what the other targets made
+clean: ## Remove what the other targets created
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find core operator spark_images tests tools -name __pycache__ -prune -exec rm -rf {} +
 	@rm -rf spark_images/runtime/tandem_runtime/spark/jars *.egg-info {core,operator,spark_images/runtime,tools}/*.egg-info

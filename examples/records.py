@@ -11,7 +11,7 @@ STATE = "record BIGINT, records BIGINT"
 
 
 def build(streams: dict[str, DataFrame]) -> DataFrame:
-    """Give the users whose largest payment has grown, with how often it has."""
+    """Return users with a new largest payment, and how often that has happened."""
     return (
         streams["payments"]
         .where("amount IS NOT NULL")

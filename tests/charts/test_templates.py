@@ -33,12 +33,12 @@ ORDER = order(EVERYTHING)
 Rules = list[dict[str, Any]]
 
 
-def test_helm_finds_nothing_to_complain_about(helm: Path) -> None:
+def test_chart_passes_helm_lint(helm: Path) -> None:
     done = subprocess.run([str(helm), "lint", "--strict", str(CHART)], check=False)
     assert done.returncode == 0
 
 
-def test_everything_is_in_the_releases_namespace_and_labelled(render: Render) -> None:
+def test_all_objects_are_labelled_and_in_release_namespace(render: Render) -> None:
     objects = render(
         podMonitor={"enabled": True}, podDisruptionBudget={"enabled": True}, crds={"install": False}
     )
@@ -50,7 +50,7 @@ def test_everything_is_in_the_releases_namespace_and_labelled(render: Render) ->
             assert each["metadata"]["namespace"] == NAMESPACE
 
 
-def test_the_resource_is_that_of_the_project_and_stays(render: Render) -> None:
+def test_crd_matches_project_and_is_kept_on_uninstall(render: Render) -> None:
     wanted = yaml.safe_load((ROOT / "crds/streampipelines.yaml").read_text())
     installed = render()[CRD]
     assert installed["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
@@ -76,16 +76,16 @@ def test_pods_are_hardened(render: Render, where: tuple[str, str]) -> None:
         assert container["resources"]["limits"]["memory"]
 
 
-def test_two_versions_never_act_side_by_side(render: Render) -> None:
+def test_deployment_strategy_is_recreate(render: Render) -> None:
     assert render()[DEPLOYMENT]["spec"]["strategy"] == {"type": "Recreate"}
 
 
-def test_it_has_time_to_end_what_it_has_begun_and_to_give_its_lease_back(render: Render) -> None:
+def test_grace_period_covers_last_turns_and_lease_release(render: Render) -> None:
     pod = pod_of(render()[DEPLOYMENT])
     assert pod["terminationGracePeriodSeconds"] > LAST_TURNS + EVERY
 
 
-def test_operators_are_spread_over_nodes_if_there_are_several(render: Render) -> None:
+def test_operators_spread_over_nodes(render: Render) -> None:
     deployment = render()[DEPLOYMENT]
     (spread,) = pod_of(deployment)["topologySpreadConstraints"]
     assert spread["labelSelector"] == deployment["spec"]["selector"]
@@ -95,14 +95,14 @@ def test_operators_are_spread_over_nodes_if_there_are_several(render: Render) ->
     )
 
 
-def test_labels_of_the_chart_are_not_the_users(render: Render) -> None:
+def test_chart_labels_cannot_be_overridden(render: Render) -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     labels = schema["properties"]["operator"]["properties"]["podLabels"]
     taken = labels["propertyNames"]["not"]["enum"]
     assert set(taken) == set(render()[DEPLOYMENT]["metadata"]["labels"])
 
 
-def test_pipelines_let_these_pods_in(render: Render) -> None:
+def test_operator_pods_match_pipeline_network_policies(render: Render) -> None:
     labels = render()[DEPLOYMENT]["spec"]["template"]["metadata"]["labels"]
     assert labels[NAME_LABEL] == APPLICATION
     assert labels[COMPONENT_LABEL] == OPERATOR
@@ -117,7 +117,7 @@ def test_images_come_from_one_registry_with_one_tag(render: Render) -> None:
     assert asked.spark_image == "registry.example/team/tandem-spark:abc"
 
 
-def test_the_operators_timeouts_are_the_charts(render: Render) -> None:
+def test_chart_values_set_operator_timeouts(render: Render) -> None:
     asked = arguments(pod_of(render()[DEPLOYMENT])["containers"][0])
     assert (timeouts_of(asked), asked.workers) == (CLUSTER_LIMITS, 4)
     values = {"workers": 2, "timeouts": {"failover": "4s", "replacement": "2m"}}
@@ -125,7 +125,7 @@ def test_the_operators_timeouts_are_the_charts(render: Render) -> None:
     assert (asked.failover_timeout, asked.replacement_timeout, asked.workers) == (4.0, 120.0, 2)
 
 
-def test_without_a_tag_it_is_the_charts_version(render: Render) -> None:
+def test_default_image_tag_is_app_version(render: Render) -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     image = pod_of(render()[DEPLOYMENT])["containers"][0]["image"]
     assert image.endswith(f":{chart['appVersion']}")
@@ -146,14 +146,14 @@ def test_ports_probes_service_and_policy_agree(render: Render) -> None:
         assert selector.items() <= labels.items()
 
 
-def test_all_namespaces_need_a_cluster_role(render: Render) -> None:
+def test_watching_all_namespaces_uses_cluster_role(render: Render) -> None:
     objects = render()
     assert allows(objects[CLUSTER_ROLE]["rules"], "", "pods", "delete")
     assert arguments(pod_of(objects[DEPLOYMENT])["containers"][0]).namespace == []
     assert roles_in(objects) == {"tandem-operator-lease"}
 
 
-def test_rights_end_with_the_watched_namespaces(render: Render) -> None:
+def test_rights_are_limited_to_watched_namespaces(render: Render) -> None:
     objects = render(watch={"namespaces": ["a", "b"]})
     cluster_wide = objects[CLUSTER_ROLE]["rules"]
     assert cluster_wide == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
@@ -165,9 +165,7 @@ def test_rights_end_with_the_watched_namespaces(render: Render) -> None:
 
 
 @pytest.mark.parametrize("namespaces", [[], ["a"]], ids=["all", "one"])
-def test_the_operator_may_make_what_pipelines_are_made_of(
-    render: Render, namespaces: list[str]
-) -> None:
+def test_operator_may_manage_all_pipeline_objects(render: Render, namespaces: list[str]) -> None:
     rules = rules_where_pipelines_are(render(watch={"namespaces": namespaces}), namespaces)
     for made in objects_of(ORDER):
         kind = kind_of(made)
@@ -180,14 +178,14 @@ def test_the_operator_may_make_what_pipelines_are_made_of(
 
 
 @pytest.mark.parametrize("namespaces", [[], ["a"]], ids=["all", "one"])
-def test_the_operator_may_remove_what_makes_pods(render: Render, namespaces: list[str]) -> None:
+def test_operator_may_delete_workloads_and_pods(render: Render, namespaces: list[str]) -> None:
     rules = rules_where_pipelines_are(render(watch={"namespaces": namespaces}), namespaces)
     for kind in (DEPLOYMENT_KIND, REPLICA_SET, DISRUPTION_BUDGET, POD):
         assert allows(rules, group(kind), kind.plural, "delete"), kind
 
 
 @pytest.mark.parametrize("namespaces", [[], ["a"]], ids=["all", "one"])
-def test_the_operator_has_what_it_grants(render: Render, namespaces: list[str]) -> None:
+def test_operator_holds_rights_it_grants(render: Render, namespaces: list[str]) -> None:
     rules = rules_where_pipelines_are(render(watch={"namespaces": namespaces}), namespaces)
     granted = [rule for made in objects_of(ORDER) for rule in made.get("rules", ())]
     assert granted
@@ -197,7 +195,7 @@ def test_the_operator_has_what_it_grants(render: Render, namespaces: list[str]) 
 
 
 @pytest.mark.parametrize("namespaces", [[], ["a"]], ids=["all", "one"])
-def test_no_rule_says_everything(render: Render, namespaces: list[str]) -> None:
+def test_no_rule_has_wildcards(render: Render, namespaces: list[str]) -> None:
     rules = rules_where_pipelines_are(render(watch={"namespaces": namespaces}), namespaces)
     for rule in rules:
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
@@ -205,7 +203,7 @@ def test_no_rule_says_everything(render: Render, namespaces: list[str]) -> None:
     assert not allows(rules, "rbac.authorization.k8s.io", "roles", "escalate")
 
 
-def test_rbac_and_account_can_be_somebody_elses(render: Render) -> None:
+def test_rbac_and_service_account_can_be_external(render: Render) -> None:
     objects = render(rbac={"create": False}, serviceAccount={"create": False, "name": "mine"})
     kinds = {kind for kind, _ in objects}
     assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
@@ -213,7 +211,7 @@ def test_rbac_and_account_can_be_somebody_elses(render: Render) -> None:
     assert pod_of(objects[DEPLOYMENT])["serviceAccountName"] == "mine"
 
 
-def test_what_is_optional_is_off(render: Render) -> None:
+def test_optional_objects_are_off_by_default(render: Render) -> None:
     usual = render()
     everything = render(
         podMonitor={"enabled": True, "labels": {"release": "prometheus"}},
@@ -228,7 +226,7 @@ def test_what_is_optional_is_off(render: Render) -> None:
     assert {kind for kind, _ in usual.keys() - without.keys()} == {"NetworkPolicy"}
 
 
-def test_pods_take_what_a_cluster_needs(render: Render) -> None:
+def test_pod_settings_are_passed_to_deployment(render: Render) -> None:
     settings = {
         "nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "k", "operator": "Exists"}],

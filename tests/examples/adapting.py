@@ -28,7 +28,7 @@ def adapted(name: str, share: float, pairs: int, home: Path) -> tuple[Document, 
 
     Without twins: they are the matter of other tests. The times of a generator's rows follow from
     its pace. So streams that go by event time become files with the rows of the example's own pace,
-    read faster than that; the others are generated faster.
+    read faster than that; the others are generated faster. What goes to the console goes to a file.
     """
     manifest: Document = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
     spec = manifest["spec"]
@@ -36,6 +36,8 @@ def adapted(name: str, share: float, pairs: int, home: Path) -> tuple[Document, 
     # Many epochs on a slow machine too, where rows wait: what is late has missed two of them.
     spec["epoch"] = {"interval": "500ms", "maxBytes": "64Ki"}
     for sink in spec["sinks"]:
+        if sink.pop("console", None) is not None:
+            sink["files"] = {"format": "json"}
         sink["files"]["path"] = "out"
     for stream in spec["streams"]:
         source = stream["source"]["generator"]

@@ -216,6 +216,7 @@ RECOUNTS: dict[str, Callable[[Books], None]] = {
     "counts-per-key": counts_per_key,
     "deduplication": deduplication,
     "left-outer-join": left_outer_join,
+    "on-kubernetes": counts_per_key,
     "records": records,
     "sessions": sessions,
     "threshold": threshold,

@@ -14,12 +14,13 @@ KEYS = {
     "counts-per-key": "user",
     "deduplication": "click_id",
     "left-outer-join": "order_id",
+    "on-kubernetes": "user",
     "records": "user",
     "sessions": "user",
     "threshold": "user",
     "windowed-sums": "user",
 }
-SHARES = {"counts-per-key": 0.2, "threshold": 0.3, "records": 0.5}
+SHARES = {"counts-per-key": 0.2, "on-kubernetes": 0.2, "threshold": 0.3, "records": 0.5}
 PAIRS = {"counts-per-key": 2}
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TextIO
 
 from tests.release import checks, facts
 from tests.release.chart import CHART, CHART_CRD, CRD, ROOT, declared_version
+from tests.release.crd_baseline import COMMAND, baseline_text
 
 from tandem_cli.reference import reference
 
@@ -47,8 +48,14 @@ def release_checks(version: str) -> Iterator[Check]:
         lambda: checks.changelog_problems(version, (ROOT / "CHANGELOG.md").read_text()),
     )
     yield Check(
-        "golden bytes of releases are unchanged",
-        lambda: checks.released_golden_problems(facts.changed_golden_files()),
+        "CRD has a baseline of this version",
+        lambda: checks.baseline_problems(
+            facts.stored_baseline(), baseline_text(version, (ROOT / CRD).read_text()), COMMAND
+        ),
+    )
+    yield Check(
+        "golden bytes and CRD baselines of releases are unchanged",
+        lambda: checks.frozen_problems(facts.changed_frozen_files()),
     )
     wheel = cache(facts.build_wheel)
     yield Check(

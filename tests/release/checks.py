@@ -119,10 +119,18 @@ def golden_problems(
             yield f"{what}: {_listed(files)}: {write}"
 
 
-def released_golden_problems(changed: Sequence[str]) -> Iterator[str]:
-    """Golden bytes of released versions are as they were tagged."""
+def baseline_problems(stored: str | None, written: str, command: str) -> Iterator[str]:
+    """The CRD's baseline of this version is the CRD."""
+    if stored is None:
+        yield f"missing: {command}"
+    elif stored != written:
+        yield f"differs from the CRD: read the difference after {command}"
+
+
+def frozen_problems(changed: Sequence[str]) -> Iterator[str]:
+    """Golden bytes and CRD baselines of released versions are as they were tagged."""
     if changed:
-        yield f"restore {_listed(changed)}: volumes of that release hold these bytes"
+        yield f"restore {_listed(changed)}: volumes and clusters hold what that release wrote"
 
 
 def generated_problems(stored: str, generated: str, remedy: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from tests.release.chart import ROOT, declared_version
 from tests.release.checks import Wheel, parse_version
+from tests.release.crd_baseline import baseline_of
 from tests.wire.golden import DEFAULTS, as_text, defaults_text, goldens
 
 _GOLDEN = "tests/wire/golden"
@@ -55,15 +56,24 @@ def earlier_tags(root: Path = ROOT) -> list[str]:
     return released_tags("--no-contains", "HEAD", root=root)
 
 
-def changed_golden_files(root: Path = ROOT) -> list[str]:
-    """Golden files that differ from those of the release that wrote them."""
+def changed_frozen_files(root: Path = ROOT) -> list[str]:
+    """Golden files and CRD baselines that differ from those of the release that wrote them."""
     return [
         file
         for tag in released_tags(root=root)
-        for file in git(
-            "diff", "--name-only", tag, "--", f"{_GOLDEN}/{tag.removeprefix('v')}", root=root
-        )
+        for file in git("diff", "--name-only", tag, "--", *_frozen(tag), root=root)
     ]
+
+
+def _frozen(tag: str) -> tuple[str, str]:
+    version = tag.removeprefix("v")
+    return f"{_GOLDEN}/{version}", baseline_of(version)
+
+
+def stored_baseline(root: Path = ROOT) -> str | None:
+    """The CRD's baseline of this version; None if it is missing."""
+    baseline = root / baseline_of(declared_version(root))
+    return baseline.read_text() if baseline.exists() else None
 
 
 def documents(root: Path = ROOT) -> dict[str, str]:

@@ -38,13 +38,13 @@ WHEEL = Wheel(
 )
 
 
-def test_work_tree() -> None:
+def test_dirty_work_tree_is_a_problem() -> None:
     assert not list(checks.work_tree_problems([]))
     assert len(list(checks.work_tree_problems(["README.md", "new.py"]))) == 1
 
 
 @pytest.mark.parametrize("tags", [[], ["v0.1.0"], ["v0.1.0", "v0.1.9"], ["v0.1.10", "nightly"]])
-def test_version_above_all_tags(tags: list[str]) -> None:
+def test_version_above_all_tags_is_accepted(tags: list[str]) -> None:
     assert not list(checks.version_problems(VERSION, tags))
 
 
@@ -58,11 +58,11 @@ def test_version_above_all_tags(tags: list[str]) -> None:
         ("0.02.0", []),
     ],
 )
-def test_version_that_cannot_follow(version: str, tags: list[str]) -> None:
+def test_malformed_or_not_increasing_version_is_refused(version: str, tags: list[str]) -> None:
     assert len(list(checks.version_problems(version, tags))) == 1
 
 
-def test_chart_of_this_version() -> None:
+def test_chart_of_this_version_is_accepted() -> None:
     assert not list(checks.chart_problems(VERSION, CHART, VALUES))
 
 
@@ -77,7 +77,9 @@ def test_chart_of_this_version() -> None:
     ],
     ids=["version", "appVersion", "no appVersion", "tag", "no tag"],
 )
-def test_chart_of_another_version(chart: dict[str, object], values: dict[str, object]) -> None:
+def test_chart_of_another_version_is_refused(
+    chart: dict[str, object], values: dict[str, object]
+) -> None:
     assert len(list(checks.chart_problems(VERSION, chart, values))) == 1
 
 
@@ -94,13 +96,13 @@ def test_chart_of_another_version(chart: dict[str, object], values: dict[str, ob
         ("TAG=0.1.0 tandem-operator:0.1.0", 2),
     ],
 )
-def test_version_literals_in_documents(line: str, found: int) -> None:
+def test_version_literals_in_documents_are_reported(line: str, found: int) -> None:
     problems = list(checks.document_problems({"docs/a.md": f"# Title\n{line}\n"}))
     assert len(problems) == found
     assert all(problem.startswith("docs/a.md:2:") for problem in problems)
 
 
-def test_changelog_of_a_release() -> None:
+def test_valid_changelog_is_accepted() -> None:
     assert not list(checks.changelog_problems(VERSION, CHANGELOG))
     assert checks.parse_changelog(CHANGELOG) == [
         Section("Unreleased", None, 0, ()),
@@ -126,7 +128,7 @@ def test_changelog_of_a_release() -> None:
         *("no entries", "unknown group"),
     ],
 )
-def test_changelog_faults(old: str, new: str) -> None:
+def test_changelog_faults_are_reported(old: str, new: str) -> None:
     assert old in CHANGELOG
     assert len(list(checks.changelog_problems(VERSION, CHANGELOG.replace(old, new)))) == 1
 
@@ -142,16 +144,23 @@ def test_changelog_faults(old: str, new: str) -> None:
     ],
     ids=["same", "none", "missing", "extra", "different"],
 )
-def test_golden_bytes(stored: dict[str, str], problems: int) -> None:
+def test_golden_bytes_must_match_version(stored: dict[str, str], problems: int) -> None:
     assert len(list(checks.golden_problems(VERSION, stored, GOLDEN))) == problems
 
 
-def test_golden_bytes_of_releases() -> None:
-    assert not list(checks.released_golden_problems([]))
-    assert len(list(checks.released_golden_problems(["0.1.0/defaults.json"]))) == 1
+@pytest.mark.parametrize(("stored", "problems"), [("a\n", 0), ("b\n", 1), ("", 1), (None, 1)])
+def test_crd_baseline(stored: str | None, problems: int) -> None:
+    found = list(checks.baseline_problems(stored, "a\n", "write it"))
+    assert len(found) == problems
+    assert all("write it" in problem for problem in found)
 
 
-def test_generated_files() -> None:
+def test_frozen_files_of_releases() -> None:
+    assert not list(checks.frozen_problems([]))
+    assert len(list(checks.frozen_problems(["0.1.0/defaults.json"]))) == 1
+
+
+def test_stale_generated_file_is_reported_with_command() -> None:
     assert not list(checks.generated_problems("a", "a", "make a"))
     (problem,) = checks.generated_problems("a", "b", "make a")
     assert "make a" in problem
@@ -170,7 +179,7 @@ def test_generated_files() -> None:
     ],
     ids=["good", "version", "tests", "a test", "another package", "a module less", "no jar"],
 )
-def test_wheel(changed: dict[str, Any], problems: int) -> None:
+def test_faulty_wheel_is_reported(changed: dict[str, Any], problems: int) -> None:
     wheel = WHEEL._replace(**changed)
     assert len(list(checks.wheel_problems(VERSION, wheel, MODULES))) == problems
 
@@ -178,6 +187,6 @@ def test_wheel(changed: dict[str, Any], problems: int) -> None:
 @pytest.mark.parametrize(
     ("command", "problems"), [("tandem 0.2.0", 0), ("tandem 0.1.0", 1), ("", 1)]
 )
-def test_command(command: str, problems: int) -> None:
+def test_wheel_command_must_report_version(command: str, problems: int) -> None:
     wheel = WHEEL._replace(command=command)
     assert len(list(checks.command_problems(VERSION, wheel))) == problems

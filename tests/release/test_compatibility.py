@@ -22,7 +22,7 @@ def compatibility() -> dict[str, tuple[str, str]]:
     return {name: (supported, tested) for name, supported, tested in rows}
 
 
-def test_kubernetes(compatibility: dict[str, tuple[str, str]]) -> None:
+def test_kubernetes_versions_match_documentation(compatibility: dict[str, tuple[str, str]]) -> None:
     supported, tested = compatibility["Kubernetes"]
     oldest = yaml.safe_load((ROOT / CHART).read_text())["kubeVersion"]
     assert oldest == f">={supported.split()[0]}.0-0"
@@ -32,16 +32,18 @@ def test_kubernetes(compatibility: dict[str, tuple[str, str]]) -> None:
     ]
 
 
-def test_helm(compatibility: dict[str, tuple[str, str]]) -> None:
+def test_helm_version_matches_documentation(compatibility: dict[str, tuple[str, str]]) -> None:
     assert compatibility["Helm"][1] == HELM.removeprefix("v")
 
 
-def test_python_and_spark(compatibility: dict[str, tuple[str, str]]) -> None:
+def test_python_and_spark_versions_match_documentation(
+    compatibility: dict[str, tuple[str, str]],
+) -> None:
     project = tomllib.loads((ROOT / PROJECT).read_text())["project"]
     assert project["requires-python"] == f">={compatibility['Python'][0].split()[0]}"
     spark = f"pyspark=={compatibility['Spark'][1]}"
     assert spark in project["optional-dependencies"]["spark"]
 
 
-def test_java(compatibility: dict[str, tuple[str, str]]) -> None:
+def test_java_version_matches_documentation(compatibility: dict[str, tuple[str, str]]) -> None:
     assert compatibility["Java"][0].split()[0] == str(OLDEST)

@@ -13,7 +13,7 @@ CHECKS = {check.title: check for check in tree_checks(declared_version())}
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-def test_this_tree(check: Check) -> None:
+def test_this_tree_passes_all_checks(check: Check) -> None:
     assert list(check.problems()) == []
 
 

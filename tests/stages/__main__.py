@@ -1,6 +1,7 @@
 """Make targets one after the other and some beside them, each timed.
 
-`python -m tests.stages unit laptop --beside smoke`, from the project's root.
+`python -m tests.stages unit laptop --beside smoke`, from the project's root. A target may have
+variables: `python -m tests.stages 'simulate SEED=2'`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     live, beside = ([_target(each) for each in lane] for lane in (options.live, options.beside))
     try:
-        ended = run_lanes(live, beside, sys.stdout)
+        ended = run_lanes(live, beside, sys.stdout, keep_going=options.keep_going)
     except KeyboardInterrupt:
         return INTERRUPTED
     sys.stdout.write("\n" + "".join(f"{each}\n" for each in ended))
@@ -29,7 +30,7 @@ def main() -> int:
 
 
 def _target(name: str) -> Stage:
-    return Stage(name, ["make", name])
+    return Stage(name, ["make", *name.split()])
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
@@ -43,6 +44,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--beside", nargs="*", default=[], metavar="TARGET", help="shown at its end"
     )
+    parser.add_argument("--keep-going", action="store_true", help="after a failure too")
     return parser.parse_args()
 
 

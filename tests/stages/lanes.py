@@ -1,6 +1,7 @@
 """Two lanes of stages: one is seen live; what runs beside it is shown when a stage is through.
 
-A stage is a command. After a failure no further stage begins, and those that run come to their end.
+A stage is a command. After a failure no further stage begins, and those that run come to their end,
+unless all are to be run whichever fails.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ class Ended(NamedTuple):
         return f"== {self.name} {verdict} after {self.seconds:.0f} s"
 
 
-def run_lanes(live: Sequence[Stage], beside: Sequence[Stage], out: TextIO) -> list[Ended]:
+def run_lanes(
+    live: Sequence[Stage], beside: Sequence[Stage], out: TextIO, *, keep_going: bool = False
+) -> list[Ended]:
     """Run both lanes, and print all that they print; how the stages ended, as they did.
 
     An exception, such as that of Ctrl-C, interrupts what runs and waits for its end.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        lanes = _Lanes(out, Path(scratch, "beside"))
+        lanes = _Lanes(out, Path(scratch, "beside"), keep_going)
         with lanes.running_beside(beside) as thread:
             lanes.run_live(live)
             lanes.follow(thread)
@@ -53,9 +56,10 @@ def run_lanes(live: Sequence[Stage], beside: Sequence[Stage], out: TextIO) -> li
 
 
 class _Lanes:
-    def __init__(self, out: TextIO, log: Path) -> None:
+    def __init__(self, out: TextIO, log: Path, keep_going: bool) -> None:
         self.ended: list[Ended] = []
         self._out, self._log = out, log
+        self._keep_going = keep_going
         self._log.touch()
         self._complete = 0
         """So many bytes of the log are of stages that have ended."""
@@ -105,7 +109,7 @@ class _Lanes:
                 self._complete = self._log.stat().st_size
 
     def _run(self, stage: Stage, output: int | None) -> Ended | None:
-        """Run it unless something has failed before."""
+        """Run it unless no further stage is to begin."""
         with self._lock:
             if self._stopped:
                 return None
@@ -124,7 +128,7 @@ class _Lanes:
         with self._lock:
             self._running.discard(process)
             self.ended.append(ended)
-            self._stopped |= code != 0
+            self._stopped |= code != 0 and not self._keep_going
         return ended
 
     def _show(self, end: int) -> None:

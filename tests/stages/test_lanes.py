@@ -26,7 +26,7 @@ def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
 
 
-def test_lanes_run_at_the_same_time_and_the_stages_of_a_lane_do_not() -> None:
+def test_lanes_run_concurrently_and_stages_of_lane_sequentially() -> None:
     live = [
         shell("a", f"touch a; {until('[ -e b ]')}; touch a-ended"),
         shell("c", "[ -e a-ended ]"),
@@ -36,7 +36,7 @@ def test_lanes_run_at_the_same_time_and_the_stages_of_a_lane_do_not() -> None:
     assert {each.name: each.code for each in ended} == {"a": 0, "b": 0, "c": 0}
 
 
-def test_what_ran_beside_is_shown_whole_and_between_stages(
+def test_background_output_is_shown_whole_between_stages(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     live = [
@@ -55,7 +55,7 @@ def test_what_ran_beside_is_shown_whole_and_between_stages(
 
 
 @pytest.mark.parametrize("fails", ["live", "beside"])
-def test_after_a_failure_nothing_begins_and_what_runs_comes_to_its_end(fails: str) -> None:
+def test_failure_starts_no_further_stage_and_running_ones_finish(fails: str) -> None:
     wrong = [
         shell("wrong", f"echo $$ > pid; {until('[ -e slow ]')}; echo why; exit 3"),
         shell("after wrong", ":"),
@@ -74,14 +74,26 @@ def test_after_a_failure_nothing_begins_and_what_runs_comes_to_its_end(fails: st
     assert ("why" in out.getvalue()) == (fails == "beside")
 
 
+def test_all_stages_run_if_a_failure_stops_none() -> None:
+    live = [shell("wrong", "exit 3"), shell("after", ":")]
+    ended = run_lanes(live, [shell("beside", "exit 4")], io.StringIO(), keep_going=True)
+    assert {each.name: each.code for each in ended} == {"wrong": 3, "beside": 4, "after": 0}
+
+
+def test_a_kept_failure_is_the_commands_exit_code_and_targets_take_variables() -> None:
+    Path("Makefile").write_text("unit:\n\t@false\nsmoke:\n\t@touch smoke-$(SEED)\n")
+    assert start("--keep-going", "unit", "smoke SEED=2").wait(30) == 1
+    assert Path("smoke-2").exists()
+
+
 @pytest.mark.parametrize("rule", ["unit:\n\t@false\nsmoke:\n", "smoke:\n\t@false\nunit:\n"])
-def test_a_failed_stage_of_either_lane_is_the_command_s_exit_code(rule: str) -> None:
+def test_failed_stage_of_either_lane_fails_command(rule: str) -> None:
     Path("Makefile").write_text(f".PHONY: unit smoke\n{rule}")
     assert start().wait(30) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nobody(number: int) -> None:
+def test_interrupted_run_leaves_no_process(number: int) -> None:
     Path("Makefile").write_text("unit smoke:\n\t@touch $@; sleep 1000; true\n")
     run = start()
     wait_for(lambda: Path("unit").exists() and Path("smoke").exists())
@@ -92,7 +104,8 @@ def test_an_interrupted_run_leaves_nobody(number: int) -> None:
     assert not psutil.wait_procs(started, 10)[1]
 
 
-def start() -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tests.stages", "unit", "--beside", "smoke"]
+def start(*arguments: str) -> "subprocess.Popen[bytes]":
+    wanted = arguments or ("unit", "--beside", "smoke")
+    command = [sys.executable, "-m", "tests.stages", *wanted]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})

@@ -1,4 +1,4 @@
-{{/* What all objects of the operator are called. */}}
+{{/* The name of all objects of the operator. */}}
 {{- define "tandem.fullname" -}}
 {{- $base := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
 {{- printf "%s-operator" ($base | trunc 54 | trimSuffix "-") -}}
@@ -33,7 +33,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- printf "%s/%s:%s" $images.registry (index $images (index . 1)) ($images.tag | default $root.Chart.AppVersion) -}}
 {{- end }}
 
-{{/* What a container of the Pod Security Standard `restricted` is, and more. */}}
+{{/* A container's security context: the Pod Security Standard `restricted`, and stricter. */}}
 {{- define "tandem.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
