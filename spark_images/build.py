@@ -1,6 +1,6 @@
 """Builds the project's images: `python -m spark_images.build`, from the project's root.
 
-Their tag is a hash of what they are built from; what is there already is not built again.
+Their tag is a hash of their inputs; images that exist already are not built again.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from pathlib import Path
 
 from cluster.base_image import base_image
 from cluster.cache import files_below, recipe
-from cluster.engine import Build, Engine, pick_engine
+from cluster.engine import Build, ContainerEngine, pick_engine
 from cluster.steps import StepFailed, say
 
 ROOT = Path(__file__).parents[1]
 _DOCKERFILE = ROOT / "spark_images/Dockerfile"
 
-# Everything that ends up in an image, or decides how.
+# Everything that is copied into an image or affects its build.
 _INPUTS = (
     *("LICENSE", "pyproject.toml", "requirements.lock", "core/tandem_core", "operator/tandem"),
     *("spark_images/Dockerfile", "spark_images/build-venv.sh", "spark_images/build-project.sh"),
     *("spark_images/build_requirements.py", "spark_images/java", "spark_images/runtime"),
 )
-# Made outside of images and left out of them.
+# Build products outside of images, left out of them.
 _MADE = {".jar", ".built-from"}
 
-# Settings of pip that builds take over from this machine.
+# Settings of pip that builds take from this machine.
 _PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "timeout")
 _CERTIFICATES = "/run/secrets/ca"
 
 IMAGES = ("runtime", "operator", "spark")
-"""The images, which are targets of one file, in the order in which they stand there."""
+"""The images: targets of the Dockerfile, in the order of the file."""
 
 
 def main() -> int:
-    """Build, and print the references and sizes; 1 with the reason if it cannot be done."""
+    """Build the images; print references and sizes, or the reason of a failure with code 1."""
     options = _options()
     try:
         engine = pick_engine(options.engine)
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def tag(base: str) -> str:
-    """Name what the images are built from."""
+    """Return the tag for the current inputs of the images."""
     files = [file for name in _INPUTS for file in _files(ROOT / name)]
     return recipe(
         base, *(part for file in files for part in (file.relative_to(ROOT).as_posix(), file))
@@ -70,17 +70,17 @@ def _files(path: Path) -> list[Path]:
 
 
 def references(registry: str, tag: str) -> dict[str, str]:
-    """Give the references of all images."""
+    """Return the references of all images by name."""
     return {name: f"{registry}/tandem-{name}:{tag}" for name in IMAGES}
 
 
 def build_images(
-    engine: Engine, base: str, names: Mapping[str, str], *, anew: bool = False
+    engine: ContainerEngine, base: str, names: Mapping[str, str], *, anew: bool = False
 ) -> None:
-    """Build the images that are not there, or all; what did not change is the engine's cache's.
+    """Build the missing images, or all with `anew`; unchanged layers come from the engine's cache.
 
     Raises:
-        StepFailed: one could not be built.
+        StepFailed: an image could not be built.
     """
     with tempfile.TemporaryDirectory() as scratch:
         secrets = _secrets(Path(scratch))
@@ -92,7 +92,7 @@ def build_images(
 
 
 def _secrets(scratch: Path) -> dict[str, Path]:
-    """Let builds use the package index of this machine, and trust whom it trusts."""
+    """Return build secrets with this machine's package index and trusted certificates."""
     trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile
     lines = ["[global]", *([f"cert = {_CERTIFICATES}"] if trusted else [])]
     for setting in _PIP_SETTINGS:

@@ -1,7 +1,7 @@
-"""Prints what the project requires, from pyproject.toml: `build_requirements.py FILE [EXTRA]`.
+"""Prints the project's requirements from pyproject.toml: `build_requirements.py FILE [EXTRA]`.
 
-Images install requirements apart from the project, so that a change of the code leaves them alone.
-Runs in the images' build with nothing but Python.
+Images install requirements in a layer of their own, which a change of the code does not rebuild.
+Runs in the images' build and needs only Python.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def requirements(text: str, extra: str | None = None) -> list[str]:
-    """List the project's own requirements, or those that an extra adds."""
+    """Return the project's own requirements, or those that an extra adds."""
     project = tomllib.loads(text)["project"]
     listed = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
     return list(listed)

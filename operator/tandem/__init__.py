@@ -1,5 +1,5 @@
-"""Tandem's control side: what a pipeline should become, and what is done about it.
+"""The control plane of Tandem: the operator on Kubernetes, and the supervisor on one machine.
 
-It stands on `tandem_core` and knows nothing of the data plane: members are programs that it starts
-and asks. No module of this package handles rows.
+It depends on `tandem_core`, not on the data plane: members are programs that it starts and polls.
+No module of this package handles rows.
 """

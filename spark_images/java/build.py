@@ -1,7 +1,7 @@
 """Builds the Java module: `python spark_images/java/build.py`.
 
-It is compiled against the jars that PySpark brings, so it needs a JDK and PySpark, and neither
-Maven nor a network. Nothing is done if sources and PySpark are those of the last build.
+It compiles against PySpark's jars, so it needs a JDK and PySpark, and neither Maven nor a network.
+It does nothing if sources and PySpark are unchanged since the last build.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ STAMP = JAR.with_suffix(".built-from")
 # Spark 4 runs on Java 17 and newer.
 RELEASE = "17"
 
-# Entries of the same content make the same jar, whenever it is built.
+# A fixed time makes builds of the same content reproducible.
 BEGINNING_OF_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class CannotBuild(Exception):
-    """Something that building needs is missing; the message says what to do."""
+    """The build needs a tool or package that is missing; the message says what to do."""
 
 
 def main() -> None:
-    """Build if needed; say what was done."""
+    """Build if needed; print whether the jar was built."""
     try:
         built = build()
     except CannotBuild as problem:
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def build() -> bool:
-    """Build the jar unless it is there and made from the same things; tell whether it was built."""
+    """Build the jar unless it is up to date; return whether it was built."""
     made_from = _digest()
     if JAR.exists() and STAMP.exists() and STAMP.read_text() == made_from:
         return False

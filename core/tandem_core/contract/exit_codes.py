@@ -1,16 +1,16 @@
-"""Exit codes of members: what whoever started them should do next."""
+"""Exit codes of members, which tell the supervisor or the operator what to do next."""
 
 STOPPED = 0
-"""It has stopped in good order."""
+"""Stopped gracefully."""
 
 FAILED = 1
-"""Start again on the same volume; likewise with every code that is not here."""
+"""Failed: restart on the same volume. Codes that are not listed here mean the same."""
 
 REFUSED = 3
-"""The user has to change something; a word on the volume says what."""
+"""Refused: the user has to change something; the member's `MemberRefusal` says what."""
 
 WIPED = 10
-"""The volume holds nothing of use: start again on a new one."""
+"""The volume holds no usable state: restart on a new one."""
 
 COMPLETED = 20
-"""Everything is delivered: nobody needs to be started again."""
+"""All results are delivered: do not restart."""

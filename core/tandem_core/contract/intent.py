@@ -1,4 +1,4 @@
-"""What the operator writes for the pods: the intent, and what it is made of."""
+"""The intent that the operator writes for the pods, and its parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tandem_core.contract.records import Record
 
 
 class Share(Record):
-    """What a pair owns: a label of a routing function, which is named by its digest."""
+    """The keys that a pair owns: a label of a routing function, which is named by its digest."""
 
     function: str
     label: str
@@ -31,27 +31,27 @@ class Pair(Record):
 
 
 class Generation(Record):
-    """One immutable answer to "who owns which keys": a routing function and pairs."""
+    """An immutable assignment of keys to pairs: a routing function and its pairs."""
 
     number: int
     function: str
     pairs: tuple[Pair, ...]
 
     def names(self) -> tuple[str, ...]:
-        """The names of the pairs."""
+        """Return the names of the pairs."""
         return tuple(pair.name for pair in self.pairs)
 
     def share_of(self, name: str) -> Share:
-        """What one pair owns."""
+        """Return the keys that a pair owns."""
         return Share(self.function, next(pair.label for pair in self.pairs if pair.name == name))
 
     def parents_of(self, name: str) -> tuple[str, ...]:
-        """The pairs that a new pair's state is made from; nothing for a pair carried over."""
+        """Return the pairs that a new pair's state is built from; none for a pair carried over."""
         return next((pair.parents for pair in self.pairs if pair.name == name), ())
 
 
 class IntentStream(Record):
-    """A logical input: its source partitions, and how late its rows may come."""
+    """A logical input: its source partitions, and how late its rows may be."""
 
     name: str
     partitions: tuple[str, ...]
@@ -60,11 +60,11 @@ class IntentStream(Record):
 
 
 class Intent(Record):
-    """The operator's document: what the pipeline should become. One writer, versioned [10].
+    """The target state of the pipeline, written by the operator only and versioned [10].
 
-    `generations` are those to be known; one that is missing although it was there and was never
-    the target has been given up. `primaries` are (pair, volume). While it is `suspended` nothing
-    is read from sources; everything else goes on.
+    `generations` are those that members must know; one that is removed without ever having been
+    the target is abandoned. `primaries` are (pair, volume). While `suspended`, members do not read
+    the sources; everything else continues.
     """
 
     version: int

@@ -1,17 +1,17 @@
-"""Which source partitions a stream has. Who only wants to know that need not load any source."""
+"""The source partitions of a stream, computed without loading any source."""
 
 from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
 
 
 class SourceUnsupported(Exception):
-    """The manifest asks for something that sources cannot do. Only another manifest helps."""
+    """The manifest requires something that sources do not support; it has to be changed."""
 
 
 def partitions_of(stream: Stream) -> tuple[str, ...]:
-    """The names of a stream's source partitions, such as `payments/0`.
+    """Return the names of a stream's source partitions, such as `payments/0`.
 
     Raises:
-        SourceUnsupported: this kind of source cannot be read yet.
+        SourceUnsupported: this kind of source is not supported yet.
     """
     match stream.source:
         case FilesSource(partitions=count):
@@ -23,7 +23,7 @@ def partitions_of(stream: Stream) -> tuple[str, ...]:
 
 
 def not_yet(stream: Stream) -> SourceUnsupported:
-    """Why a stream whose kind of source is not there yet cannot be read."""
+    """Return the error for a stream whose kind of source is not supported yet."""
     kind = "http" if isinstance(stream.source, HttpSource) else "kafka"
     return SourceUnsupported(
         f"stream {stream.name} has a source of kind {kind}, which cannot be read yet; "

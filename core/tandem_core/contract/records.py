@@ -1,8 +1,8 @@
 """Typed records: immutable values with named fields, and their encoding as MessagePack or JSON.
 
-Encoded, a record is a map of its fields; fields that have their default are left out. So a field
-with a default can be added at any time: older readers skip it, newer readers of older bytes take
-the default. Types are checked when bytes are read.
+A record is encoded as a map of its fields, without those at their default. A field with a default
+can therefore be added at any time: older readers skip it, newer readers of older bytes take the
+default. Types are checked when bytes are read.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ class _RecordMeta(msgspec.StructMeta):
 
 
 class Record(msgspec.Struct, metaclass=_RecordMeta, frozen=True, omit_defaults=True):
-    """A frozen value: compared and hashed by its fields."""
+    """A frozen value, compared and hashed by its fields."""
 
     def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
+        """Return a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
 class Tagged(Record, tag=True):
-    """A record that is one of several kinds: its bytes name its class."""
+    """A record that is one of several kinds; its bytes name its class."""
 
 
 T = TypeVar("T")
 
 
 class Undecodable(ValueError):
-    """Bytes that are not the value that was expected."""
+    """The bytes do not decode to the expected type."""
 
 
 class UnknownRecord(Undecodable):
-    """An entry of the header log of a kind that is not known here: it must not be passed over."""
+    """The header log has an entry of a kind unknown to this version; it must not be skipped."""
 
 
 def encode(value: object) -> bytes:
-    """Write a value as bytes.
+    """Encode a value as MessagePack.
 
     Raises:
-        TypeError: some part of it has no form.
+        TypeError: a part of the value cannot be encoded.
     """
     return msgspec.msgpack.encode(value)
 
 
 def decode(form: bytes | memoryview, kind: type[T]) -> T:
-    """Read what `encode` wrote.
+    """Decode what `encode` wrote.
 
     Raises:
-        Undecodable: it is something else.
+        Undecodable: the bytes are not a `kind`.
     """
     return cast("T", _decoded(form, kind, msgspec.msgpack.Decoder))
 
 
 def decode_json(form: bytes | str, kind: type[T]) -> T:
-    """Read a document of JSON.
+    """Decode a JSON document.
 
     Raises:
-        Undecodable: it is something else.
+        Undecodable: the document is not a `kind`.
     """
     return cast("T", _decoded(form, kind, msgspec.json.Decoder))
 
@@ -81,10 +81,10 @@ _MAKING = threading.Lock()
 
 
 def _decoder(kind: Any, notation: Any) -> Any:
-    """The decoder of a kind of value, made once.
+    """Return the decoder of a type, creating it once.
 
-    msgspec fills in what it knows of a type while other threads run. One that decodes by the same
-    type meanwhile reads what is not there yet, and the process dies.
+    msgspec analyses a type while other threads run. A thread that decodes by the same type
+    meanwhile reads incomplete data, and the process crashes.
     """
     decoder = _DECODERS.get((kind, notation))
     if decoder is None:

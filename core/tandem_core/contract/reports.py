@@ -1,11 +1,11 @@
-"""What members say of themselves: at `/state`, in their cards, and why one cannot go on.
+"""Reports of members: their state at `/state`, their cards, and their refusals.
 
-Declared once: members build these records, whoever asks reads them. Encoded they are JSON that
-people can read with `curl`, all fields written out. A field with a default can be added at any
-time: older readers skip it, newer ones do without it. A value of another type, or a word that is
-not known here, is refused: then the whole report counts as not given.
+Members build these records; the operator, the supervisor and commands read them. They are encoded
+as JSON with all fields written out, readable with `curl`. A field with a default can be added at
+any time: older readers skip it, newer ones take the default. A value of another type, or an
+unknown enum value, makes the whole report undecodable: it counts as not given.
 
-Fields marked `FOR_PEOPLE` are for whoever looks with `curl`; no program decides by them.
+Fields marked `FOR_PEOPLE` are diagnostics; no program decides by them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tandem_core.contract.records import Record, decode_json
 from tandem_core.model.states import EventReason, SeatState, SinkClass, Word
 
 FOR_PEOPLE = msgspec.Meta(extra={"read by": "people"})
-"""Marks a field by which no program decides."""
+"""Marks a diagnostic field, by which no program decides."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
@@ -28,11 +28,11 @@ R = TypeVar("R", bound=Record)
 
 
 class Report(Record, omit_defaults=False):
-    """A part of a report: written out whole, for people who read it."""
+    """A part of a report, encoded with all fields, including those at their default."""
 
 
 class DriverState(Word):
-    """What a replica or a spare is doing."""
+    """The state of a replica or a spare."""
 
     BOOTING = "booting", "its Spark starts"
     SPARE = "spare", "warm, and of no pair yet"
@@ -42,23 +42,23 @@ class DriverState(Word):
 
 
 class Trouble(Report):
-    """What keeps a source or a sink from working at the moment; it is tried again without end."""
+    """A current failure of a source or a sink, which is retried indefinitely."""
 
     reason: EventReason
     subject: str
     """The name of the stream or of the sink."""
     message: str = ""
     hint: str = ""
-    """What would help."""
+    """The remedy."""
 
     @property
     def text(self) -> str:
-        """What is wrong and what would help."""
+        """The message and the hint."""
         return "; ".join(part for part in (self.message, self.hint) if part)
 
 
 class SeatReport(Report):
-    """A replica as the lead knows it."""
+    """The lead's view of a seat."""
 
     volume: str
     state: SeatState = SeatState.JOINING
@@ -73,7 +73,7 @@ class SeatReport(Report):
 
 
 class PairReport(Report):
-    """A pair and its seats as the lead knows them."""
+    """The lead's view of a pair and its seats."""
 
     name: str
     seats: tuple[SeatReport, ...] = ()
@@ -87,7 +87,7 @@ class ActiveMerge(Report):
 
 
 class LeadReport(Report):
-    """The pipeline as the lead knows it."""
+    """The lead's view of the pipeline."""
 
     term: Count
     epoch: Count = 0
@@ -98,43 +98,43 @@ class LeadReport(Report):
     rows_in: Count = 0
     """Rows of all epochs so far."""
     rejected: Count = 0
-    """Rows and files that were put aside on the way to the last epoch."""
+    """Rows and files rejected up to the last epoch."""
     lag_seconds: Amount = 0.0
-    """Since when the oldest epoch waits that is cut and not delivered."""
+    """Age of the oldest epoch that is cut and not delivered."""
     pairs: tuple[PairReport, ...] = ()
     lost: tuple[str, ...] = ()
     vulnerable: tuple[str, ...] = ()
-    """What has only one copy now."""
+    """The header log, lanes and pairs of which only one copy exists now."""
     completed: bool = False
     merges: tuple[ActiveMerge, ...] = ()
     open_slots: tuple[Count, ...] = ()
-    """Merge slots that deliver epochs to come."""
+    """Merge slots that deliver future epochs."""
     next_slot: Annotated[Count, FOR_PEOPLE] = 0
-    """The lowest number that no slot ever had."""
+    """The lowest slot number never used."""
     trim: Annotated[Count, FOR_PEOPLE] = 0
-    """The last epoch of which nothing is needed any more."""
+    """The last epoch whose data are no longer needed."""
 
     def seats_of(self, pair: str) -> tuple[SeatReport, ...]:
-        """The seats of a pair; none of a pair that it does not know."""
+        """Return the seats of a pair; none if the lead does not know it."""
         return next((known.seats for known in self.pairs if known.name == pair), ())
 
 
 class RoleState(Report, tag_field="kind"):
-    """What a member says as what it is."""
+    """The part of a report that depends on the kind of the member."""
 
 
 class SplitState(RoleState, tag="split"):
-    """A split of itself and, if it leads, of the pipeline."""
+    """The state of a split and, if it leads, of the pipeline."""
 
     lead: LeadReport | None = None
     troubles: tuple[Trouble, ...] = ()
-    """What is wrong with sources that are read here."""
+    """Failures of the sources that it reads."""
     lane_bytes: Annotated[Count, FOR_PEOPLE] = 0
-    """What is kept of its own lane."""
+    """Bytes retained of its own lane."""
 
 
 class ReplicaState(RoleState, tag="replica"):
-    """A replica or a spare of itself."""
+    """The state of a replica or a spare."""
 
     state: DriverState
     committed: Count = 0
@@ -142,11 +142,11 @@ class ReplicaState(RoleState, tag="replica"):
     late_dropped: Count = 0
     """Rows behind the watermark, dropped by this process."""
     pair: str | None = None
-    """The pair that it belongs to; none for a spare that was given none yet."""
+    """The pair that it belongs to; none for a spare that is not assigned yet."""
     protocol_state: Annotated[str, FOR_PEOPLE] = ""
-    """What its machine is at, in the protocol's own words."""
+    """The state of its state machine, as the protocol names it."""
     batch_ms: Annotated[Amount, FOR_PEOPLE] = 0.0
-    """How long its last batch took."""
+    """Duration of its last batch."""
 
     @property
     def warm(self) -> bool:
@@ -163,21 +163,21 @@ class SinkReport(Report):
 
 
 class MergeState(RoleState, tag="merge"):
-    """A merge of itself."""
+    """The state of a merge."""
 
     active: bool = False
     delivered: Count = 0
     rows_out: Count = 0
-    """Rows that it has found or put in its sinks."""
+    """Rows that it found in its sinks or wrote to them."""
     duplicates_dropped: Count = 0
     sinks: tuple[SinkReport, ...] = ()
     troubles: tuple[Trouble, ...] = ()
-    """What is wrong with sinks; nothing is known of them while another merge delivers."""
+    """Failures of its sinks; unknown while another merge delivers."""
     slot: Annotated[Count, FOR_PEOPLE] = 0
 
 
 class MemberEvent(Report):
-    """Something that has happened at a member, and when (milliseconds since 1970)."""
+    """An event at a member and its time, in milliseconds since 1970."""
 
     at_ms: Count
     event: str
@@ -186,41 +186,41 @@ class MemberEvent(Report):
 
 
 class MemberReport(Report):
-    """One answer of a member."""
+    """One answer of a member at `/state`."""
 
     volume: str
     incarnation: Count
-    """How often a process has been started on the volume."""
+    """Number of processes started on the volume so far."""
     part: SplitState | ReplicaState | MergeState
     events: tuple[MemberEvent, ...] = ()
-    """The last ones: each answer repeats them."""
+    """The most recent events; each answer repeats them."""
     name: Annotated[str, FOR_PEOPLE] = ""
     pid: Annotated[Count, FOR_PEOPLE] = 0
     uptime_seconds: Annotated[Amount, FOR_PEOPLE] = 0.0
 
     @property
     def lead(self) -> LeadReport | None:
-        """What it says as the lead, if it is one."""
+        """The view of the pipeline, if the member leads."""
         return self.part.lead if isinstance(self.part, SplitState) else None
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
-        """What it says is wrong with sources or sinks."""
+        """Failures of its sources or sinks."""
         return self.part.troubles if isinstance(self.part, SplitState | MergeState) else ()
 
     @property
     def replica(self) -> ReplicaState | None:
-        """What it says as a replica."""
+        """The state of a replica or a spare, if the member is one."""
         return self.part if isinstance(self.part, ReplicaState) else None
 
     @property
     def merge(self) -> MergeState | None:
-        """What it says as a merge."""
+        """The state of a merge, if the member is one."""
         return self.part if isinstance(self.part, MergeState) else None
 
 
 class MemberRefusal(Report):
-    """Why a member cannot go on, and what its user can do: its last word, beside its volume."""
+    """Why a member cannot continue, and what its user can do; written before it exits."""
 
     reason: str
     message: str
@@ -228,11 +228,11 @@ class MemberRefusal(Report):
 
 
 REFUSAL_FILE = "refusal.json"
-"""Name of a member's last word on its volume."""
+"""Name of the file with a member's refusal, on its volume."""
 
 
 class Card(Report):
-    """Where a process on one machine is found: by its peers, by the supervisor, by commands."""
+    """The addresses of a process on one machine, for its peers, the supervisor and commands."""
 
     name: str
     kind: str
@@ -246,38 +246,38 @@ class Card(Report):
 
 
 def encode_report(report: MemberReport | MemberRefusal | Card) -> bytes:
-    """A report as JSON on one line."""
+    """Encode a report as JSON on one line."""
     try:
         form = msgspec.json.encode(report)
     except UnicodeEncodeError:
-        # Names of files, and so messages that tell of them, need not be valid Unicode.
+        # File names, and so messages that contain them, need not be valid Unicode.
         document = json.dumps(msgspec.to_builtins(report), ensure_ascii=False)
         form = document.encode("utf-8", "replace")
     return form + b"\n"
 
 
 def decode_report(form: bytes | str) -> MemberReport:
-    """Read an answer of `/state`.
+    """Decode an answer of `/state`.
 
     Raises:
-        Undecodable: it is no report, or one of a form that is not known here.
+        Undecodable: it is not a report, or has values unknown to this version.
     """
     return decode_json(form, MemberReport)
 
 
 def decode_refusal(form: bytes | str) -> MemberRefusal:
-    """Read a member's last word.
+    """Decode a member's refusal.
 
     Raises:
-        Undecodable: it is something else.
+        Undecodable: it is not a refusal.
     """
     return decode_json(form, MemberRefusal)
 
 
 def decode_card(form: bytes | str) -> Card:
-    """Read where a process is found.
+    """Decode the card of a process.
 
     Raises:
-        Undecodable: it is something else.
+        Undecodable: it is not a card.
     """
     return decode_json(form, Card)

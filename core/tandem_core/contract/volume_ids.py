@@ -1,7 +1,7 @@
-"""Volumes of pods: `<pod uid>.<n>`, the n-th volume that was begun in a pod.
+"""Ids of the volumes of pods: `<pod uid>.<n>` is the n-th volume created in a pod.
 
-A pod has one volume at a time. When it holds nothing of use any more the next one is begun, so of
-one pod only the volume with the highest number is there.
+A pod has one volume at a time. When its state is no longer usable, the next one is created, so
+only the volume with the highest number exists in a pod.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class PodVolume(NamedTuple):
-    """A volume's id, taken apart."""
+    """The parts of a volume's id."""
 
     pod: str
     number: int
@@ -27,7 +27,7 @@ class PodVolume(NamedTuple):
 
 
 def pod_volume(volume: str) -> PodVolume | None:
-    """The parts of a volume's id; None if it is not one of a pod."""
+    """Parse a volume's id; None if it is not the id of a pod's volume."""
     pod, _, number = volume.rpartition(".")
     if not pod or not number.isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Pages over HTTP for probes, Prometheus and watchers, answered from threads of their own."""
+"""Serves probes, metrics and reports over HTTP, in threads of its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 _PATIENCE_SECONDS = 10
-"""How long whoever asks may take to do so."""
+"""Seconds that a client may take to send its request."""
 
 TEXT = "text/plain"
 
 
 class Page(NamedTuple):
-    """What is answered."""
+    """An HTTP response."""
 
     code: int
     kind: str
@@ -26,24 +26,24 @@ class Page(NamedTuple):
 
 
 def metrics() -> Page:
-    """What this process counts, for Prometheus."""
+    """Return the metrics of this process, for Prometheus."""
     return Page(200, CONTENT_TYPE_LATEST, generate_latest())
 
 
 def verdict(well: bool, trouble: str) -> Page:
-    """The answer to a probe."""
+    """Return the response to a probe."""
     return Page(200, TEXT, b"ok\n") if well else Page(503, TEXT, f"{trouble}\n".encode())
 
 
 def family_of(host: str) -> socket.AddressFamily:
-    """The kind of an address; a name counts as one of IPv4."""
+    """Return the family of an address; a host name counts as IPv4."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def serve(address: tuple[str, int], page: Callable[[str, str], Page]) -> ThreadingHTTPServer:
-    """Answer what `page` makes of a path and the given authorization, "" if there is none.
+    """Serve what `page` returns for a path and the Authorization header, "" if there is none.
 
-    It is asked from any thread. Port 0 lets the system choose one.
+    `page` is called from any thread. Port 0 lets the system choose one.
     """
 
     class Answers(BaseHTTPRequestHandler):
@@ -56,11 +56,11 @@ def serve(address: tuple[str, int], page: Callable[[str, str], Page]) -> Threadi
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             with suppress(ConnectionError):
-                # Whoever asked may have lost patience.
+                # The client may have disconnected.
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Requests are not worth a line."""
+            """Do not log requests."""
 
     class Server(ThreadingHTTPServer):
         address_family = family_of(address[0])

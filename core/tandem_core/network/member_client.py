@@ -1,4 +1,4 @@
-"""Asks members how they are, each from a thread of its own: a frozen one delays nobody."""
+"""Polls the reports of members, each in a thread of its own: a frozen member delays no other."""
 
 import http.client
 import logging
@@ -14,12 +14,12 @@ from tandem_core.contract.records import Undecodable
 from tandem_core.contract.reports import MemberReport, decode_report
 
 PERIOD = 0.5
-"""Seconds between two questions; what is shown is little older than that."""
+"""Seconds between two polls; reports are little older than that."""
 PATIENCE = 1.0
-"""Seconds that an answer may take."""
+"""Seconds after which a request times out."""
 
 _HEALTH_EVERY = 4
-"""Of so many questions one also asks whether the member's loop turns."""
+"""Number of polls per check of `/healthz`, which fails if the member's loop hangs."""
 _MOST_BYTES = 8 * 2**20
 _NO_ANSWER = (OSError, ValueError, KeyError, TypeError, http.client.HTTPException)
 _UNREADABLE = Counter(
@@ -31,38 +31,38 @@ _log = logging.getLogger(__name__)
 
 
 class Address(NamedTuple):
-    """Where a process answers over HTTP."""
+    """The HTTP address of a process."""
 
     host: str
     port: int
 
 
 Whereabouts = Callable[[], Address]
-"""Where a process can be asked at the moment; raises OSError, ValueError, KeyError or TypeError
-while nobody knows."""
+"""Returns the current address of a process; raises OSError, ValueError, KeyError or TypeError
+while it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is known of a process by asking it."""
+    """The results of polling a process."""
 
     heard: float | None = None
-    """When it last answered."""
+    """Time of its last answer."""
     silent_since: float | None = None
-    """When a question first went without an answer, after which none was answered.
+    """Time of the first failed poll since its last answer.
 
-    Counted from the failure, not from the question: an observer that was stopped itself in between
-    must not take that time for the member's silence.
+    Counted from the failure, not from the request: an observer that was itself paused in between
+    must not count that time as the member's silence.
     """
     report: MemberReport | None = None
 
     def is_fresh(self, now: float, seconds: float) -> bool:
-        """Whether it has answered within so many seconds."""
+        """Whether it has answered within this many seconds."""
         return self.heard is not None and now - self.heard < seconds
 
 
 class MemberPoller:
-    """Asks one process until it is told to stop."""
+    """Polls one process until it is stopped."""
 
     def __init__(self, name: str, where: Whereabouts, token: str) -> None:
         self._name = name
@@ -75,11 +75,11 @@ class MemberPoller:
         threading.Thread(target=self._run, name=f"watch {name}", daemon=True).start()
 
     def look(self) -> Observation:
-        """What is known now."""
+        """Return the current observation."""
         return self._look
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -94,7 +94,7 @@ class MemberPoller:
             self._stopped.wait(PERIOD)
 
     def _ask(self) -> MemberReport | None:
-        """Its answer; None if there is none, or if it says that it is not well."""
+        """Return its report; None if it does not answer or is unhealthy."""
         report = None
         try:
             address = self._where()
@@ -106,19 +106,19 @@ class MemberPoller:
             self._tell_unreadable(problem)
         except _NO_ANSWER:
             pass
-        # After a failure the next question asks for its health again.
+        # After a failure the next poll checks its health.
         self._asked = self._asked + 1 if report is not None else 0
         return report
 
     def _tell_unreadable(self, problem: Undecodable) -> None:
-        """Log it once, until it can be read again."""
+        """Log it once, until a report can be read again."""
         if not self._told_unreadable:
             self._told_unreadable = True
             _log.warning("%s counts as silent, its answer cannot be read: %s", self._name, problem)
 
 
 def ask(address: Address, token: str) -> MemberReport | None:
-    """What the process at an address says of itself now; None if it does not answer."""
+    """Return the report of the process at an address; None if it does not answer."""
     try:
         return _report_at(address, token)
     except _NO_ANSWER:
@@ -126,11 +126,11 @@ def ask(address: Address, token: str) -> MemberReport | None:
 
 
 def _report_at(address: Address, token: str) -> MemberReport:
-    """What the process at an address says.
+    """Return the report of the process at an address.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: no answer.
-        Undecodable: one that cannot be read.
+        Undecodable: the answer is not a report.
     """
     form = _get(address, "/state", token)
     try:
@@ -141,11 +141,11 @@ def _report_at(address: Address, token: str) -> MemberReport:
 
 
 def _get(address: Address, path: str, token: str) -> bytes:
-    """The body of an answer.
+    """Return the body of a response.
 
     Raises:
         OSError, http.client.HTTPException: no answer.
-        ValueError: an answer other than 200.
+        ValueError: the status is not 200.
     """
     connection = http.client.HTTPConnection(address.host, address.port, timeout=PATIENCE)
     try:

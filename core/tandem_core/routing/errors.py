@@ -1,8 +1,8 @@
-"""What routing refuses, named by what the caller has to change."""
+"""Errors of routing, named by what the caller has to change."""
 
 
 class RoutingError(ValueError):
-    """Something given to the routing package is not right; nothing was changed."""
+    """An argument of the routing package is invalid; nothing was changed."""
 
 
 class UnroutableKeyError(RoutingError):

@@ -1,4 +1,4 @@
-"""The routing function: which pair owns a key.
+"""The routing function, which maps each key to the pair that owns it.
 
 p = ⟨explicit entries for hot keys, consistent hash over buckets for the rest⟩. An entry holds the
 64-bit hash of its key, not the key: two keys that share all 64 bits are in the same bucket and
@@ -24,7 +24,7 @@ NOMINAL_VNODES = 512
 MOST_VNODES = 2 * NOMINAL_VNODES
 MOST_PAIRS = 4_096
 LONGEST_NAME = 63
-"""In bytes; what a Kubernetes label holds."""
+"""In bytes; the limit of a Kubernetes label."""
 
 _BLOCK_ROWS = 32_768
 _SLOT_BITS = 16
@@ -53,7 +53,7 @@ class RoutingFunction:
 
     @classmethod
     def plain(cls, pairs: Sequence[str], vnodes: int = NOMINAL_VNODES) -> "RoutingFunction":
-        """The plain consistent hash: equal weights, no explicit entries."""
+        """Return the plain consistent hash: equal weights, no explicit entries."""
         names = tuple(sorted(pairs))
         return cls(
             names,
@@ -79,7 +79,7 @@ class RoutingFunction:
         return _HotIndex(self.hot_hashes)
 
     def owner_of(self, hashes: U64Array) -> OwnerArray:
-        """The owner of each key, given by its hash, as index into `pairs`."""
+        """Return the owner of each key, given by its hash, as index into `pairs`."""
         owners = np.empty(len(hashes), dtype=np.uint16)
         for start in range(0, len(hashes), _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
@@ -87,11 +87,11 @@ class RoutingFunction:
         return owners
 
     def owner_of_rows(self, batch: Batch, key_columns: Sequence[str]) -> OwnerArray:
-        """The owner of each row of a record batch or table, as index into `pairs`."""
+        """Return the owner of each row of a record batch or table, as index into `pairs`."""
         return self.owner_of(hash_keys(batch, key_columns))
 
     def share_of(self, pair: str) -> "OwnedKeys":
-        """What one pair owns, in the terms in which it asks for its rows."""
+        """Return the keys that a pair owns, in the form in which it requests its rows."""
         try:
             index = self.pairs.index(pair)
         except ValueError:
@@ -139,14 +139,14 @@ class RoutingFunction:
 
 @dataclass(frozen=True, eq=False)
 class OwnedKeys:
-    """What one pair owns: its buckets, its hot keys, less others' hot keys in its buckets."""
+    """The keys of one pair: its buckets and hot keys, without others' hot keys in its buckets."""
 
     buckets: BoolArray
     hot_hashes: U64Array
     foreign_hashes: U64Array
 
     def holds(self, hashes: U64Array) -> BoolArray:
-        """Whether each key, given by its hash, belongs to the share."""
+        """Return whether the pair owns each key, given by its hash."""
         held = self.buckets[bucket_of(hashes)]
         held |= np.isin(hashes, self.hot_hashes)
         held &= ~np.isin(hashes, self.foreign_hashes)
@@ -156,7 +156,7 @@ class OwnedKeys:
 class _HotIndex:
     """Finds hashes among the hot ones, by their lowest bits; the highest choose the bucket.
 
-    A slot knows one hot hash. The few that share a slot with another one are searched for.
+    A slot holds one hot hash. The few hashes that share a slot are found by binary search.
     """
 
     def __init__(self, hot_hashes: U64Array) -> None:
@@ -168,7 +168,7 @@ class _HotIndex:
         self._shared = shared if shared.any() else None
 
     def find(self, hashes: U64Array) -> tuple[BucketArray, BoolArray]:
-        """For each hash an entry's number, and whether it is that entry's hash."""
+        """Return for each hash an entry's number, and whether it is that entry's hash."""
         slots = (hashes & _SLOT_MASK).astype(np.intp)
         # An empty slot names entry 0, whose hash cannot be equal: it would be in another slot.
         entries = self._entry.take(slots)

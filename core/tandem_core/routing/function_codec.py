@@ -34,7 +34,7 @@ _HOT_BYTES = 10
 
 
 def to_bytes(function: RoutingFunction) -> bytes:
-    """The canonical form.
+    """Return the canonical form.
 
     Raises:
         FunctionTooLargeError: the form would exceed `MOST_BYTES`.
@@ -50,17 +50,17 @@ def to_bytes(function: RoutingFunction) -> bytes:
 
 
 def digest_of(function: RoutingFunction) -> str:
-    """The digest that ends the canonical form, in hexadecimal: the function's identity."""
+    """Return the digest that ends the canonical form, in hexadecimal: the function's identity."""
     return digest_of_form(to_bytes(function))
 
 
 def digest_of_form(form: bytes) -> str:
-    """The digest that ends a canonical form, in hexadecimal."""
+    """Return the digest that ends a canonical form, in hexadecimal."""
     return form[-_DIGEST_BYTES:].hex()
 
 
 def serialised_size(function: RoutingFunction) -> int:
-    """The length of the canonical form, whether or not it is within the bound."""
+    """Return the length of the canonical form, even if it exceeds the bound."""
     names = sum(len(name.encode()) for name in function.pairs)
     per_pair = 1 + _VNODES.size
     fixed = _HEAD.size + per_pair * len(function.pairs) + _DIGEST_BYTES
@@ -68,12 +68,12 @@ def serialised_size(function: RoutingFunction) -> int:
 
 
 def hot_keys_that_fit(pairs: tuple[str, ...]) -> int:
-    """How many explicit entries a function over these pairs may have; negative: not even none."""
+    """Return how many explicit entries fit besides these pairs; negative if the pairs do not."""
     return (MOST_BYTES - serialised_size(RoutingFunction.plain(pairs))) // _HOT_BYTES
 
 
 def from_bytes(form: bytes) -> RoutingFunction:
-    """Read a canonical form back.
+    """Decode a canonical form.
 
     Raises:
         CorruptFunctionError: the bytes are not exactly what `to_bytes` writes.

@@ -1,4 +1,4 @@
-"""From key columns to key hashes: one stable 64-bit hash for each row.
+"""Hashes key columns: one stable 64-bit hash for each row.
 
 Equal keys have equal hashes on every machine, in every version of the libraries and for every
 layout of the batch (plain, sliced, chunked, dictionary-encoded, 32- or 64-bit offsets, views).
@@ -43,13 +43,13 @@ from tandem_core.routing.xxh64 import (
 )
 
 HASH_SCHEME = 1
-"""Number of the rules above; stands in every serialised routing function."""
+"""Version of the rules above; part of every serialised routing function."""
 
 NULL_HASH = np.uint64(SEED)
 
 _SAMPLE_ROWS = 8_192
 _SAMPLE_PART = 8
-"""The sample is at most one in so many rows, lest looking costs as much as it saves."""
+"""The sample is at most one in this many rows, so that it costs less than it saves."""
 _DECIMAL_BYTES = 16
 _MICROSECONDS_IN = {"s": 1_000_000, "ms": 1_000}
 _NANOSECONDS_IN_A_MICROSECOND = 1_000
@@ -112,7 +112,7 @@ def _spread(hashes: U64Array, indices: Column) -> U64Array:
 
 
 def _hasher_for(arrow_type: Any, name: str) -> Callable[[Column], U64Array]:
-    """Choose how to hash a type; what stands under nulls does not matter."""
+    """Return the hash function of a type; values under nulls do not matter."""
     for matches, hasher in _HASHERS:
         if matches(arrow_type):
             return hasher
@@ -182,7 +182,7 @@ def _hash_bytes(column: Column) -> U64Array:
 
 
 def _repeats(column: Column) -> bool:
-    """Say whether hashing only the distinct values is likely the quicker way; never alters hashes.
+    """Whether hashing only the distinct values is likely quicker; never alters hashes.
 
     Of n rows drawn from D equally likely keys about n*n/2D repeat another one, which gives D from
     a sample. Finding the distinct values costs about half of hashing them all.

@@ -16,7 +16,7 @@ from tandem_core.routing.xxh64 import U64Array, hash_byte_strings, hash_words
 
 BUCKET_BITS = 16
 BUCKETS = 1 << BUCKET_BITS
-"""Fixed for ever: stored state and running pipelines depend on which bucket a key is in.
+"""Fixed forever: stored state and running pipelines depend on the bucket of a key.
 
 Large enough that a hundred pairs have over 600 buckets each, small enough that a table of all
 owners (128 KiB) stays in a core's cache and a set of buckets is 8 KiB.
@@ -29,12 +29,12 @@ _SHIFT = np.uint64(64 - BUCKET_BITS)
 
 
 def bucket_of(hashes: U64Array) -> BucketArray:
-    """The bucket of each key hash: its highest bits."""
+    """Return the bucket of each key hash: its highest bits."""
     return (hashes >> _SHIFT).astype(np.intp)
 
 
 class Ring:
-    """The points of some pairs, sorted once, from which owners are read for any weights."""
+    """The sorted points of pairs, from which owners are computed for any weights."""
 
     def __init__(self, pairs: Sequence[str], most_vnodes: int) -> None:
         names = hash_byte_strings([name.encode() for name in pairs], len(pairs))
@@ -47,7 +47,7 @@ class Ring:
         self._pair = (order // most_vnodes).astype(np.uint16)
 
     def owners(self, vnodes: Sequence[int] | npt.NDArray[np.int64]) -> OwnerArray:
-        """The owner of each bucket when pair i uses its first `vnodes[i]` points."""
+        """Return the owner of each bucket if pair i uses its first `vnodes[i]` points."""
         used = self._number < np.asarray(vnodes)[self._pair]
         pairs = self._pair[used]
         points_in_arc = np.bincount(self._arc[used], minlength=BUCKETS)

@@ -82,7 +82,7 @@ def _avalanche(state: U64Array) -> U64Array:
 
 
 def _rotate_left(words: U64Array, bits: int) -> U64Array:
-    """Rotate each word; the argument is spent."""
+    """Rotate each word; overwrites the argument."""
     wrapped = words >> np.uint64(_WORD_BITS - bits)
     words <<= np.uint64(bits)
     words |= wrapped

@@ -37,7 +37,7 @@ class Findings:
 
 
 def check_command(directory: Path) -> list[str]:
-    """The command line of the check."""
+    """Return the command line of the check."""
     return [sys.executable, "-m", "tandem_runtime.spark.checks.check", str(directory)]
 
 
@@ -74,7 +74,7 @@ def _remembered(directory: Directory) -> dict[str, Any] | None:
 
 
 def _file_digest(pipeline: Pipeline) -> str | None:
-    """The digest of the query's file; None for a query inside the manifest."""
+    """Return the digest of the query's file; None for a query inside the manifest."""
     program = pipeline.spec.query.program
     if not isinstance(program, PythonQuery):
         return None

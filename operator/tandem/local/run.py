@@ -27,9 +27,9 @@ from tandem.local.store.directory import (
 )
 from tandem.local.store.files import MOST_BYTES
 from tandem.local.supervisor import Supervisor, SupervisorPorts
-from tandem.output.json_logs import JsonLines
 from tandem.policy.snapshot import Complaint
 from tandem.policy.timeouts import Timeouts
+from tandem_core.logs.json_lines import JsonLines
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import ConsoleSink, FilesSink
 from tandem_core.model.status import Status

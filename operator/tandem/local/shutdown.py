@@ -9,7 +9,7 @@ from tandem_core.model.status import Status
 
 
 class EndReason(StrEnum):
-    """Why a run ended."""
+    """The reason why a run ended."""
 
     COMPLETED = "completed"
     TIME_OVER = "time over"

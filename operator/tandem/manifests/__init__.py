@@ -1,5 +1,5 @@
-"""A pipeline as Kubernetes objects: pure functions from one order to plain manifests.
+"""Builds the Kubernetes objects of a pipeline: pure functions from desired state to manifests.
 
-Equal orders give equal manifests, byte for byte. Nothing here talks to a cluster, knows what is
-there already, or decides anything.
+Equal desired states give equal manifests, byte for byte. It talks to no cluster, does not know
+which objects exist, and decides nothing.
 """

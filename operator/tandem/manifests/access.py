@@ -1,4 +1,4 @@
-"""Who may reach what: the splits' account, their Service, the NetworkPolicy."""
+"""Builds the objects for access: the splits' account, their Service, the NetworkPolicy."""
 
 from tandem.manifests.desired_state import DesiredState, Manifest, applied, metadata_of
 from tandem_core.model.kubernetes_names import (
@@ -24,7 +24,7 @@ _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def account_of(order: DesiredState) -> tuple[Manifest, ...]:
-    """The splits' ServiceAccount, Role and RoleBinding. No other pod has credentials."""
+    """Return the splits' ServiceAccount, Role and RoleBinding. Other pods have no credentials."""
     name = split_account(order.name)
     account = {
         "apiVersion": "v1",
@@ -58,9 +58,9 @@ def _rule(group: str, resource: str, verbs: list[str], name: str | None = None) 
 
 
 def service_of(order: DesiredState) -> Manifest:
-    """The headless Service by which pods without credentials find the splits.
+    """Return the headless Service by which pods without credentials find the splits.
 
-    It shows also splits that are not ready: those that start must find each other.
+    It includes splits that are not ready: starting splits must find each other.
     """
     return applied(
         {
@@ -85,9 +85,9 @@ def _service_port(name: str, port: int) -> Manifest:
 
 
 def policy_of(order: DesiredState) -> Manifest:
-    """Flight only between the pipeline's pods and from the operator; HTTP from anywhere.
+    """Return the NetworkPolicy: Flight only from the pipeline's pods and the operator, HTTP open.
 
-    Probes and Prometheus ask over HTTP, and what is confidential there wants the token.
+    Probes and Prometheus use HTTP; confidential pages there require the token.
     """
     operator = {
         "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: order.operator_namespace}},

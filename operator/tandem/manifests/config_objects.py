@@ -1,4 +1,4 @@
-"""What pods read and write down: manifest, token, intent, register."""
+"""Builds the objects that pods read or write: manifest, token, intent, register."""
 
 import base64
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from tandem_core.model.pipeline import fixed_part, sparse_document
 
 
 def spec_of(order: DesiredState) -> Manifest:
-    """The ConfigMap from which pods learn what they run.
+    """Return the ConfigMap with the manifest that the pods run.
 
-    It holds only what cannot change, and no defaults: those are the image's.
+    It has only fixed fields, and no defaults: those are the image's.
     """
     return applied(
         {
@@ -42,7 +42,7 @@ def spec_of(order: DesiredState) -> Manifest:
 
 
 def spec_digest(order: DesiredState) -> str:
-    """The digest of what the pods run."""
+    """Return the digest of the manifest that the pods run."""
     return digest(_pipeline_file(order))
 
 
@@ -51,7 +51,7 @@ def _pipeline_file(order: DesiredState) -> Manifest:
 
 
 def token_of(order: DesiredState, token: str) -> Manifest:
-    """The Secret, to be created once: its token is drawn then and stays."""
+    """Return the Secret, which is created once, with a token that does not change."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -63,7 +63,10 @@ def token_of(order: DesiredState, token: str) -> Manifest:
 
 
 def intent_of(order: DesiredState, intent: str, functions: Mapping[str, bytes]) -> Manifest:
-    """The ConfigMap with an intent, which is swapped for later ones, and its routing functions."""
+    """Return the ConfigMap with an intent and its routing functions.
+
+    Later intents replace it by compare-and-swap.
+    """
     metadata = metadata_of(order, intent_name(order.name))
     annotations = {IMAGES_ANNOTATION: order.images.text(), SPEC_ANNOTATION: spec_digest(order)}
     return {
@@ -76,7 +79,7 @@ def intent_of(order: DesiredState, intent: str, functions: Mapping[str, bytes]) 
 
 
 def register_of(order: DesiredState) -> Manifest:
-    """The Lease, to be created once and empty: only splits write to it."""
+    """Return the Lease, which is created once and empty: only splits write to it."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

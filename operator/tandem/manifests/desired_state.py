@@ -1,4 +1,4 @@
-"""The desired state of a pipeline, and what all objects made for it have in common."""
+"""The desired state of a pipeline, and the metadata that all its objects share."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ from tandem_core.model.pipeline import Pipeline
 
 
 def canonical(data: object) -> str:
-    """Write plain data as JSON, names sorted, without blanks."""
+    """Write plain data as JSON with sorted names and without blanks."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(data: object) -> str:
-    """A short digest of plain data, in hex."""
+    """Return a short digest of plain data, in hex."""
     return hashlib.sha256(canonical(data).encode()).hexdigest()[:16]
 
 
@@ -34,10 +34,10 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The images of a pipeline's pods by role; spares are replicas that wait.
+    """The images of a pipeline's pods by role; spares run the replica's image.
 
-    They are chosen when the pipeline is made and kept beside its intent: an operator that was
-    upgraded since finds them there and does not roll the pods.
+    They are chosen when the pipeline is created and stored beside its intent, so that an operator
+    upgrade does not roll the pods.
     """
 
     split: str
@@ -45,15 +45,15 @@ class Images:
     merge: str
 
     def text(self) -> str:
-        """The images as `parse_images` reads them."""
+        """Return the images as `parse_images` reads them."""
         return canonical(asdict(self))
 
 
 def parse_images(text: str) -> Images:
-    """Read what `Images.text` wrote.
+    """Parse what `Images.text` wrote.
 
     Raises:
-        ValueError: the text is something else.
+        ValueError: the text does not have the images of a pipeline.
     """
     try:
         return Images(**json.loads(text))
@@ -63,19 +63,19 @@ def parse_images(text: str) -> Images:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """One pipeline as it should stand on the cluster."""
+    """The desired state of one pipeline on the cluster."""
 
     pipeline: Pipeline
     uid: str
-    """Of the resource: objects of a pipeline that had the same name before are not ours."""
+    """Of the resource: objects of an earlier pipeline with the same name have another uid."""
     images: Images
     generation: int
     pairs: tuple[str, ...]
     """The names of this generation's pairs."""
     operator_namespace: str
-    """Where the operator runs; from there its calls come through the NetworkPolicy."""
+    """The operator's namespace, from which the NetworkPolicy admits its calls."""
     refused: bool = False
-    """Whether its drivers cannot begin, and nothing was computed that could be lost with them."""
+    """Whether its drivers refuse to start and have computed nothing that could be lost."""
 
     @property
     def name(self) -> str:
@@ -84,12 +84,12 @@ class DesiredState:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the pipeline and of everything made for it."""
+        """The namespace of the pipeline and of all its objects."""
         return self.pipeline.metadata.namespace
 
 
 def labels_of(order: DesiredState) -> dict[str, str]:
-    """The labels of everything that belongs to a pipeline."""
+    """Return the labels of all objects of a pipeline."""
     return {
         NAME_LABEL: APPLICATION,
         INSTANCE_LABEL: order.name,
@@ -101,7 +101,7 @@ def labels_of(order: DesiredState) -> dict[str, str]:
 def metadata_of(
     order: DesiredState, name: str, labels: Mapping[str, str] | None = None
 ) -> Manifest:
-    """The metadata of an object; it goes away with the pipeline, also without an operator."""
+    """Return the metadata of an object, whose owner reference deletes it with the pipeline."""
     pipeline = order.pipeline
     return {
         "name": name,
@@ -120,10 +120,10 @@ def metadata_of(
 
 
 def applied(manifest: Manifest, ordered: object = None) -> Manifest:
-    """The manifest with a digest by which the operator sees whether it must be applied anew.
+    """Annotate a manifest with the digest by which the operator detects that it must be applied.
 
-    It is a digest of the manifest unless `ordered` is given. Workloads give what was ordered: a
-    later operator may write the same order down in other words, and must not roll pods for that.
+    It is the digest of the manifest unless `ordered` is given. Workloads pass what was ordered: a
+    later operator may write the same order as a different manifest, which must not roll pods.
     """
     annotations = {APPLIED_ANNOTATION: digest(manifest if ordered is None else ordered)}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}

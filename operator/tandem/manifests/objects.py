@@ -1,4 +1,4 @@
-"""All objects of a pipeline that are applied, in the order in which they are needed."""
+"""All applied objects of a pipeline, in the order in which they are needed."""
 
 from tandem.manifests.access import account_of, policy_of, service_of
 from tandem.manifests.config_objects import spec_of
@@ -7,11 +7,10 @@ from tandem.manifests.workloads import budgets_of, workloads_of
 
 
 def objects_of(order: DesiredState) -> tuple[Manifest, ...]:
-    """Everything that is applied, each with the digest by which a change is seen.
+    """Return all applied objects, each with the digest that shows a change.
 
-    Token, intent and register are not among them: they are created once and then changed only by
-    comparing and swapping (`tandem.manifests.config_objects`), and must be there before the
-    workloads.
+    Token, intent and register are not among them: they are created once, before the workloads, and
+    changed only by compare-and-swap (`tandem.manifests.config_objects`).
     """
     return (
         *account_of(order),

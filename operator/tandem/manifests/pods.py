@@ -1,4 +1,4 @@
-"""The pod of a role: one container, hardened, with what the user's template adds."""
+"""Builds the pod template of a role: one hardened container, with the user's additions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -50,7 +50,7 @@ _DOWNWARD = {
 
 
 def pod_of(order: DesiredState, role: WorkloadRole) -> Manifest:
-    """The template from which a workload makes its pods."""
+    """Return the pod template of a workload."""
     template = role.template
     labels = {**labels_of(order), COMPONENT_LABEL: str(role.kind), **role.selector(order)}
     metadata: Manifest = {"labels": {**dict(template.labels), **labels}}
@@ -74,8 +74,8 @@ def _pod_spec(order: DesiredState, role: WorkloadRole) -> Manifest:
             "runAsUser": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        # The program is then not the first process: it can be stopped and killed from inside, and
-        # children that it leaves behind are reaped.
+        # The program is then not process 1: it can be stopped and killed from inside the pod, and
+        # its orphaned children are reaped.
         "shareProcessNamespace": True,
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
         "tolerations": _tolerations(template),
@@ -102,7 +102,7 @@ def _container(role: WorkloadRole) -> Manifest:
         "image": role.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-m", module, "--in-cluster", *role.arguments],
-        # Relative paths of a manifest begin here. What no template mounts is read-only.
+        # Base of relative paths in a manifest: what no template mounts there is read-only.
         "workingDir": "/",
         "env": [*_downward(), *_data(template.env)],
         "ports": [
@@ -115,7 +115,7 @@ def _container(role: WorkloadRole) -> Manifest:
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        # A JVM on a busy node takes its time; a process that hangs is given up after a minute.
+        # A JVM starts slowly on a busy node; a process that hangs is restarted after a minute.
         "startupProbe": _probe("/healthz", period=2, failures=150),
         "livenessProbe": _probe("/healthz", period=10, failures=6),
         "readinessProbe": _readiness(role),
@@ -127,7 +127,7 @@ def _container(role: WorkloadRole) -> Manifest:
 
 
 def _readiness(role: WorkloadRole) -> Manifest:
-    """A spare that joins a pair is labelled as its replica once it is not ready any more: soon."""
+    """Probe a spare often: once it joins a pair, it is labelled as replica when no longer ready."""
     if role.kind is MemberKind.SPARE:
         return _probe("/readyz", period=1, failures=1)
     return _probe("/readyz", period=2, failures=3)
@@ -150,12 +150,12 @@ def _probe(path: str, period: int, failures: int) -> Manifest:
 
 
 def _resources(role: WorkloadRole) -> Manifest:
-    """The user's word comes first. Memory is requested as it is limited unless he says both."""
+    """Merge resources; the user's win. Memory's request equals its limit unless both are given."""
     given = role.template.resources or Resources()
     requests, limits = dict(given.requests), dict(given.limits)
     memory = limits.get("memory") or requests.get("memory") or role.sizes.memory
     usual = {"cpu": role.sizes.cpu, "ephemeral-storage": role.sizes.storage}
-    # Without a request of its own Kubernetes takes what is limited.
+    # Kubernetes requests the limit of a resource that has no request.
     unlimited = {name: amount for name, amount in usual.items() if name not in limits}
     return {
         "requests": {**unlimited, "memory": memory, **requests},
@@ -164,7 +164,7 @@ def _resources(role: WorkloadRole) -> Manifest:
 
 
 def _tolerations(template: PodTemplate) -> list[Manifest]:
-    """Pods of a lost node are replaced soon, unless the template says when."""
+    """Evict the pods of a lost node soon, unless the template tolerates its taints."""
     given = _data(template.tolerations)
     keys = {toleration.get("key") for toleration in given}
     lost = [f"node.kubernetes.io/{state}" for state in ("not-ready", "unreachable")]
@@ -173,7 +173,7 @@ def _tolerations(template: PodTemplate) -> list[Manifest]:
             {
                 "key": key,
                 "operator": "Exists",
-                # Only this effect: a lost node does not count as one to spread over.
+                # Only this effect, so that pods are not spread over lost nodes.
                 "effect": "NoExecute",
                 "tolerationSeconds": _LOST_NODE_SECONDS,
             }
@@ -185,10 +185,10 @@ def _tolerations(template: PodTemplate) -> list[Manifest]:
 
 
 def _spread(selector: dict[str, str]) -> Manifest:
-    """Each on a node of its own, among those that take pods; if there is one, they share it."""
+    """Spread pods over the nodes that accept them; on a single node they share it."""
     return {
         "labelSelector": {"matchLabels": selector},
-        # A roll-out spreads its own pods; those that it replaces do not count.
+        # A rollout spreads its new pods; those that it replaces do not count.
         "matchLabelKeys": ["pod-template-hash"],
         "maxSkew": 1,
         "nodeTaintsPolicy": "Honor",

@@ -1,4 +1,4 @@
-"""What tells the pods of one workload from those of the others."""
+"""The workloads of a pipeline by role: program, image, count, labels and sizes."""
 
 from dataclasses import dataclass
 
@@ -18,22 +18,22 @@ from tandem_core.model.pods import PodTemplate
 from tandem_core.model.states import MemberKind
 
 MERGES_PER_SLOT = 2
-"""One delivers, one stands by."""
+"""One delivers, one is on standby."""
 
 _MEMORY = "256Mi"
-"""Of a split or merge, unless the template says otherwise. A replica's is `spec.spark.memory`."""
+"""Of a split or merge, unless the template sets it. A replica's is `spec.spark.memory`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a pod gets, as Kubernetes writes amounts."""
+    """The resources of a pod, as Kubernetes quantities."""
 
     memory: str
     cpu: str
     storage: str
-    """Room on the node's disk that is set aside."""
+    """Ephemeral storage that is requested."""
     volume: str
-    """What the volume may hold. More ends the pod, so it is well beyond what the protocol keeps."""
+    """Size limit of the volume. Exceeding it ends the pod: it is well above the protocol's need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class WorkloadRole:
     image: str
     count: int
     marks: tuple[tuple[str, str], ...]
-    """The labels, beside pipeline and kind, that these pods have and no others."""
+    """The labels, besides pipeline and kind, that only these pods have."""
     sizes: Sizes
     template: PodTemplate
 
     def selector(self, order: DesiredState) -> dict[str, str]:
-        """The labels that select exactly these pods."""
+        """Return the labels that select exactly these pods."""
         return {PIPELINE_LABEL: order.name, KIND_LABEL: str(self.kind), **dict(self.marks)}
 
 
 def splits_of(order: DesiredState) -> WorkloadRole:
-    """The splits."""
+    """Return the role of the splits."""
     splits = order.pipeline.spec.splits
     return WorkloadRole(
         workload=splits_name(order.name),
@@ -73,7 +73,7 @@ def splits_of(order: DesiredState) -> WorkloadRole:
 
 
 def merges_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
-    """The active merge and the standby of each slot."""
+    """Return a role for each merge slot, with its active and its standby merge."""
     merges = order.pipeline.spec.merges
     return tuple(
         WorkloadRole(
@@ -92,7 +92,7 @@ def merges_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
 
 
 def pairs_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
-    """The replicas of each pair of the generation."""
+    """Return a role for each pair of the generation, with its replicas."""
     pairs = order.pipeline.spec.pairs
     return tuple(
         WorkloadRole(
@@ -111,7 +111,7 @@ def pairs_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
 
 
 def spares_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
-    """The warm drivers, if the pipeline has any."""
+    """Return the role of the warm spares, if the pipeline has any."""
     pairs = order.pipeline.spec.pairs
     spares = WorkloadRole(
         workload=spares_name(order.name),
@@ -133,7 +133,7 @@ def _driver_sizes(order: DesiredState) -> Sizes:
 
 
 def _amount(count: int) -> str:
-    """Bytes as Kubernetes writes them, in the largest unit that is exact."""
+    """Format bytes as a Kubernetes quantity, in the largest unit that is exact."""
     for unit, size in {"Gi": 2**30, "Mi": 2**20, "Ki": 2**10}.items():
         if count % size == 0:
             return f"{count // size}{unit}"

@@ -1,4 +1,4 @@
-"""The workloads that make pods, and the budgets for their disruption."""
+"""Builds the workloads of a pipeline and their PodDisruptionBudgets."""
 
 from tandem.manifests.config_objects import spec_digest
 from tandem.manifests.desired_state import DesiredState, Manifest, applied, digest, metadata_of
@@ -13,7 +13,7 @@ _OLD_REVISIONS = 2
 
 
 def workloads_of(order: DesiredState) -> tuple[Manifest, ...]:
-    """Everything that makes pods. A completed pipeline needs none of it any more."""
+    """Return all workloads. A completed pipeline needs none of them."""
     return (
         _deployment(order, splits_of(order)),
         *(_deployment(order, role) for role in merges_of(order)),
@@ -23,12 +23,12 @@ def workloads_of(order: DesiredState) -> tuple[Manifest, ...]:
 
 
 def budgets_of(order: DesiredState) -> tuple[Manifest, ...]:
-    """How much may be evicted at once: of twins never both.
+    """Return the disruption budgets, which never allow both twins to be evicted at once.
 
-    A driver is ready while it holds a verified copy of the state. One that is not ready may hold it
-    all the same, because it hangs or is being started again, so its twin has to be ready before it
-    goes. Drivers that refuse are never ready, and would keep a node from being drained for good;
-    they hold nothing.
+    A driver is ready while it holds a verified copy of the state. An unready driver may hold one,
+    too, because it hangs or restarts, so it is evicted only while its twin is ready. Drivers that
+    refuse are never ready and would block the drain of a node forever; they hold no state, so they
+    may be evicted.
     """
     twins = [role for role in pairs_of(order) if role.count > 1]
     unready = {"unhealthyPodEvictionPolicy": "AlwaysAllow" if order.refused else "IfHealthyBudget"}
@@ -43,7 +43,7 @@ def _deployment(order: DesiredState, role: WorkloadRole) -> Manifest:
     spec = {
         **_workload_spec(order, role),
         "revisionHistoryLimit": _OLD_REVISIONS,
-        # A new one comes before an old one goes, so that there are never fewer copies.
+        # A new pod is ready before an old one stops, so that there are never fewer copies.
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
@@ -53,7 +53,7 @@ def _deployment(order: DesiredState, role: WorkloadRole) -> Manifest:
 
 
 def _replica_set(order: DesiredState, role: WorkloadRole) -> Manifest:
-    """Its pods say what they were made for: unlike a Deployment it does not replace older ones."""
+    """Mark the pods with their manifest: unlike a Deployment, it does not replace older ones."""
     spec = _workload_spec(order, role)
     metadata = spec["template"]["metadata"]
     marked = {**metadata.get("annotations", {}), APPLIED_ANNOTATION: replica_mark(order)}
@@ -62,10 +62,9 @@ def _replica_set(order: DesiredState, role: WorkloadRole) -> Manifest:
 
 
 def replica_mark(order: DesiredState) -> str:
-    """What tells drivers that are made now from those that were made for an older manifest.
+    """Return the mark that distinguishes current drivers from those of an older manifest.
 
-    It follows from the order and not from the pods as they are written, so a newer operator finds
-    the same.
+    It follows from the order, not from the pod template, so a newer operator computes the same.
     """
     pairs = order.pipeline.spec.pairs.template or PodTemplate()
     return digest(_pods_ordered(order, order.images.replica, pairs))
@@ -90,7 +89,7 @@ def _workload(kind: str, order: DesiredState, role: WorkloadRole, spec: Manifest
 
 
 def _ordered(order: DesiredState, role: WorkloadRole) -> Manifest:
-    """What was ordered of a workload, in words that later versions do not change."""
+    """Return what was ordered of a workload, in a form that later versions do not change."""
     return {
         "count": role.count,
         "selector": role.selector(order),

@@ -1,5 +1,5 @@
-"""A pipeline on a cluster, looked at and disturbed from outside.
+"""Inspects a pipeline on a cluster and signals its members, for commands.
 
-Everything goes through the API server with the rights of whoever asks; the operator is not needed.
-It writes no object, and reaches the API server only by the port of `tandem.kube`.
+All calls go through the API server with the user's rights; the operator is not needed. It writes
+no object, and reaches the API server only by the port of `tandem.kube`.
 """

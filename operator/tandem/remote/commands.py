@@ -1,6 +1,7 @@
 """Programs that commands run in pods by exec: send a signal, read the lead's report.
 
-They are sent along, so the image may be of any version. All images have Python, few have more.
+The programs are passed as arguments, so the image may be of any version. They need only Python,
+which all images have.
 """
 
 from tandem.control.pods import Pod
@@ -23,8 +24,8 @@ for pid in sorted(found):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 """
-"""Signals all processes that have a mark in their environment, and prints them before: when the
-container's first process is killed, this one goes with it. The pod's first process has no mark."""
+"""Prints, then signals all processes that have a mark in their environment. It prints first,
+because it dies with the container's first process. The pod's first process has no mark."""
 
 _STATE_PROGRAM = """\
 import http.client, sys
@@ -37,12 +38,12 @@ sys.stdout.write(connection.getresponse().read().decode())
 
 
 def signal_pod(shell: Shell, pod: Pod, number: int) -> tuple[int, ...]:
-    """Send a signal to all processes of a pod's container; their numbers in the pod.
+    """Send a signal to all processes of a pod's container; return their pids in the pod.
 
-    They are known, as on one machine, by a variable of their environment.
+    They are recognised, as on one machine, by an environment variable.
 
     Raises:
-        Missing: none runs at the moment.
+        Missing: no process runs at the moment.
         KubeError: the cluster does not answer, or does not allow it.
     """
     mark = f"{POD_UID_VARIABLE}={pod.uid}"
@@ -55,7 +56,7 @@ def signal_pod(shell: Shell, pod: Pod, number: int) -> tuple[int, ...]:
 
 
 def ask_lead(shell: Shell, lead: Pod) -> LeadReport | None:
-    """What the lead says of the pipeline; None if it cannot be asked, or does not lead."""
+    """Return the lead's report; None if it cannot be reached, or does not lead."""
     command = [*_PYTHON, _STATE_PROGRAM, f"/{TOKEN_FILE}", str(HTTP_PORT)]
     try:
         return decode_report(shell.run(lead.document, command).printed).lead

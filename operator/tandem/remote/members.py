@@ -1,4 +1,4 @@
-"""What the members of a pipeline are doing, as far as the API server and the lead can tell."""
+"""Derives the states of members from their pods and the lead's report."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,14 +15,14 @@ _JOINING = {
     PairState.STARTING: MemberState.STARTING,
     PairState.CATCHING_UP: MemberState.CATCHING_UP,
 }
-"""What a replica does that is not ready, by the state of its pair. Where nobody is known to join,
-it does not answer."""
+"""The state of an unready replica, by the state of its pair. In any other state of the pair no
+replica is joining, so an unready one is silent."""
 
 
 def members_of(
     pods: Iterable[Pod], status: Status, word: LeadReport | None
 ) -> tuple[MemberStatus, ...]:
-    """The pods as members; `word` is what the lead says, if it could be asked."""
+    """Return the pods as members; `word` is the lead's report, if it could be read."""
     pairs = {pair.name: pair.state for pair in status.pairs}
     active = active_merges(word)
     return tuple(
@@ -39,7 +39,7 @@ def members_of(
 
 
 def active_merges(word: LeadReport | None) -> frozenset[str] | None:
-    """The pods, by uid, of the merges that deliver; None if that is not known."""
+    """Return the pod uids of the merges that deliver; None if they are unknown."""
     if word is None:
         return None
     volumes = (pod_volume(merge.volume) for merge in word.merges)
@@ -47,7 +47,7 @@ def active_merges(word: LeadReport | None) -> frozenset[str] | None:
 
 
 def epochs_of(pods: Iterable[Pod], word: LeadReport | None) -> dict[str, int]:
-    """The last epoch that each replica has committed, and that active merges have delivered."""
+    """Return the last epoch that each replica committed, and that active merges delivered."""
     if word is None:
         return {}
     committed = {
@@ -62,7 +62,7 @@ def epochs_of(pods: Iterable[Pod], word: LeadReport | None) -> dict[str, int]:
 
 
 def state_of(pod: Pod, pair: PairState | None, active: frozenset[str] | None) -> MemberState:
-    """What a pod does. `pair` is the state of its pair, `active` the merges that deliver."""
+    """Return the state of a pod. `pair` is its pair's state, `active` the merges that deliver."""
     container = _container(pod)
     state, before = container.get("state") or {}, container.get("lastState") or {}
     if pod.over or "terminated" in state:

@@ -1,4 +1,4 @@
-"""One look at a pipeline on a cluster."""
+"""Observes a pipeline on a cluster once: its status, pods and lead."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from tandem_core.model.status import Status
 
 @dataclass(frozen=True, slots=True)
 class PipelinePods:
-    """The pods of a pipeline that are not on their way out, and which of them leads."""
+    """The pods of a pipeline that are not terminating, and the lead among them."""
 
     key: Key
     pods: tuple[Pod, ...]
@@ -29,26 +29,26 @@ class PipelinePods:
 
 @dataclass(frozen=True, slots=True)
 class RemotePipeline:
-    """What a pipeline is, with its members."""
+    """The observed state of a pipeline, with its members."""
 
     cast: PipelinePods
     status: Status
     word: LeadReport | None
-    """What the lead said; None if it could not be asked."""
+    """The lead's report; None if it could not be read."""
 
     def epochs(self) -> Mapping[str, int]:
-        """How far members are, by name."""
+        """Return the last epoch of members, by name."""
         return epochs_of(self.cast.pods, self.word)
 
     def titles(self) -> Mapping[str, str]:
-        """Who leads, and which merges deliver, by name."""
+        """Return the titles of the lead and of active merges, by name."""
         active = active_merges(self.word) or frozenset()
         titles = {pod.name: "active" for pod in self.cast.pods if pod.uid in active}
         return titles | ({self.cast.lead.name: "lead"} if self.cast.lead is not None else {})
 
 
 def cast_of(kube: Kube, resource: Object) -> PipelinePods:
-    """The pods of a pipeline.
+    """Return the pods of a pipeline and its lead.
 
     Raises:
         KubeError: the cluster does not answer, or does not allow it.
@@ -62,7 +62,7 @@ def cast_of(kube: Kube, resource: Object) -> PipelinePods:
 
 
 def look_at(kube: Kube, shell: Shell, resource: Object) -> RemotePipeline:
-    """The status of a pipeline with its members; the lead is asked if that is allowed.
+    """Observe a pipeline; the lead's report is included if exec is allowed.
 
     Raises:
         KubeError: the cluster does not answer, or does not allow it.
@@ -75,7 +75,7 @@ def look_at(kube: Kube, shell: Shell, resource: Object) -> RemotePipeline:
 
 
 def _holder(kube: Kube, key: Key) -> str:
-    """The volume that leads by the register; empty if nobody does, or if it may not be read."""
+    """Return the volume that holds the register; empty if none does or access is denied."""
     try:
         register = kube.get(LEASE, key.namespace, register_name(key.name))
     except (NotFound, Refused):

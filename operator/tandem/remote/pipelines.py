@@ -8,7 +8,7 @@ from tandem_core.model.fields.problems import suggestion
 
 
 def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
-    """The resource of a pipeline; without a name, of the only one in the namespace.
+    """Return the resource of a pipeline; without a name, the only one in the namespace.
 
     Raises:
         Missing: there is none, or there are several.

@@ -1,4 +1,4 @@
-"""Names of pods as targets of commands: `pair-0/primary`, `split-1`, `lead`."""
+"""Resolves the targets of commands to pods: `pair-0/primary`, `split-1`, `lead`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,22 +12,22 @@ _ORDER = {kind: number for number, kind in enumerate(MemberKind)}
 
 
 def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Pods as they are shown and counted: by kind, pair or slot, and name.
+    """Sort pods for display and numbering: by kind, pair or slot, and name.
 
-    Those on their way out are left out: others take their places.
+    Terminating pods are left out: others take their places.
     """
     there = (pod for pod in pods if not pod.going)
     return tuple(sorted(there, key=lambda pod: (*_group(pod), pod.name)))
 
 
 def role_of(pod: Pod) -> Role | None:
-    """The role that the operator gave a replica."""
+    """Return the role that the operator assigned to a replica."""
     said = labels_of(pod.document).get(ROLE_LABEL)
     return Role(said) if pod.place.pair is not None and said in set(Role) else None
 
 
 def short_names(pods: Sequence[Pod]) -> dict[str, str]:
-    """What each pod can be called beside its own name: `pair-0/primary`, `split-1`, `merge-0`.
+    """Return the short names of pods: `pair-0/primary`, `split-1`, `merge-0`.
 
     A replica without a role has no short name. Numbers follow the order of the pods.
     """
@@ -46,7 +46,7 @@ def _short_names(pods: Sequence[Pod]) -> Iterator[tuple[str, str]]:
 
 
 def find_target(target: str, pods: Sequence[Pod], lead: str | None) -> Pod:
-    """The pod that is meant by `lead`, by a short name or by its own name.
+    """Find a pod by `lead`, by a short name or by its own name.
 
     Raises:
         Missing: there is no such member.

@@ -1,7 +1,7 @@
-"""Manifests as YAML text: plain data for the model, and the line of every field.
+"""Parses YAML manifests into plain data for the model, with the position of every field.
 
-The text is only composed here, never executed: only tags of plain data are accepted.
-`Manifest.position` returns line and column of a path that the model reports.
+Only tags of plain data are accepted; nothing is executed. `Manifest.position` returns line and
+column of a path that the model reports.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 @dataclass(frozen=True, slots=True, order=True)
 class TextPosition:
-    """A place in a text; both numbers begin with one."""
+    """A position in a text; both numbers start at 1."""
 
     line: int
     column: int
@@ -25,14 +25,14 @@ class TextPosition:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One document of a file: its plain data and what was wrong with it as YAML."""
+    """One document of a file: its plain data, and its problems as YAML."""
 
     data: object
     problems: tuple[Problem, ...]
     _root: yaml.Node
 
     def position(self, path: Path) -> TextPosition:
-        """The position of a path; of a missing field, that of the nearest enclosing one."""
+        """Return the position of a path; for a missing field, that of the nearest enclosing one."""
         node, mark = self._root, self._root.start_mark
         for step in path:
             found = _step(node, step)
@@ -53,7 +53,7 @@ class Unparsable:
 
 
 def load_manifests(text: str) -> list[Manifest] | Unparsable:
-    """Read all documents of a text, without empty ones."""
+    """Parse all documents of a text, except empty ones."""
     try:
         loader = _Loader(text)
     except yaml.YAMLError as error:
@@ -99,7 +99,7 @@ class _Builder:
         self._open: set[int] = set()
 
     def build(self, node: yaml.Node, at: Path) -> object:
-        """Make the data of a node; the problems found in it go to `problems`."""
+        """Build the data of a node; its problems are added to `problems`."""
         identity = id(node)
         if identity in self._made:
             return self._made[identity]
@@ -162,7 +162,7 @@ class _Builder:
 
 
 def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """Go one step of a path: the node that names the next one, and that one."""
+    """Follow one step of a path; return the node that names the next one, and the next one."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         item = node.value[step]
         return item, item

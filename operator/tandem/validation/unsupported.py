@@ -10,7 +10,7 @@ _KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink:
 
 
 def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
-    """Sources and sinks that are not supported yet, and what to use instead."""
+    """Yield the sources and sinks that are not supported yet, and what to use instead."""
     spec = pipeline.spec
     for number, stream in enumerate(spec.streams):
         if type(stream.source) in _KINDS:
@@ -28,7 +28,7 @@ def _problem(parent: Path, asked: object, instead: str) -> Problem:
 
 
 def unsupported_here(pipeline: Pipeline) -> Iterator[Problem]:
-    """Fields that work only on a cluster, and what to do instead."""
+    """Yield the fields that work only on a cluster, and what to do instead."""
     if pipeline.spec.suspend:
         instead = "false on one machine: stop `tandem run` instead, it resumes when started again"
         yield Problem(("spec", "suspend"), True, Fault.UNSUPPORTED, instead)

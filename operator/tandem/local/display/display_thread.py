@@ -21,7 +21,7 @@ The files in the pipeline's directory have them too."""
 
 
 class Screen(Protocol):
-    """Draws, and may take any time."""
+    """Draws the display; its methods may block."""
 
     def show(self, picture: DisplaySnapshot) -> None:
         """Show the current snapshot."""

@@ -10,7 +10,7 @@ from tandem_core.model.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, and when."""
+    """An event and its time."""
 
     at: str
     """ISO 8601 in UTC."""
@@ -19,7 +19,7 @@ class Event:
     detail: str
 
     def as_json(self) -> dict[str, str]:
-        """The event for programs."""
+        """Return the event as plain data."""
         return {
             "at": self.at,
             "event": self.reason.value,

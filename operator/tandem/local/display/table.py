@@ -1,4 +1,4 @@
-"""A running pipeline for people: a live table on a terminal, lines elsewhere."""
+"""Draws a running pipeline: a live table on a terminal, lines elsewhere."""
 
 from collections.abc import Iterable, Iterator
 
@@ -35,7 +35,7 @@ class LiveTable:
         """Do nothing: the table lists events below it."""
 
     def warn(self, text: str) -> None:
-        """Print it above the table."""
+        """Print the warning above the table."""
         self._console.print(Text(text, style=UNEASY))
 
     def print_rows(self) -> None:
@@ -66,11 +66,11 @@ class LineDisplay:
                 self._print(trouble)
 
     def tell(self, event: Event) -> None:
-        """Print it."""
+        """Print the event."""
         self._print(event_line(event))
 
     def warn(self, text: str) -> None:
-        """Print it."""
+        """Print the warning."""
         self._print(text)
 
     def print_rows(self) -> None:
@@ -86,12 +86,12 @@ class LineDisplay:
 
 
 def display_for(console: Console, tails: Iterable[ConsoleTail]) -> LiveTable | LineDisplay:
-    """A live table on a terminal, else lines."""
+    """Return a live table on a terminal, else lines."""
     return LiveTable(console, tails) if console.is_terminal else LineDisplay(console, tails)
 
 
 def draw(picture: DisplaySnapshot) -> RenderableType:
-    """The whole picture."""
+    """Draw the table with headline and events."""
     events = [Text(event_line(event), style="dim") for event in picture.events]
     members = draw_members(
         picture.status, titles_by_state(picture.status, picture.lead), _epochs(picture.snapshot)
@@ -102,7 +102,7 @@ def draw(picture: DisplaySnapshot) -> RenderableType:
 
 
 def _epochs(snapshot: Snapshot) -> dict[str, int]:
-    """The last epoch that each merge delivered and each replica committed, by name."""
+    """Return the last epoch that each merge delivered and each replica committed, by name."""
     members = snapshot.members
     delivered = {each.name: each.merge.delivered for each in members if each.merge is not None}
     committed = {each.name: each.replica.committed for each in members if each.replica is not None}
@@ -121,7 +121,7 @@ def _headline(picture: DisplaySnapshot) -> Text:
 
 
 def summary_line(picture: DisplaySnapshot) -> str:
-    """The summary of a pipeline in one line."""
+    """Return the summary of a pipeline in one line."""
     whole = sum(_is_whole(pair, picture.snapshot) for pair in picture.status.pairs)
     pairs = f"pairs {whole}/{len(picture.status.pairs)}"
     return f"{picture.status.phase}  {'  '.join(_facts(picture))}  {pairs}"
@@ -139,7 +139,7 @@ def _facts(picture: DisplaySnapshot) -> Iterator[str]:
 
 
 def event_line(event: Event) -> str:
-    """An event in one line, its time in UTC."""
+    """Return an event in one line, its time in UTC."""
     time_of_day = event.at.partition("T")[2].partition(".")[0]
     return f"{time_of_day} {event.reason}: {event.subject} {event.detail}".rstrip()
 

@@ -18,7 +18,7 @@ _YIELD = 10
 
 
 def dying_with_us(command: Sequence[str]) -> list[str]:
-    """The command that runs a command, given by its absolute path, and dies with this process."""
+    """Wrap a command, given by its absolute path, so that it dies with this process."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
@@ -92,7 +92,7 @@ def may_give_way() -> bool:
 
 
 def mark_of(uid: str, directory: Path) -> dict[str, str]:
-    """The environment variable that marks all processes of a pipeline, and no other process."""
+    """Return the environment variable that marks all processes of a pipeline, and no others."""
     return {_MARK: f"{uid} {directory.resolve()}"}
 
 
@@ -106,7 +106,7 @@ def is_marked(pid: int, mark: Mapping[str, str]) -> bool:
 
 
 def marked_processes(mark: Mapping[str, str]) -> Iterator[int]:
-    """All processes of a pipeline that are alive, whoever started them."""
+    """Yield all live processes of a pipeline, including those of earlier supervisors."""
     for entry in _PROC.iterdir():
         if entry.name.isdecimal() and is_marked(int(entry.name), mark):
             yield int(entry.name)

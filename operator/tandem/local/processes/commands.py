@@ -17,7 +17,7 @@ _MODULES = {
 
 
 def member_command(directory: Path, place: MemberPlace, volume: str) -> list[str]:
-    """The command line of a member."""
+    """Return the command line of a member."""
     command = [sys.executable, "-m", _MODULES[place.kind]]
     command += ["--dir", str(directory), "--name", place.name, "--volume", volume]
     if place.kind is MemberKind.MERGE:

@@ -1,8 +1,8 @@
 """Runs a command that dies with the process that started it: `launch.py PARENT COMMAND...`.
 
-It is a program of its own because a parent-death signal can only be set from within, and the
-supervisor has threads, so that nothing of its own may run between fork and exec. It imports nothing
-of the project and is replaced by the command.
+It is a separate program because a process can set only its own parent-death signal, and the
+supervisor has threads, so none of its own code may run between fork and exec. It imports nothing of
+the project and is replaced by the command.
 """
 
 import ctypes

@@ -42,7 +42,7 @@ class _Seat:
 
 
 class ProcessManager:
-    """Starts and ends processes. The roll records each change of volumes before it is made."""
+    """Starts and ends processes. Each change of volumes is recorded before it is made."""
 
     def __init__(
         self, directory: Directory, roster: Iterable[MemberPlace], command: Command, assign: Assign
@@ -56,7 +56,7 @@ class ProcessManager:
         self._roll = ProcessRecord()
 
     def muster(self) -> int:
-        """Take over from an earlier supervisor; how many of its processes were still alive.
+        """Take over from an earlier supervisor; return how many of its processes were killed.
 
         Raises:
             DirectoryRefused: its record cannot be read.
@@ -79,7 +79,7 @@ class ProcessManager:
     # --- looking ------------------------------------------------------------------------------
 
     def members(self) -> tuple[MemberSnapshot, ...]:
-        """The current snapshots of all members."""
+        """Return the current snapshots of all members."""
         return tuple(self._member(place) for place in self._places.values())
 
     def note_lead(self, name: str | None) -> None:
@@ -88,7 +88,7 @@ class ProcessManager:
             self._save(self._roll.led_by(name))
 
     def fresh(self, now: float, seconds: float) -> frozenset[str]:
-        """The places whose processes have answered within so many seconds."""
+        """Return the places whose processes have answered within this many seconds."""
         return frozenset(
             name
             for name, seat in self._seats.items()
@@ -192,7 +192,7 @@ class ProcessManager:
     # --- the end ------------------------------------------------------------------------------
 
     def running(self) -> list[str]:
-        """The places whose processes have not ended."""
+        """Return the places whose processes have not ended."""
         return [
             name
             for name, seat in self._seats.items()
@@ -248,7 +248,7 @@ _MERGES_PER_SLOT = 2
 
 
 def topology_of(spec: Spec) -> tuple[MemberPlace, ...]:
-    """All places, in the order in which they are started."""
+    """Return all places, in the order in which they are started."""
     splits = [MemberPlace(f"split-{n}", MemberKind.SPLIT) for n in range(spec.splits.count)]
     replicas = [
         MemberPlace(f"{pair}-{twin}", MemberKind.REPLICA, pair=pair)
@@ -264,7 +264,7 @@ def topology_of(spec: Spec) -> tuple[MemberPlace, ...]:
 
 
 def by_card(path: Path, pid: int) -> Whereabouts:
-    """The address in a card, as long as the card is of this process and not of an earlier one."""
+    """Return the address in a card, as long as the card is of this process, not an earlier one."""
 
     def where() -> Address:
         card = decode_card(path.read_bytes())

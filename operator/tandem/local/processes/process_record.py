@@ -1,6 +1,6 @@
 """The supervisor's record of members and their volumes, written before it acts.
 
-A supervisor may be killed between any two steps. The next one reads the roll, finishes discarding
+A supervisor may be killed between any two steps. The next one reads the record, finishes discarding
 volumes that were given up, and starts all members on the volumes they had.
 """
 
@@ -24,36 +24,36 @@ class ProcessRecord:
 
     entries: Mapping[str, ProcessEntry] = field(default_factory=dict)
     given_up: tuple[str, ...] = ()
-    """Volumes that are gone for good and may not have been removed yet."""
+    """Discarded volumes, which may not have been removed yet."""
     lead: str | None = None
     """The place of the last known lead."""
 
     def entry(self, name: str) -> ProcessEntry:
-        """The entry of a place; an empty one, of a place that never ran."""
+        """Return the entry of a place; an empty one if the place never ran."""
         return self.entries.get(name, ProcessEntry())
 
     def on_volume(self, name: str, volume: str | None) -> "ProcessRecord":
-        """A place has this volume from now on, and no process on it yet."""
+        """Return the record with a place on this volume, without a process yet."""
         return self._with(name, ProcessEntry(volume))
 
     def running(self, name: str, pid: int | None) -> "ProcessRecord":
-        """A place has this process, or none."""
+        """Return the record with the process of a place, or with none."""
         return self._with(name, replace(self.entry(name), pid=pid))
 
     def giving_up(self, volume: str) -> "ProcessRecord":
-        """A volume is gone for good."""
+        """Return the record with a volume marked as discarded."""
         return replace(self, given_up=(*self.given_up, volume))
 
     def removed(self, volume: str) -> "ProcessRecord":
-        """Nothing is left of a volume that was given up."""
+        """Return the record without a discarded volume, once it is removed."""
         return replace(self, given_up=tuple(each for each in self.given_up if each != volume))
 
     def led_by(self, name: str | None) -> "ProcessRecord":
-        """Another split leads."""
+        """Return the record with another lead."""
         return replace(self, lead=name)
 
     def at_rest(self) -> "ProcessRecord":
-        """The record with no processes."""
+        """Return the record with no processes."""
         return replace(self, entries={n: ProcessEntry(e.volume) for n, e in self.entries.items()})
 
     def _with(self, name: str, entry: ProcessEntry) -> "ProcessRecord":
@@ -61,7 +61,7 @@ class ProcessRecord:
 
 
 def to_json(roll: ProcessRecord) -> str:
-    """The content of the file of a roll."""
+    """Return the content of the record's file."""
     members = {
         name: {"volume": entry.volume, "pid": entry.pid} for name, entry in roll.entries.items()
     }
@@ -70,7 +70,7 @@ def to_json(roll: ProcessRecord) -> str:
 
 
 def from_json(text: str) -> ProcessRecord:
-    """Read a roll back.
+    """Parse the content of a record's file.
 
     Raises:
         ValueError: it is not what `to_json` writes.

@@ -1,4 +1,4 @@
-"""What differs between two documents."""
+"""Finds the differences between two documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Change:
 
 
 def changed_fields(before: object, after: object, at: Path = ()) -> list[Change]:
-    """All fields that differ, each as deep down as both sides have the same shape."""
+    """Return all fields that differ, each as deep as both sides have the same shape."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = dict.fromkeys([*before, *after])
         return [

@@ -60,7 +60,7 @@ class Directory:
 
     @property
     def intent(self) -> Path:
-        """What the pipeline should become."""
+        """The intent."""
         return self.path / "intent"
 
     @property
@@ -70,7 +70,7 @@ class Directory:
 
     @property
     def status(self) -> Path:
-        """What the pipeline is, at most a second old while it runs."""
+        """The status, at most a second old while the pipeline runs."""
         return self.path / "status.json"
 
     @property
@@ -97,15 +97,15 @@ class Directory:
         return self.path / "gone" / volume
 
     def volume(self, volume: str) -> Path:
-        """What a member keeps across restarts of its process."""
+        """The files that a member keeps across restarts of its process."""
         return self.path / "volumes" / volume
 
     def log_of(self, member: str) -> Path:
-        """What a member's processes print."""
+        """The output of a member's processes."""
         return self.path / "logs" / f"{member}.log"
 
     def console_of(self, sink: str) -> Path:
-        """Where a console sink leaves its rows."""
+        """The directory for the rows of a console sink."""
         return self.path / "console" / sink
 
     def uid(self) -> str:
@@ -119,11 +119,11 @@ class Directory:
 
 @contextmanager
 def locked(directory: Directory) -> Iterator[None]:
-    """Keep every other supervisor out of a directory, which is made if it is not there.
+    """Lock a directory against other supervisors; creates it if it does not exist.
 
     Raises:
-        DirectoryInUse: another one is in it.
-        DirectoryRefused: it cannot be made or written.
+        DirectoryInUse: another supervisor uses it.
+        DirectoryRefused: it cannot be created or written.
     """
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def _lock_soon(lock: int) -> bool:
 
 
 def is_supervised(directory: Directory) -> bool:
-    """Whether a supervisor is in the directory at the moment."""
+    """Whether a supervisor uses the directory at the moment."""
     try:
         lock = os.open(directory.path / "lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -172,13 +172,13 @@ def is_supervised(directory: Directory) -> bool:
 
 
 def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
-    """Make the directory ready for a pipeline whose paths are absolute; true if it is new.
+    """Prepare the directory for a pipeline whose paths are absolute; true if it is new.
 
-    The manifest of an old directory may not differ in any field: state, lanes and sinks were made
-    for it. `base` is the directory of the manifest.
+    The manifest may not differ from an existing directory's in any field: state, lanes and sinks
+    belong to that manifest. `base` is the directory of the manifest.
 
     Raises:
-        DirectoryRefused: it was made for another manifest, or for something else altogether.
+        DirectoryRefused: it belongs to another manifest, or holds other files.
     """
     document = pipeline_document(pipeline)
     if directory.pipeline.exists():
@@ -194,14 +194,14 @@ def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
         (directory.path / name).mkdir(exist_ok=True)
     files.write(directory.uid_file, uuid.uuid4().hex.encode(), _PRIVATE)
     files.write(directory.token_file, secrets.token_urlsafe(32).encode(), _PRIVATE)
-    # Last: with it the directory counts as made.
+    # Last: this file marks the directory as complete.
     content = {"manifest": document, "base": str(base)}
     files.write(directory.pipeline, json.dumps(content, indent=1).encode())
     return True
 
 
 _OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", ".token.new"}
-"""Files that an interrupted preparation leaves behind."""
+"""Files that an interrupted preparation may leave behind."""
 
 
 def _compare(directory: Directory, document: dict[str, object]) -> None:
@@ -226,7 +226,7 @@ def _compare(directory: Directory, document: dict[str, object]) -> None:
 
 
 def read_status(directory: Directory) -> Status | None:
-    """The last status that was written; None if there is none that can be read."""
+    """Return the last status that was written; None if it is missing or unreadable."""
     try:
         parsed = parse_status(json.loads(directory.status.read_text()))
     except (OSError, ValueError):

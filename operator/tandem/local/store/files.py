@@ -1,4 +1,4 @@
-"""Small files that others read while they are written."""
+"""Writes and rotates small files that other processes read meanwhile."""
 
 import os
 from pathlib import Path

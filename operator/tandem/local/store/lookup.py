@@ -1,4 +1,4 @@
-"""Finds the directory of a pipeline and the process that a target means, and signals it."""
+"""Finds the directory of a pipeline and the process of a target, and signals it."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ HOME = Path(".tandem")
 
 
 def directory_of(name: str | None, directory: str | None, home: Path = HOME) -> Directory:
-    """The directory that was named, or the only one there is.
+    """Return the directory that was named, or the only one that exists.
 
     Raises:
         Missing: there is none, or there are several.
@@ -41,7 +41,7 @@ def _existing(path: Path) -> Directory:
 
 
 def signal_member(directory: Directory, target: str, number: int) -> tuple[str, int]:
-    """Send a signal to a member's whole process group; its name and process.
+    """Send a signal to a member's whole process group; return its name and pid.
 
     Raises:
         Missing: there is no such member, or it does not run at the moment.
@@ -58,7 +58,7 @@ def signal_member(directory: Directory, target: str, number: int) -> tuple[str, 
 
 
 def name_of(target: str, status: Status, roll: ProcessRecord) -> str:
-    """The member that a target means: its name, `PAIR/primary`, `PAIR/secondary` or `lead`.
+    """Resolve a target to a member: a name, `PAIR/primary`, `PAIR/secondary` or `lead`.
 
     Raises:
         Missing: there is no such member.

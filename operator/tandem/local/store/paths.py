@@ -8,7 +8,7 @@ from tandem_core.model.spec import FilesSink, FilesSource, PythonQuery, Query, S
 
 
 def with_absolute_paths(pipeline: Pipeline, here: Path, base: Path) -> Pipeline:
-    """The pipeline with absolute paths, independent of the working directory.
+    """Return the pipeline with absolute paths, independent of the working directory.
 
     Paths of sources and sinks are relative to `here`, the directory in which the command was given;
     the query's file is relative to `base`, the manifest's directory.

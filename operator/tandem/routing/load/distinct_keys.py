@@ -22,11 +22,11 @@ class DistinctSketch:
 
     @classmethod
     def empty(cls) -> "DistinctSketch":
-        """The sketch of no rows."""
+        """Return the sketch of no rows."""
         return cls(np.empty(0, dtype=np.uint64))
 
     def with_hashes(self, hashes: U64Array) -> "DistinctSketch":
-        """The sketch that has seen these hashes too."""
+        """Return the sketch extended by these hashes."""
         if len(self.smallest) == KEPT:
             hashes = hashes[hashes < self.smallest[-1]]
         if len(hashes) == 0:
@@ -42,16 +42,16 @@ class DistinctSketch:
 
 
 def merge_sketches(sketches: Sequence[DistinctSketch]) -> DistinctSketch:
-    """The sketch of all streams together."""
+    """Return the sketch of all streams together."""
     if not sketches:
         return DistinctSketch.empty()
     return DistinctSketch(_smallest([sketch.smallest for sketch in sketches]))
 
 
 def _smallest(parts: Sequence[U64Array]) -> U64Array:
-    """The first `KEPT` distinct values of all parts, ascending."""
-    # Sorted first: for 64-bit integers that is many times quicker than numpy's own search for
-    # distinct values, which goes by hash.
+    """Return the first `KEPT` distinct values of all parts, ascending."""
+    # Sorting first is many times quicker for 64-bit integers than numpy's own search for distinct
+    # values, which is by hash.
     ordered = np.sort(np.concatenate(parts))
     fresh = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])

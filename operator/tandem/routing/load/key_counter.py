@@ -2,8 +2,8 @@
 
 The stream is cut into panes of half a window. The last two whole panes and the growing one count:
 between W and 1.5·W rows after the start, as with the paper's three staggered counters, but each
-row is counted once instead of three times. The panes' lossy counts are merged when asked for;
-their errors add up to at most ε times the rows in the window.
+row is counted once instead of three times. The panes' lossy counts are merged on demand; their
+errors add up to at most ε times the rows in the window.
 """
 
 from collections import deque
@@ -68,7 +68,7 @@ class KeyCounter:
             start += room
 
     def profile(self) -> LoadProfile:
-        """The load in the window now; later rows do not change it."""
+        """Return the load in the current window; later rows do not change it."""
         return merge_profiles([pane.profile() for pane in self._panes])
 
 

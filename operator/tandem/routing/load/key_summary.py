@@ -32,7 +32,7 @@ class KeySummary:
     errors: AmountArray
     """Rows that each key may have had beyond those counted."""
     unlisted: int
-    """Rows that a key missing here may have had."""
+    """Bound on the rows of a key that is not listed."""
     total_rows: int
 
     @property
@@ -41,14 +41,14 @@ class KeySummary:
         return self.amounts[:, ROWS]
 
     def at_least(self, rows: float) -> U64Array:
-        """Every key with at least this many rows; none that has more than `unlisted` fewer.
+        """Return every key with at least this many rows, and none with over `unlisted` fewer.
 
         Complete only above `unlisted` rows: keys with fewer may be missing altogether.
         """
         return self.hashes[self.rows >= rows - self.unlisted]
 
     def amounts_of(self, hashes: U64Array) -> AmountArray:
-        """The amounts of the given keys; zeros for keys that are not listed."""
+        """Return the amounts of the given keys; zeros for keys that are not listed."""
         if len(self.hashes) == 0:
             return np.zeros((len(hashes), MEASURES), dtype=np.int64)
         places = np.searchsorted(self.hashes, hashes)
@@ -58,13 +58,13 @@ class KeySummary:
 
     @classmethod
     def empty(cls) -> "KeySummary":
-        """The summary of no rows."""
+        """Return the summary of no rows."""
         none = np.zeros((0, MEASURES), dtype=np.int64)
         return cls(np.empty(0, dtype=np.uint64), none, none[:, ROWS], 0, 0)
 
 
 def merge_summaries(summaries: Sequence[KeySummary]) -> KeySummary:
-    """One summary of all the rows, the same in whatever order the parts are given.
+    """Merge summaries into one of all rows; the order of the parts does not matter.
 
     A key that a part does not list may have had that part's `unlisted` rows there. Merging
     merged summaries keeps the invariant, but may list fewer keys than merging all at once.

@@ -46,7 +46,7 @@ class LossyCounter:
 
     @property
     def closed_windows(self) -> int:
-        """Windows closed: no count is below the truth by more."""
+        """Number of closed windows; no count is below the truth by more."""
         return self.rows // self.block_rows * self.block_windows
 
     @property
@@ -55,11 +55,11 @@ class LossyCounter:
         return len(self._hashes)
 
     def most_entries(self, rows: int) -> int:
-        """The bound on `entries` during any stream of so many rows.
+        """Return the bound on `entries` for any stream of this many rows.
 
-        A key that entered j blocks before a close is still here after it only if it came up at
-        least j·b times since, and a block has b·w rows: at most w·(1 + 1/2 + … + 1/blocks) keys
-        are left. Until the next close every further row may add a key.
+        A key that entered j blocks before a close remains after it only if it occurred at least
+        j·b times since, and a block has b·w rows: at most w·(1 + 1/2 + … + 1/blocks) keys remain.
+        Until the next close every further row may add a key.
         """
         blocks = rows // self.block_rows
         left = self.window_rows * (1 + math.log(blocks)) if blocks else 0
@@ -86,7 +86,7 @@ class LossyCounter:
             start += room
 
     def summary(self) -> KeySummary:
-        """The summary of all rows so far; later rows do not change it."""
+        """Return the summary of all rows so far; later rows do not change it."""
         return KeySummary(
             self._hashes,
             self._amounts.T,
@@ -98,7 +98,7 @@ class LossyCounter:
     def _fold(self, hashes: U64Array, amounts: AmountArray) -> None:
         """Add amounts of distinct, ascending keys."""
         both = np.concatenate([self._hashes, hashes])
-        # Stable: where both know a key, the old entry with its error comes first.
+        # Stable: if both have a key, the old entry with its error comes first.
         order = np.argsort(both, kind="stable")
         self._hashes, starts = _runs(both[order])
         errors = np.concatenate([self._errors, np.full(len(hashes), self.closed_windows)])
@@ -117,7 +117,7 @@ class LossyCounter:
 def _by_key(
     hashes: U64Array, sizes: AmountArray | None, memory: AmountArray | None
 ) -> tuple[U64Array, AmountArray]:
-    """Distinct ascending hashes with their amounts, one line for each measure."""
+    """Return distinct ascending hashes with their amounts, one line for each measure."""
     plain = sizes is None and memory is None
     order = None if plain else np.argsort(hashes)
     distinct, starts = _runs(np.sort(hashes) if order is None else hashes[order])
@@ -130,7 +130,7 @@ def _by_key(
 
 
 def _runs(ordered: U64Array) -> tuple[U64Array, npt.NDArray[np.intp]]:
-    """The distinct values of an ascending array and where each begins."""
+    """Return the distinct values of an ascending array and the start of each."""
     begins = np.empty(len(ordered), dtype=np.bool_)
     begins[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])

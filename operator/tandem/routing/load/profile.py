@@ -1,4 +1,4 @@
-"""The load of a pipeline by key: counted by splits and pairs, input of construction."""
+"""The load of a pipeline by key, counted by splits and pairs: the input of construction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ class LoadProfile:
 
     @classmethod
     def empty(cls) -> "LoadProfile":
-        """The profile of no rows."""
+        """Return the profile of no rows."""
         nothing = np.zeros((BUCKETS, MEASURES), dtype=np.int64)
         return cls(KeySummary.empty(), nothing, DistinctSketch.empty())
 
     @classmethod
     def exact(cls, hashes: U64Array, amounts: AmountArray) -> "LoadProfile":
-        """The profile of keys whose true amounts are known; hashes must be distinct."""
+        """Return the profile of keys whose true amounts are known; hashes must be distinct."""
         order = np.argsort(hashes)
         summary = KeySummary(
             hashes[order],
@@ -54,7 +54,7 @@ class LoadProfile:
 
 
 def merge_profiles(profiles: Sequence[LoadProfile]) -> LoadProfile:
-    """The profile of all rows together, in whatever order the parts are given."""
+    """Merge profiles into one of all rows; the order of the parts does not matter."""
     if not profiles:
         return LoadProfile.empty()
     buckets: AmountArray = np.sum([part.buckets for part in profiles], axis=0)
@@ -66,7 +66,7 @@ def merge_profiles(profiles: Sequence[LoadProfile]) -> LoadProfile:
 
 
 def amounts_by_bucket(hashes: U64Array, amounts: AmountArray) -> AmountArray:
-    """Add amounts up by the bucket of their key."""
+    """Sum amounts by the bucket of their key."""
     buckets = bucket_of(hashes)
     summed = np.zeros((BUCKETS, MEASURES), dtype=np.int64)
     for column in range(MEASURES):

@@ -1,4 +1,4 @@
-"""How well a function spreads load, in the measures that users set bounds for."""
+"""The balance of load over pairs, in the measures that users set bounds for."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ResourceBalance:
 
     @property
     def ratio(self) -> float:
-        """r: most loaded over least loaded pair; infinite if a pair has none while others have."""
+        """r: most loaded over least loaded pair; infinite if only some pairs have load."""
         least, most = min(self.loads), max(self.loads)
         if most <= 0:
             return 1.0
@@ -34,7 +34,7 @@ class ResourceBalance:
 
     @property
     def missed(self) -> bool:
-        """Whether the imbalance is beyond what the settings tolerate."""
+        """Whether the imbalance exceeds the tolerance."""
         return self.ratio > self.tolerance
 
 
@@ -56,7 +56,7 @@ class Balance:
 
 
 def balance_of(loads: FloatArray, settings: PlanningSettings) -> Balance:
-    """The balance of loads with a line for each resource and a column for each pair."""
+    """Return the balance of loads with a line for each resource and a column for each pair."""
     return Balance(
         tuple(
             ResourceBalance(resource.name, tuple(map(float, line)), resource.tolerance)
@@ -66,5 +66,5 @@ def balance_of(loads: FloatArray, settings: PlanningSettings) -> Balance:
 
 
 def modulo_owner(hashes: U64Array, pairs: int) -> OwnerArray:
-    """The uniform hash: hash modulo number of pairs, which moves nearly all keys at any change."""
+    """Return owners by hash modulo number of pairs, which moves nearly all keys at any change."""
     return (hashes % np.uint64(pairs)).astype(np.uint16)

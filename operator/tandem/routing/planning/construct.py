@@ -1,4 +1,4 @@
-"""Construction: a routing function for given load and pairs, from scratch or from the last one."""
+"""Constructs a routing function for given load and pairs, from scratch or from the last one."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tandem.routing.planning.workload import Workload
 from tandem_core.routing.function import RoutingFunction
 
 _WORTH_IT = 0.95
-"""If bounds stay missed, keys move only if the imbalance shrinks below this part of itself."""
+"""If bounds stay missed, keys move only if the imbalance falls below this fraction of itself."""
 
 
 def construct(
@@ -21,11 +21,11 @@ def construct(
     previous: RoutingFunction | None = None,
     settings: PlanningSettings | None = None,
 ) -> RoutingDecision:
-    """Build the function for these pairs under this load, moving little away from `previous`.
+    """Build the function for these pairs under this load, with few moves from `previous`.
 
-    Returns a function for any load; bounds that cannot be kept are in
-    `RoutingDecision.missed`. With the same pairs, nothing changes while all bounds hold or where
-    hardly anything would be gained. Equal arguments give equal decisions.
+    Returns a function for any load; bounds that cannot be kept are in `RoutingDecision.missed`.
+    With the same pairs, the function is kept while all bounds hold, or if a change would gain
+    little. Equal arguments give equal decisions.
     """
     settings = settings or PlanningSettings()
     names = tuple(sorted(pairs))
@@ -45,10 +45,10 @@ def construct(
 def why_reconstruct(
     profile: LoadProfile, function: RoutingFunction, settings: PlanningSettings | None = None
 ) -> tuple[str, ...]:
-    """The bounds that a function misses under the present load; empty: nothing to do.
+    """Return the bounds that a function misses under the present load; empty if none.
 
-    A bound may be out of reach, so a reason is no promise that construction will help: compare
-    `RoutingDecision.before` and `RoutingDecision.after`.
+    A bound may be out of reach, so construction need not help: compare `RoutingDecision.before`
+    and `RoutingDecision.after`.
     """
     settings = settings or PlanningSettings()
     workload = Workload.of(profile, settings, function.hot_hashes)
@@ -56,6 +56,6 @@ def why_reconstruct(
 
 
 def _better(decision: RoutingDecision) -> bool:
-    """Whether the balance gained is worth moving anything."""
+    """Whether the gain in balance is worth the moves."""
     assumed = decision.before or decision.after
     return decision.after.relative < _WORTH_IT * assumed.relative

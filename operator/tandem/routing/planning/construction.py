@@ -1,4 +1,4 @@
-"""One construction, step by step: the keys to place, attempts at it, and the decision."""
+"""The steps of one construction: the keys to place, the attempts, and the decision."""
 
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,7 @@ from tandem_core.routing.ring import BUCKETS, OwnerArray, Ring, bucket_of
 from tandem_core.routing.xxh64 import U64Array
 
 _LEAST_TOLERANCE = 1.001
-"""Stands for a tolerance of exactly 1, whose logarithm would divide by zero."""
+"""Replaces a tolerance of exactly 1, whose logarithm would cause a division by zero."""
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -45,14 +45,14 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One call of `construct`, prepared."""
+    """The prepared input of one call of `construct`."""
 
     settings: PlanningSettings
     pairs: tuple[str, ...]
     previous: RoutingFunction | None
     ring: Ring
     workload: Workload
-    """Looks singly at every key with an explicit entry before or after."""
+    """Its single keys are all keys with an explicit entry before or after."""
     hot: PlaceArray
     """Keys to place, as indices into the workload's, hottest first."""
     dropped: PlaceArray
@@ -60,7 +60,7 @@ class Task:
     too_many: int
     """Hot keys beyond the limit, left to the ring."""
     former_keys: PlaceArray
-    """Where every single key was, as index into the new pairs; `NOWHERE` if that pair is gone."""
+    """Former owner of each single key, as index into the new pairs; `NOWHERE` if it is gone."""
     former_buckets: PlaceArray
 
     @classmethod
@@ -94,7 +94,7 @@ class Task:
         )
 
     def initial_vnodes(self) -> VnodeArray:
-        """Weights as they were; the usual one for new pairs."""
+        """Return the previous weights, and the nominal one for new pairs."""
         known = (
             dict(zip(self.previous.pairs, self.previous.vnodes, strict=True))
             if self.previous
@@ -104,7 +104,7 @@ class Task:
         return vnodes if vnodes.any() else np.full(len(self.pairs), NOMINAL_VNODES)
 
     def board(self, bucket_owners: OwnerArray, owners: OwnerArray) -> Board:
-        """The board before any hot key is placed."""
+        """Return the board before any hot key is placed."""
         active, hot, dropped = self._active(), self.hot, self.dropped
         loads = loads_by_owner(self.workload.bucket_loads, bucket_owners, len(self.pairs))
         loads += loads_by_owner(
@@ -136,9 +136,9 @@ class Task:
         return self._placed(vnodes, board.places, finished)
 
     def compensated(self, attempt: Attempt) -> Attempt:
-        """The attempt over a ring whose weights make up for its imbalance.
+        """Return an attempt over a ring whose weights compensate for the imbalance.
 
-        Hot keys stay where they are if that keeps the bounds, else they are placed again.
+        Hot keys keep their places if that keeps the bounds, else they are placed again.
         """
         vnodes = self._compensating_vnodes(attempt)
         places = attempt.key_owners[self.hot].astype(np.intp)
@@ -148,7 +148,7 @@ class Task:
         return min(same_places, self.attempt(vnodes), key=lambda each: each.rank)
 
     def change(self, attempt: Attempt) -> RoutingDecision:
-        """The decision to use the attempt's function, with its moves, balance and reasons."""
+        """Decide to use the attempt's function; return its moves, balance and reasons."""
         hot = np.sort(self.hot)
         function = RoutingFunction(
             self.pairs,
@@ -161,7 +161,7 @@ class Task:
         return replace(decision, reasons=told)
 
     def stay(self, function: RoutingFunction, reason: str) -> RoutingDecision:
-        """The decision to keep the previous function."""
+        """Decide to keep the previous function."""
         balance = balance_of(self.workload.loads_under(function), self.settings)
         return replace(self._decision(function, balance, 0.0), reasons=(reason,))
 
@@ -183,8 +183,8 @@ class Task:
         )
 
     def _compensating_vnodes(self, attempt: Attempt) -> VnodeArray:
-        """Weights under which the attempt's placement would keep the bounds, with some room."""
-        # Quadratic load sits in hot keys, constant load is spread by the ring as it is.
+        """Return weights under which the attempt's placement keeps the bounds, with a margin."""
+        # Quadratic load is in hot keys; constant load is spread by the ring already.
         able = [k for k, each in enumerate(self.settings.resources) if each.beta is Beta.LINEAR]
         if not able:
             return attempt.vnodes
@@ -193,12 +193,12 @@ class Task:
         buckets: FloatArray = (self.workload.bucket_loads[able] / fair[able, None]).mean(axis=0)
         fixed = loads_by_owner(keys[None, :], attempt.key_owners, len(self.pairs))[0]
         tolerance = min(self.settings.resources[k].tolerance for k in able)
-        # Half of the tolerance is kept back for drift and for what hot keys will not fit.
+        # Half of the tolerance is reserved for drift and for hot keys that do not fit.
         ratio = 1 + (tolerance - 1) / 2
         return compensating_vnodes(self.ring, attempt.vnodes, buckets, fixed, ratio)
 
     def _placed(self, vnodes: VnodeArray, places: PlaceArray, finished: bool) -> Attempt:
-        """Hot keys at these places over a ring with these weights."""
+        """Return the attempt with hot keys at these places over a ring with these weights."""
         bucket_owners = self.ring.owners(vnodes)
         key_owners = bucket_owners[bucket_of(self.workload.hashes)]
         key_owners[self.hot] = places
@@ -212,7 +212,7 @@ class Task:
         )
 
     def _migration(self, bucket_owners: OwnerArray, key_owners: OwnerArray) -> float:
-        """Load of the state that moves over the mean of a pair (m)."""
+        """Return the load of the state that moves, over the mean of a pair (m)."""
         if self.previous is None:
             return 0.0
         keys = self.workload.key_loads[0, self.former_keys != key_owners]
@@ -220,13 +220,13 @@ class Task:
         return float((keys.sum() + buckets.sum()) / self._totals()[0] * len(self.pairs))
 
     def _totals(self) -> FloatArray:
-        """All load of each resource; never 0."""
+        """Return the total load of each resource; never 0."""
         totals: FloatArray = self.workload.bucket_loads.sum(axis=1)
         totals = totals + self.workload.key_loads.sum(axis=1)
         return np.maximum(totals, _TINY)
 
     def _active(self) -> list[int]:
-        """The resources that explicit entries can balance: all that are not constant."""
+        """Return the resources that explicit entries can balance: all that are not constant."""
         return [
             k for k, each in enumerate(self.settings.resources) if each.beta is not Beta.CONSTANT
         ]
@@ -241,7 +241,7 @@ class Task:
             case Heuristic.REDIST:
                 redist(board)
             case Heuristic.READJ:
-                # Keys on pairs that are gone start where the new ring has them.
+                # Keys of removed pairs start where the new ring has them.
                 start = np.where(board.former == NOWHERE, on_ring, board.former)
                 return readj(board, start)
         return True
@@ -250,7 +250,7 @@ class Task:
 def _former_places(
     previous: RoutingFunction | None, pairs: tuple[str, ...], workload: Workload
 ) -> tuple[PlaceArray, PlaceArray]:
-    """Where single keys and buckets were, as indices into the new pairs."""
+    """Return the former owners of single keys and buckets, as indices into the new pairs."""
     if previous is None:
         return np.full(len(workload.hashes), NOWHERE), np.full(BUCKETS, NOWHERE)
     index = {pair: i for i, pair in enumerate(pairs)}

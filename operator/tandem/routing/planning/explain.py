@@ -1,4 +1,4 @@
-"""Explains routing decisions in sentences, for people."""
+"""Explains routing decisions to people, in sentences."""
 
 import math
 
@@ -10,7 +10,7 @@ from tandem_core.routing.function import RoutingFunction
 
 
 def missed_bounds(balance: Balance, workload: Workload) -> tuple[str, ...]:
-    """One sentence for each bound that is missed."""
+    """Return one sentence for each missed bound."""
     sentences = []
     for k, each in enumerate(balance.resources):
         if not each.missed:
@@ -37,7 +37,7 @@ def reasons_for(
     too_many: int,
     finished: bool,
 ) -> tuple[str, ...]:
-    """What was decided and why."""
+    """Return sentences on the decision and its reasons."""
     function = decision.function
     sentences = [_about_pairs(function, previous)]
     sentences.append(

@@ -6,7 +6,7 @@ from tandem.routing.planning.placement import Board, PlaceArray
 from tandem.routing.planning.settings import FloatArray
 
 _TIE = 1e-12
-"""Utilities this close, relatively, are equal; summing in another order makes such differences."""
+"""Relative difference up to which utilities are equal: the order of a sum can cause as much."""
 
 
 def scan(board: Board) -> None:
@@ -17,7 +17,7 @@ def scan(board: Board) -> None:
 
 
 def redist(board: Board) -> None:
-    """Place next whichever key and pair have the lowest utility for the key's volume."""
+    """Place repeatedly the key and pair with the lowest utility for the key's volume."""
     unplaced: PlaceArray = np.arange(board.keys)
     while len(unplaced):
         values = board.placing(unplaced) / board.volume[unplaced, None]
@@ -27,10 +27,10 @@ def redist(board: Board) -> None:
 
 
 def _roomiest_of_best(board: Board, values: FloatArray) -> int:
-    """The pair with the lowest value; among equals the one with most room, then the first.
+    """Return the pair with the lowest value; of equals the one with most room, then the first.
 
-    Equals are common: any pair that stays between the least and the most loaded one changes
-    neither, and without this rule the first pair would fill up.
+    Equals are common: placing on a pair that stays between the least and the most loaded one
+    changes neither, and without this rule the first pair would fill up.
     """
     best = values.min()
     equal = np.flatnonzero(values <= best + _TIE * abs(best))

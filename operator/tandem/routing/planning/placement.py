@@ -25,7 +25,7 @@ BALANCED = 1.075
 Nothing is moved to get below it. Lower floors cost migration and hardly gained balance."""
 
 EMPTY_PAIR = 0.01
-"""Added to loads, relative to the mean, so that an empty pair is very bad and not infinitely so."""
+"""Added to loads, relative to the mean, so that an empty pair has a high but finite penalty."""
 
 NOWHERE = -1
 """Former place of a key that had none: moving it costs nothing."""
@@ -52,7 +52,7 @@ class Board:
     move_cost: FloatArray
     """Cost of moving each key away from its former place."""
     former: PlaceArray
-    """Where each key was, or `NOWHERE` if that pair is gone or there was no function before."""
+    """Former pair of each key, or `NOWHERE` if it is gone or there was no function before."""
     utility: Utility
     ideal_cost: float
     """Cost by which migration is measured; above 0."""
@@ -74,7 +74,7 @@ class Board:
         return len(self.loads[0])
 
     def put(self, key: int, pair: int) -> None:
-        """Place a key, or move it; costs follow."""
+        """Place or move a key, and update the costs."""
         at = int(self.places[key])
         if at != NOWHERE:
             self.loads[:, at] -= self.key_loads[:, key]
@@ -84,7 +84,7 @@ class Board:
         self.places[key] = pair
 
     def penalty(self, highest: FloatArray, lowest: FloatArray, mean: FloatArray) -> FloatArray:
-        """ρ of candidates, from each resource's extremes and mean (first axis of all three)."""
+        """Return ρ of candidates from each resource's extremes and mean (first axis of each)."""
         slack = EMPTY_PAIR * mean
         ratio = (highest + slack) / np.maximum(lowest + slack, np.finfo(np.float64).tiny)
         resources = (-1, *[1] * (ratio.ndim - 1))
@@ -93,17 +93,17 @@ class Board:
         return penalty
 
     def penalty_now(self) -> float:
-        """ρ of the board as it stands."""
+        """Return ρ of the board in its present state."""
         return float(
             self.penalty(self.loads.max(axis=1), self.loads.min(axis=1), self.loads.mean(axis=1))
         )
 
     def value(self, penalty: FloatArray, spent: FloatArray) -> FloatArray:
-        """U of candidates; lower is better."""
+        """Return U of candidates; lower is better."""
         return self.utility.of(penalty, np.maximum(spent, 0.0) / self.ideal_cost)
 
     def placing(self, keys: PlaceArray) -> FloatArray:
-        """U of placing each of these unplaced keys (lines) on each pair (columns)."""
+        """Return U of placing each of these unplaced keys (lines) on each pair (columns)."""
         loads = self.loads[:, None, :]
         after = loads + self.key_loads[:, keys, None]
         lowest = np.argmin(self.loads, axis=1)
@@ -121,7 +121,7 @@ class Board:
         )
 
     def _prices(self, keys: PlaceArray) -> FloatArray:
-        """Cost of each key (lines) on each pair (columns)."""
+        """Return the cost of each key (lines) on each pair (columns)."""
         moved = (self.former[keys, None] != np.arange(self.pairs)) & (
             self.former[keys, None] != NOWHERE
         )

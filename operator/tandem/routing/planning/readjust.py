@@ -14,22 +14,22 @@ from tandem.routing.planning.placement import Board, PlaceArray
 from tandem.routing.planning.settings import FloatArray
 
 MOST_CANDIDATES = 3_000_000
-"""Candidates looked at in one run: a bound on time (about a second) that depends on no clock."""
+"""Candidates considered in one run: a bound on time (about a second) that needs no clock."""
 
 _MANY_CANDIDATES = 5_000
 """With more swaps than this, swaps are considered only once no move is good enough."""
 
 _LEAST_FALLS = (0.1, 0.01, 0.001)
-"""Least relative falls of ρ in one adjustment; each is tried once nothing achieves the one before.
+"""Least relative decreases of ρ in one adjustment; each applies once none achieves the previous.
 
-Gains are per volume moved, so without this many nearly useless swaps of keys of similar size would
-come first.
+Gains are per volume moved, so without these bounds many nearly useless swaps of keys of similar
+size would come first.
 """
 
 _GOOD_FALLS = _LEAST_FALLS[:2]
 
 _LEAST_VOLUME = 1e-3
-"""Volume moved by a swap of equals, relative to the smallest key: not zero, but next to it."""
+"""Volume assumed for a swap of equal keys, relative to the smallest key: just above zero."""
 
 
 def readj(board: Board, start: PlaceArray) -> bool:
@@ -73,7 +73,7 @@ class _Candidates:
         return len(self.first)
 
     def joined(self, other: "_Candidates") -> "_Candidates":
-        """These and the others."""
+        """Return both sets of candidates together."""
         return _Candidates(
             np.concatenate([self.first, other.first]),
             np.concatenate([self.second, other.second]),
@@ -81,15 +81,15 @@ class _Candidates:
         )
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> "_Candidates":
-        """The chosen ones."""
+        """Return the chosen candidates."""
         return _Candidates(self.first[chosen], self.second[chosen], self.target[chosen])
 
 
 def _candidates(board: Board) -> tuple[_Candidates, _Candidates]:
-    """All moves, and all swaps, that can lower ρ.
+    """Return all moves, and all swaps, that can lower ρ.
 
     ρ falls only if some resource's maximum falls or its minimum rises, so an adjustment must
-    touch the first pair at that maximum or minimum. All others are left out, unseen.
+    touch the first pair at that maximum or minimum. All others are skipped.
     """
     critical = np.unique([board.loads.argmax(axis=1), board.loads.argmin(axis=1)])
     is_critical = np.isin(board.places, critical)
@@ -101,7 +101,7 @@ def _candidates(board: Board) -> tuple[_Candidates, _Candidates]:
     moves = _Candidates(first, np.full(len(first), board.keys), target)
     one, other = _product(inside, np.arange(board.keys))
     swaps = _Candidates(one, other, board.places[other])
-    # A swap within the critical pairs would come up from both sides.
+    # A swap within the critical pairs would be listed twice, once from either side.
     once = (one < other) | ~is_critical[other]
     elsewhere = board.places[one] != swaps.target
     return moves.only(board.places[first] != target), swaps.only(once & elsewhere)
@@ -114,7 +114,7 @@ def _product(left: PlaceArray, right: PlaceArray) -> tuple[PlaceArray, PlaceArra
 def _best(
     board: Board, candidates: _Candidates, falls: tuple[float, ...]
 ) -> tuple[int, int, int] | None:
-    """The candidate with the highest gain among those that lower ρ enough; the first of equals."""
+    """Return the candidate with the highest gain of those that lower ρ enough, or None."""
     if len(candidates) == 0:
         return None
     now = board.penalty_now()
@@ -137,7 +137,7 @@ def _best(
 
 
 def _extremes_after(board: Board, candidates: _Candidates) -> tuple[FloatArray, FloatArray]:
-    """Maximum and minimum of each resource (lines) after each candidate (columns)."""
+    """Return the maximum and minimum of each resource (lines) after each candidate (columns)."""
     source, target = board.places[candidates.first], candidates.target
     key_loads = np.append(board.key_loads, np.zeros((len(board.key_loads), 1)), axis=1)
     moved = key_loads[:, candidates.first] - key_loads[:, candidates.second]
@@ -160,10 +160,10 @@ def _include_others(
     pick: np.ufunc,
     result: FloatArray,
 ) -> None:
-    """Take the most extreme pair that an adjustment does not touch into its result.
+    """Include the most extreme pair that an adjustment does not touch in its result.
 
-    Two are enough to look at: an adjustment that touches both only shares out their sum, so one
-    of them stays at least as extreme as every other pair.
+    Checking two pairs is enough: an adjustment that touches both only redistributes their sum, so
+    one of them stays at least as extreme as every other pair.
     """
     done = np.zeros(len(result), dtype=np.bool_)
     for pair in extremes:
@@ -175,7 +175,7 @@ def _include_others(
 def _extra_cost(
     board: Board, first: PlaceArray, second: PlaceArray, target: PlaceArray
 ) -> FloatArray:
-    """Cost added by adjustments; negative where a key returns to its former place."""
+    """Return the cost added by adjustments; negative where a key returns to its former place."""
     source = board.places[first]
     former = np.append(board.former, -1)
     cost = np.append(np.where(board.former >= 0, board.move_cost, 0.0), 0.0)

@@ -34,7 +34,7 @@ class KeyMoves:
 
     @property
     def total_bytes(self) -> int:
-        """State to be moved, in bytes; bytes of rows stand in while no state was measured."""
+        """State to move, in bytes; bytes of rows while no state was measured."""
         return int(self.keys_bytes.sum() + self.buckets_bytes.sum())
 
     @property
@@ -61,7 +61,7 @@ class RoutingDecision:
 
 
 def moves_between(old: RoutingFunction, new: RoutingFunction, workload: Workload) -> KeyMoves:
-    """The moves from one function to another; `workload` must have the single keys of both."""
+    """Return the moves between two functions; `workload` must have the single keys of both."""
     keys_from, keys_to = old.owner_of(workload.hashes), new.owner_of(workload.hashes)
     buckets_from, buckets_to = old.bucket_owners, new.bucket_owners
     new_index = {pair: index for index, pair in enumerate(new.pairs)}

@@ -16,7 +16,7 @@ MOST_TRACKED_KEYS = 10_000
 
 
 class Beta(Enum):
-    """How a resource grows with the amount x of a key (β)."""
+    """The growth of a resource with the amount x of a key (β)."""
 
     CONSTANT = "constant"
     """The same for every key: windows of a fixed number of rows."""
@@ -26,14 +26,14 @@ class Beta(Enum):
     """As x²: each row meets all rows of its key, as in a join of a window with itself."""
 
     def of(self, amounts: FloatArray) -> FloatArray:
-        """The load of keys with these amounts, as shares of the total."""
+        """Return the load of keys with these amounts, as shares of the total."""
         if self is Beta.CONSTANT:
             return np.ones_like(amounts)
         return amounts if self is Beta.LINEAR else amounts * amounts
 
 
 class Measure(Enum):
-    """Which of a key's counted amounts drives a resource."""
+    """The counted amount of a key that determines the load of a resource."""
 
     ROWS = ROWS
     BYTES = BYTES
@@ -41,7 +41,7 @@ class Measure(Enum):
 
 
 class Utility(Enum):
-    """How imbalance ρ and migration γ are weighed against each other; lower is better."""
+    """The weighting of imbalance ρ and migration γ; lower is better."""
 
     UA = "ρ"
     UAPM = "ρ + γ"
@@ -50,7 +50,7 @@ class Utility(Enum):
     UATLM = "ρ · (1 + log(1 + γ))"
 
     def of(self, imbalance: FloatArray, migration: FloatArray) -> FloatArray:
-        """The utility of candidates."""
+        """Return the utility of candidates."""
         match self:
             case Utility.UA:
                 return imbalance
@@ -66,7 +66,7 @@ class Utility(Enum):
 
 
 class Heuristic(Enum):
-    """How hot keys are placed."""
+    """The heuristic that places hot keys."""
 
     SCAN = "scan"
     """Each key once, hottest first. Quickest with few pairs."""
@@ -83,10 +83,10 @@ class Resource:
 
     name: str
     measure: Measure
-    """Amount that drives it; rows stand in while nothing of this measure was counted."""
+    """Amount that determines its load; rows while nothing of this measure was counted."""
     beta: Beta = Beta.LINEAR
     tolerance: float = 1.2
-    """α: how many times the least loaded pair's load the most loaded one may carry. 1.1 keeps
+    """α: bound on the load of the most loaded pair over that of the least loaded one. 1.1 keeps
     every pair at 90 % of the busiest; below 1.1 moves become frequent."""
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class PlanningSettings:
-    """Everything construction depends on besides load and pairs."""
+    """The settings on which construction depends, besides load and pairs."""
 
     state: Resource = Resource("state", Measure.MEMORY)
     """Its load is also the cost of moving a key or bucket."""
@@ -110,7 +110,7 @@ class PlanningSettings:
     """σ: part of the tolerance that one key outside the explicit entries may use up. Smaller
     means more explicit entries, better balance, longer construction."""
     most_hot_keys: int = 1_000
-    """Explicit entries at most; the hottest are taken and the rest is reported."""
+    """Maximum number of explicit entries; the hottest keys get them, the rest is reported."""
 
     def __post_init__(self) -> None:
         if not 0 < self.untracked_share <= 1:

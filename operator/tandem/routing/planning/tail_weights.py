@@ -1,8 +1,8 @@
-"""Weights of pairs on the ring, so that one with a very hot key carries less of everything else.
+"""Computes weights of pairs on the ring: a pair with a very hot key gets fewer other keys.
 
 Explicit entries alone cannot balance a key that is itself larger than a pair's share of the hot
-ones: its pair also keeps a full share of all other keys. Giving it fewer virtual nodes takes
-buckets from it, and only from it; giving more to another brings buckets to that one only.
+ones: its pair also keeps a full share of all other keys. With fewer virtual nodes a pair loses
+buckets, and no other pair does; with more it gains buckets, and no other pair does.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ _CLOSE_ENOUGH = 0.01
 
 
 def band_of(loads: FloatArray, ratio: float) -> tuple[float, float]:
-    """The band [x, ratio·x] into which loads can be brought by moving least between them.
+    """Return the band [x, ratio·x] into which loads can be brought with the least movement.
 
     Loads above the band are lowered to its edge, loads below are raised; the sum stays.
     """
@@ -40,7 +40,7 @@ def band_of(loads: FloatArray, ratio: float) -> tuple[float, float]:
 def compensating_vnodes(
     ring: Ring, vnodes: VnodeArray, bucket_loads: FloatArray, fixed: FloatArray, ratio: float
 ) -> VnodeArray:
-    """Virtual nodes that bring all pairs within `ratio` of each other, changing as few as it can.
+    """Return virtual nodes that bring all pairs within `ratio` of each other, with few changes.
 
     `fixed` is the load of explicit entries on each pair and `bucket_loads` that of each bucket,
     in one line each: the mean over resources, so that a fair share of all load is 1.
@@ -52,7 +52,7 @@ def compensating_vnodes(
         off = np.abs(wanted - tail) > _CLOSE_ENOUGH
         if not off.any():
             break
-        # A pair without buckets has nothing to scale: it gets what its share would take.
+        # A pair without buckets has nothing to scale: it gets the usual number for its share.
         usual = wanted / max(float(tail.sum()), 1e-12) * vnodes.sum()
         scaled = np.where(tail > 0, vnodes * wanted / np.maximum(tail, 1e-12), usual)
         aimed = np.where(off, np.rint(scaled), vnodes)

@@ -1,4 +1,4 @@
-"""From tolerances to thresholds: which keys deserve an explicit entry, and how finely to count.
+"""Computes thresholds from tolerances: for explicit entries, and for the error of counting.
 
 Letters as in the paper, in the corrected form: θ by its second formula, which is 0 for one pair;
 the error of counting is a tenth of δ; the load predicted for quadratic resources is divided by
@@ -14,12 +14,12 @@ _LEAST_EPSILON = 1e-6
 
 
 def theta(tolerance: float, pairs: int) -> float:
-    """How far a pair's load may lie from the mean, relative to it (θ), by the tolerance α."""
+    """Return how far a pair's load may be from the mean, relative to it (θ), by the tolerance α."""
     return max(tolerance * pairs / (tolerance + pairs - 1) - 1, 0.0)
 
 
 def delta(resource: Resource, pairs: int, sigma: float, total_load: float) -> float:
-    """The share from which a key is too hot to be left to the ring (δ), for one resource.
+    """Return the share from which a key is too hot to be left to the ring (δ), for one resource.
 
     `total_load` is Σβ over all keys; a single key's load may reach σθ of a pair's mean.
     """
@@ -30,9 +30,9 @@ def delta(resource: Resource, pairs: int, sigma: float, total_load: float) -> fl
 
 
 def counting_epsilon(settings: PlanningSettings, pairs: int, distinct_keys: float) -> float:
-    """The error ε with which splits should count for this many pairs.
+    """Return the error ε with which splits should count for this many pairs.
 
-    Before anything is known a quadratic load is taken to be spread evenly, its smallest value.
+    As no load is known yet, a quadratic one is assumed to be spread evenly, its smallest value.
     """
     smallest = {Beta.CONSTANT: 1.0, Beta.LINEAR: 1.0, Beta.QUADRATIC: 1 / max(distinct_keys, 1.0)}
     deltas = [

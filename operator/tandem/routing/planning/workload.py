@@ -1,6 +1,6 @@
-"""A load profile in the terms of construction.
+"""A load profile converted for construction.
 
-For each resource: the loads of single keys, and of what buckets hold besides them.
+For each resource it has the loads of single keys, and of the other keys of each bucket.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tandem_core.routing.xxh64 import U64Array
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Loads of `hashes`, the keys looked at singly, and of buckets without them.
+    """Loads of `hashes`, the single keys, and of buckets without them.
 
     Lines of both load tables follow `PlanningSettings.resources`.
     """
@@ -35,7 +35,7 @@ class Workload:
 
     @classmethod
     def of(cls, profile: LoadProfile, settings: PlanningSettings, hashes: U64Array) -> "Workload":
-        """The workload in which these keys (ascending, distinct) are looked at singly."""
+        """Return the workload with these hashes (ascending, distinct) as single keys."""
         amounts = profile.keys.amounts_of(hashes)
         rest = _without(profile.buckets, hashes, amounts)
         loads = [
@@ -54,27 +54,27 @@ class Workload:
     def pair_loads(
         self, bucket_owners: OwnerArray, key_owners: OwnerArray, pairs: int
     ) -> FloatArray:
-        """Load of each resource (lines) on each pair (columns)."""
+        """Return the load of each resource (lines) on each pair (columns)."""
         return loads_by_owner(self.bucket_loads, bucket_owners, pairs) + loads_by_owner(
             self.key_loads, key_owners, pairs
         )
 
     def loads_under(self, function: RoutingFunction) -> FloatArray:
-        """Load of each resource (lines) on each pair (columns) under a function."""
+        """Return the load of each resource (lines) on each pair (columns) under a function."""
         return self.pair_loads(
             function.bucket_owners, function.owner_of(self.hashes), len(function.pairs)
         )
 
 
 def loads_by_owner(loads: FloatArray, owners: OwnerArray, pairs: int) -> FloatArray:
-    """Add loads (one line for each resource) up by owner."""
+    """Sum loads (one line for each resource) by owner."""
     return np.array([np.bincount(owners, line, minlength=pairs) for line in loads])
 
 
 def hot_keys(profile: LoadProfile, settings: PlanningSettings, pairs: int) -> tuple[U64Array, int]:
-    """The keys that need an explicit entry, hottest first, and how many more were over the limit.
+    """Return the keys that need an explicit entry, hottest first, and the number over the limit.
 
-    A key is hot when any resource calls it hot (δ = min over k, each in its own measure).
+    A key is hot if it is hot for any resource (δ = min over k, each in its own measure).
     """
     summary = profile.keys
     heat = np.zeros(len(summary.hashes))
@@ -120,10 +120,10 @@ class _Loads:
 def _quadratic_rest(
     profile: LoadProfile, column: int, hashes: U64Array, rest: AmountArray, others: float
 ) -> FloatArray:
-    """Σx² in each bucket over keys not looked at singly.
+    """Return Σx² in each bucket over all but the single keys.
 
-    Keys that are counted are squared one by one. The rest is taken to be spread evenly over the
-    remaining keys of a bucket, which is the least it can be; no single one of them is hot.
+    Counted keys are squared one by one. The rest is assumed to be spread evenly over the remaining
+    keys of a bucket, which is a lower bound; none of these keys is hot.
     """
     summary = profile.keys
     listed = ~np.isin(summary.hashes, hashes)
@@ -137,7 +137,7 @@ def _quadratic_rest(
 
 
 def _total_load(resource: Resource, profile: LoadProfile, shares: FloatArray) -> float:
-    """Σβ over all keys, of which the given shares are counted."""
+    """Return Σβ over all keys, of which the given shares are counted."""
     if resource.beta is not Beta.QUADRATIC:
         return 1.0
     uncounted = max(1.0 - float(shares.sum()), 0.0)
@@ -146,7 +146,7 @@ def _total_load(resource: Resource, profile: LoadProfile, shares: FloatArray) ->
 
 
 def _measured(profile: LoadProfile, resource: Resource) -> int:
-    """The column of a resource's measure; rows while nothing of it was counted."""
+    """Return the column of a resource's measure; rows while nothing of it was counted."""
     column: int = resource.measure.value
     return column if profile.totals[column] > 0 else ROWS
 
@@ -156,14 +156,14 @@ def _bytes_column(profile: LoadProfile) -> int:
 
 
 def _share(profile: LoadProfile, column: int, amounts: AmountArray) -> FloatArray:
-    """Amounts as shares of the total; an amount that shrank below 0 counts as 0."""
+    """Return amounts as shares of the total; an amount that shrank below 0 counts as 0."""
     total = max(float(profile.totals[column]), 1.0)
     shares: FloatArray = np.maximum(amounts[:, column], 0) / total
     return shares
 
 
 def _without(buckets: AmountArray, hashes: U64Array, amounts: AmountArray) -> AmountArray:
-    """Bucket amounts less those of the given keys."""
+    """Return bucket amounts without those of the given keys."""
     rest = buckets.copy()
     np.subtract.at(rest, bucket_of(hashes), amounts)
     return rest

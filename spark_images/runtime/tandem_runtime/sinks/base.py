@@ -27,14 +27,14 @@ class SinkUnsupported(SinkError):
 
 
 class SlotPosition(NamedTuple):
-    """Where a slot stands, and whether it has ended there."""
+    """The last epoch that a slot has delivered, and whether the slot has ended there."""
 
     position: int
     sealed: bool
 
 
 class Sink(Protocol):
-    """A place for results that knows its position."""
+    """A destination of results that keeps its own position."""
 
     @property
     def delivery(self) -> SinkClass:
@@ -42,7 +42,7 @@ class Sink(Protocol):
 
     @property
     def rows_out(self) -> int:
-        """Rows ever delivered by this slot, as of the last look at the position.
+        """Rows ever delivered by this slot, as of the last read of the position.
 
         Slot 0 also counts those of slots that have ended.
         """
@@ -52,7 +52,7 @@ class Sink(Protocol):
         """Whether this slot has ended here, as of the last read of the position."""
 
     def position(self) -> int:
-        """The last epoch that this slot has delivered.
+        """Return the last epoch that this slot has delivered.
 
         Raises:
             SinkFailed: the sink cannot be read now.
@@ -65,7 +65,7 @@ class Sink(Protocol):
         whichever merge moved it.
 
         Raises:
-            SinkFailed: it failed now. The position shows whether it was delivered nevertheless.
+            SinkFailed: it failed now; the position shows whether it was delivered nevertheless.
         """
 
     def seal(self, slot: int, first: int, last: int) -> SlotPosition:

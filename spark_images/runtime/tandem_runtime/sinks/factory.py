@@ -14,20 +14,20 @@ from tandem_runtime.sinks.base import Sink, SinkUnsupported
 from tandem_runtime.sinks.files import DirectorySink
 
 MOST_UNSHOWN = 1000
-"""Most epochs in the directory of a console that are not shown yet; the next one waits."""
+"""Maximum of epochs in a console's directory that are not shown yet; the next one waits."""
 
 
 def count_rows(sink: SinkSpec, uid: str, directory: Path) -> int:
-    """Rows that a sink has of all slots, once no merge delivers any more; see `open_sink`."""
+    """Return the rows that all slots have delivered, once all merges have ended."""
     found = open_sink(sink, uid, directory)
     found.position()
     return found.rows_of_all_slots() if isinstance(found, DirectorySink) else found.rows_out
 
 
 def furthest_epoch(sink: SinkSpec, uid: str, directory: Path) -> int:
-    """The last epoch that a sink has of any slot; see `open_sink`.
+    """Return the last epoch that a sink has of any slot; see `open_sink`.
 
-    Opens slot 0, which always exists, so that this query creates no slot.
+    Opens slot 0, which always exists, and so creates no slot.
     """
     found = open_sink(sink, uid, directory)
     return found.furthest() if isinstance(found, DirectorySink) else found.position()

@@ -1,4 +1,4 @@
-"""A directory with one file for each epoch that has rows, named by the epoch.
+"""Delivers to a directory: one file for each epoch that has rows, named by the epoch.
 
 Where several merge slots share an epoch, there is one file for each slot that has rows, named by
 the epoch and the slot. A reader of whole epochs waits for the smallest position of all slots.
@@ -64,8 +64,8 @@ class DirectorySink:
     ) -> None:
         """Take the directory into use and clear away drafts that cannot be delivered any more.
 
-        A new slot begins with epoch `first`. With `most`, another process removes files, and while
-        there are so many nothing is delivered.
+        A new slot begins with epoch `first`. With `most`, another process removes files, and
+        nothing is delivered while there are that many.
 
         Raises:
             ForeignSink: it belongs to another pipeline.
@@ -97,11 +97,11 @@ class DirectorySink:
 
     @property
     def sealed(self) -> bool:
-        """Whether the slot has ended here, as of the last look at the position."""
+        """Whether the slot has ended here, as of the last read of the position."""
         return self._sealed
 
     def position(self) -> int:
-        """The last epoch delivered. Its file is visible when this answers."""
+        """Return the last epoch delivered, once its file is visible."""
         try:
             if self._slot == 0:
                 others = [read_position(place) for place in other_slots(self._beside)]
@@ -163,7 +163,7 @@ class DirectorySink:
             raise SinkFailed(f"{waiting} files in {self._directory} wait to be printed")
 
     def rows_of_all_slots(self) -> int:
-        """Rows that all slots together have delivered, as of now.
+        """Return the number of rows that all slots together have delivered.
 
         Raises:
             SinkFailed: they cannot be read.
@@ -175,7 +175,7 @@ class DirectorySink:
             raise self._failed(error) from error
 
     def furthest(self) -> int:
-        """The last epoch that the directory has of any slot.
+        """Return the last epoch that the directory has of any slot.
 
         Raises:
             SinkFailed: it cannot be read.
@@ -187,14 +187,14 @@ class DirectorySink:
             raise self._failed(error) from error
 
     def _settled(self) -> Position:
-        """This slot's position, once the file that belongs to it is visible."""
+        """Return this slot's position, once the file that belongs to it is visible."""
         position = self._settled_at(self._place)
         self._rows_out = position.rows
         self._sealed = position.sealed
         return position
 
     def _settled_at(self, place: Path) -> Position:
-        """A position, once the file that belongs to it is visible."""
+        """Return a slot's position, once the file that belongs to it is visible."""
         position = read_position(place)
         if position.draft is not None:
             name = f"{position.epoch:012}{position.draft[_HEX:]}"
@@ -203,7 +203,7 @@ class DirectorySink:
 
     def _publish(self, name: str, draft: Path) -> None:
         visible = self._directory / f"{name}.{self._format}"
-        # Another merge may do the same at any moment, so the draft is looked for last.
+        # Another merge may rename the draft at any moment, so this looks for the draft last.
         if visible.exists():
             if draft.exists():
                 raise SinkFailed(
@@ -215,7 +215,7 @@ class DirectorySink:
             sync(self._directory)
 
     def _clear(self, position: Position, place: Path | None = None) -> None:
-        """Remove drafts of epochs that others have delivered; later ones may still be wanted."""
+        """Remove drafts of epochs that were delivered; later ones may still be needed."""
         for path in (place or self._place).iterdir():
             draft = _DRAFT.fullmatch(path.name)
             over = draft and (int(draft[1]) <= position.epoch or position.sealed)

@@ -1,13 +1,13 @@
-"""Tables as JSON lines, column by column.
+"""Writes tables as JSON lines, column by column.
 
 A row is an object that has every column, null or not. Numbers and decimals are numbers, those that
 are not finite are the strings "NaN", "Infinity" and "-Infinity". Dates are "2024-01-31", times
 always have six digits after the second: "2024-01-31T23:59:59.000000Z", without the Z if the type
 has no zone. Bytes are Base64. Lists are arrays, structs and maps objects; keys of maps are strings.
-Other types are the string that Python makes of them.
+Other types are the result of Python's `str`.
 
-Spark writes the same, except that it leaves out nulls, cuts times to milliseconds, puts `.0` after
-whole floating numbers, and has no JSON for intervals.
+Spark writes the same, except that it omits nulls, cuts times to milliseconds, appends `.0` to whole
+floating-point numbers, and has no JSON for intervals.
 """
 
 import base64
@@ -27,7 +27,7 @@ Texts = Any
 
 
 def json_lines(table: Any, more: dict[str, object]) -> Iterator[Any]:
-    """The rows of a table as buffers of text; `more` stands at the end of every row."""
+    """Yield the rows of a table as buffers of text; appends the fields `more` to every row."""
     end = "".join(f",{_name(name)}:{json.dumps(value)}" for name, value in more.items()) + "}\n"
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         if batch.num_rows:
@@ -35,7 +35,7 @@ def json_lines(table: Any, more: dict[str, object]) -> Iterator[Any]:
 
 
 def literals(array: Any) -> Texts:
-    """JSON for each value; nothing in it is null."""
+    """Return the JSON of each value; the result has no nulls."""
     written = next((write for fits, write in _WRITERS if fits(array.type)), _other)(array)
     return pc.fill_null(written, "null") if written.null_count else written
 
@@ -49,7 +49,7 @@ def _join(*parts: Any) -> Texts:
 
 
 def _objects(names: Sequence[str], columns: Sequence[Any], end: str) -> Texts:
-    """Objects with a field for each column, of which there is at least one."""
+    """Return JSON objects with a field for each column; there is at least one column."""
     parts: list[Any] = []
     for name, column in zip(names, columns, strict=True):
         parts += [f"{',' if parts else '{'}{_name(name)}:", literals(column)]
@@ -57,7 +57,7 @@ def _objects(names: Sequence[str], columns: Sequence[Any], end: str) -> Texts:
 
 
 def _joined_text(texts: Texts) -> Any:
-    """All texts of an array after each other: they lie so already."""
+    """Return the texts of an array concatenated, without a copy: they are contiguous."""
     _, ends, text = texts.buffers()
     starts = memoryview(ends).cast("i")
     return memoryview(text)[starts[texts.offset] : starts[texts.offset + len(texts)]]
@@ -81,7 +81,7 @@ def _date(array: Any) -> Texts:
 
 
 def _time(array: Any) -> Texts:
-    # Only the digits are needed, and without a zone Arrow writes them ten times as fast.
+    # Without a zone Arrow writes the same digits ten times as fast.
     plain = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.timestamp("us"))
     text = pc.replace_substring(plain.cast(pa.string()), " ", "T", max_replacements=1)
     return _join('"', text, '"' if array.type.tz is None else 'Z"')
@@ -124,7 +124,7 @@ def _map(array: Any) -> Texts:
 
 
 def _elements(lists: Any, texts: Texts) -> Texts:
-    """The texts of each list's elements, separated by commas; null for a list that is."""
+    """Return the texts of each list's elements, separated by commas; null for a null list."""
     lengths = pc.list_value_length(lists)
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0)).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])

@@ -2,7 +2,7 @@
 
 A pod log keeps no position. The sink uses the last epoch it has printed and the last one that the
 header log has as delivered, so after a failover a merge continues from its predecessor's last
-report. Each slot prints the pairs it is dealt to the log of its own pod. There is nothing to seal.
+report. Each slot prints its pairs to the log of its own pod. There is nothing to seal.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ class PrintedSink:
         return False
 
     def position(self) -> int:
-        """The last epoch printed or recorded as delivered."""
+        """Return the last epoch printed or recorded as delivered."""
         return max(self._printed, self._recorded())
 
     def seal(self, slot: int, first: int, last: int) -> SlotPosition:
-        """A slot has ended once all epochs through its last one are recorded as printed."""
+        """Report a slot as sealed once all epochs through its last one are recorded as printed."""
         del slot, first
         reached = self._everywhere()
         return SlotPosition(position=min(reached, last), sealed=reached >= last)

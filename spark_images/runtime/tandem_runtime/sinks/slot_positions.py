@@ -1,15 +1,15 @@
-"""The positions of a directory of results: files whose names are swapped, one for each slot.
+"""Stores the position of each slot in a file name that is swapped by a rename.
 
 Beside the results, `_tandem` holds `uid`, the pipeline's id, and exactly one file
 `position-<epoch>-<rows>-<draft>`: the last epoch that slot 0 has delivered, the rows of all its
 epochs so far, and the draft with the rows of that epoch (0 if it has none). Moving the position is
 a rename of that file. It succeeds only if the name is still the old one, so it is a compare-and-set
-without a lock: of two merges one wins, and one that was frozen during a move finds the old name
-gone for ever. The position of another slot is in `_tandem/slot-<slot>`.
+without a lock: of two merges one wins, and one that was frozen during a move never finds the old
+name again. The positions of other slots are in `_tandem/slot-<slot>`.
 
-Each of these directories is created with its position in it by a rename, which fails if it exists,
-and is never removed. So a slot never gets a second position. When a slot has ended, its file is
-renamed to `sealed-…`: no position is left that could be moved.
+Each of these directories is created by a rename, with its position already in it; the rename fails
+if the directory exists, and the directory is never removed. So a slot never gets a second position.
+When a slot has ended, its file is renamed to `sealed-…`: no position is left that could be moved.
 """
 
 import errno
@@ -30,7 +30,7 @@ _LOOKS = 100
 
 
 class Position(NamedTuple):
-    """An epoch, the rows delivered up to it, and the draft with its own rows.
+    """A delivered epoch, the rows delivered up to it, and the draft with its own rows.
 
     The draft of an epoch that several slots share ends with the slot's number.
     """
@@ -48,14 +48,14 @@ class Position(NamedTuple):
 
 
 def establish(directory: Path, uid: str) -> Path:
-    """Make the directory and what belongs beside the results if it is not there.
+    """Create the directory of results, and `_tandem` in it, unless they exist.
 
     Returns:
-        The directory beside the results.
+        The directory `_tandem`.
 
     Raises:
         ForeignSink: it belongs to another pipeline, or has results of unknown origin.
-        OSError: it cannot be made or read.
+        OSError: it cannot be created or read.
     """
     beside = directory / "_tandem"
     if not beside.is_dir():
@@ -78,10 +78,10 @@ def establish(directory: Path, uid: str) -> Path:
 
 
 def open_slot(beside: Path, slot: int, position: Position) -> Path:
-    """The directory with a slot's position; it begins with this one if there is none.
+    """Return the directory of a slot's position; create it with this position if it is missing.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     if slot == 0:
         return beside
@@ -92,12 +92,12 @@ def open_slot(beside: Path, slot: int, position: Position) -> Path:
 
 
 def other_slots(beside: Path) -> list[Path]:
-    """The directories of all slots but the first."""
+    """Return the directories of all slots but slot 0."""
     return sorted(path for path in beside.iterdir() if _SLOT.fullmatch(path.name))
 
 
 def read_position(beside: Path) -> Position:
-    """The position now, or a moment ago.
+    """Read the position, current or shortly outdated.
 
     Raises:
         SinkFailed: there is none.
@@ -115,20 +115,20 @@ def read_position(beside: Path) -> Position:
             for match in found
             if match
         ]
-        # A listing that meets a rename may show both names, or neither: then look again.
+        # A listing during a rename may show both names, or neither: then it is repeated.
         if positions:
             return max(positions, key=lambda position: (position.epoch, position.sealed))
     raise SinkFailed(f"{beside} has lost its position; restore it, or remove the directory")
 
 
 def move_position(beside: Path, old: Position, new: Position) -> None:
-    """Move the position in one step, or not at all if it is not the old one any more.
+    """Move the position atomically; do nothing if it is no longer the old one.
 
-    Read the position to see whether it moved: on a network file system a rename that took place
-    may look like a failure, because it was retried after its answer was lost.
+    Read the position to see whether it moved: on a network file system a successful rename may look
+    like a failure, because it was retried after its response was lost.
 
     Raises:
-        OSError: it could not be done; it may have been done nevertheless.
+        OSError: the rename failed; the position may have moved nevertheless.
     """
     try:
         (beside / old.name).rename(beside / new.name)
@@ -138,7 +138,7 @@ def move_position(beside: Path, old: Position, new: Position) -> None:
 
 
 def sync(directory: Path) -> None:
-    """Sync a directory, so that its names survive a crash of the machine."""
+    """Sync a directory, so that its file names survive a crash of the machine."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

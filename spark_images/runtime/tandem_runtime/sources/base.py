@@ -14,13 +14,13 @@ Rows = Any
 """A `pyarrow.RecordBatch`."""
 
 BEGINNING = 0
-"""The position before the first row of every source partition."""
+"""Position before the first row of every source partition."""
 
 SHORTENED = 1024
-"""Most characters that are kept of a rejected row."""
+"""Maximum number of characters kept of a rejected row."""
 
 LONGEST_WAIT = 0.2
-"""Seconds that `read` may wait for rows before it answers that there are none."""
+"""Seconds that `read` may wait for rows before it returns an empty batch."""
 
 _MICROSECONDS_IN_A_MILLISECOND = 1000
 
@@ -70,10 +70,10 @@ class Batch:
     event_time: int
     """Highest event time in milliseconds, rounded down; BEGINNING_OF_TIME without any."""
     ended: bool = False
-    """No row will ever follow `end`."""
+    """Whether no row will ever follow `end`."""
     forgotten: bool = False
-    """The source no longer has `position`. Never set by files and generators: a file that is gone
-    is rejected, and reading continues with the next one."""
+    """Whether the source no longer has `position`. Never set by files and generators: a file that
+    is gone is rejected, and reading continues with the next one."""
     rejected: tuple[Rejected, ...] = ()
 
 
@@ -96,7 +96,7 @@ class SourcePartition(Protocol):
 
 
 def event_time_of(stream: Stream, rows: Rows) -> int:
-    """The highest event time of some rows in milliseconds, rounded down."""
+    """Return the highest event time of the rows in milliseconds, rounded down."""
     if stream.watermark is None or rows.num_rows == 0:
         return BEGINNING_OF_TIME
     newest = pc.max(rows.column(stream.watermark.column).cast(pa.int64())).as_py()
@@ -104,5 +104,5 @@ def event_time_of(stream: Stream, rows: Rows) -> int:
 
 
 def shortened(row: bytes) -> str:
-    """The beginning of a row as text that can be printed and stored."""
+    """Return the beginning of a row as text that can be printed and stored."""
     return row[:SHORTENED].decode("utf-8", errors="replace")

@@ -112,7 +112,7 @@ class DeadLetters:
                 self._append("".join(self._line(partition, letter) for letter in fresh))
 
     def count(self, partition: str) -> int:
-        """The number of a partition's rejections that this process has read or written.
+        """Return the number of a partition's rejections that this process has read or written.
 
         Takes no lock, for callers that must not wait for the disk.
         """

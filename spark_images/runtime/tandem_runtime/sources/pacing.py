@@ -1,24 +1,24 @@
-"""Rate limit of a source partition, and its clock."""
+"""Limits the rate of a source partition, by a clock."""
 
 import time
 from typing import Protocol
 
 _WORTH_A_BATCH = 0.05
-"""Rows are returned in batches worth this many seconds, not one by one."""
+"""Minimum batch, in seconds' worth of rows; avoids returning them one by one."""
 
 _LONGEST_BURST = 0.25
-"""Most seconds' worth of rows returned at once after a pause; the rest is not made up."""
+"""Maximum seconds' worth of rows returned at once after a pause; the rest is not made up."""
 
 
 _SHORTEST_WAIT = 0.001
-"""Seconds; a wait that is too short for the clock to move would be repeated for ever."""
+"""Seconds; a wait too short for the clock to advance would repeat forever."""
 
 
 class Clock(Protocol):
-    """Time in seconds that never goes back, and a way to let it pass."""
+    """Monotonic time in seconds, and a way to wait."""
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
 
     def wait(self, seconds: float) -> None:
         """Return after this long."""
@@ -28,7 +28,7 @@ class MonotonicClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Return seconds since an arbitrary moment."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ class Pace:
         self._looked_at: float | None = None
 
     def due(self, now: float, most: int) -> int:
-        """Number of rows that may be returned now: none until there are enough for a batch."""
+        """Return the number of rows that are due: 0 until there are enough for a batch."""
         if self._rate is None:
             return most
         if self._looked_at is not None:
@@ -55,7 +55,7 @@ class Pace:
         return min(int(self._due), most) if self._due >= self._batch else 0
 
     def wait(self) -> float:
-        """Seconds until there are enough for a batch, as of the last look; 0 if there are."""
+        """Return the seconds until a batch is due, as of the last call of `due`; 0 if it is."""
         if self._rate is None or self._due >= self._batch:
             return 0.0
         return max(_SHORTEST_WAIT, (self._batch - self._due) / self._rate)

@@ -1,8 +1,8 @@
-"""Reads rows of a source partition again, exactly from one position to another.
+"""Replays the rows of a source partition between two positions.
 
-Returns the rows that were read between the two, whichever split read them, in whatever batches, and
-whatever was added to the source since. If the source no longer has them, it fails. A file that was
-replaced by another of the same length is not noticed.
+Returns exactly the rows that were read between them, regardless of the split, of its batches, and
+of additions to the source since then. Fails if the source no longer has them. Does not detect that
+a file was replaced by another of the same length.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class NotReplayable(SourceError):
 
 
 def replay(stream: Stream, partition: str, first: Mark, last: Mark) -> list[Rows]:
-    """The rows of a partition from one mark to another, in their order.
+    """Return the rows of a partition from one mark to another, in order.
 
     Raises:
         NotReplayable: the source has changed where rows were read.
@@ -47,7 +47,7 @@ def replay(stream: Stream, partition: str, first: Mark, last: Mark) -> list[Rows
 
 
 class _Stretch(NamedTuple):
-    """A part of a file: from an offset to another one, or to its end."""
+    """A part of a file: from an offset to another one or to the end of the file."""
 
     name: str
     first: int
@@ -55,7 +55,7 @@ class _Stretch(NamedTuple):
 
 
 class _FilesAgain:
-    """The files between two positions, as far as they were read on the way."""
+    """The files between two positions, each up to the offset that was read."""
 
     def __init__(self, files: Files, first: FilesPosition, last: FilesPosition) -> None:
         self._files = files
@@ -68,9 +68,9 @@ class _FilesAgain:
         }
 
     def rows(self, partition: str, wanted: int) -> list[Rows]:
-        """The rows; the digest of the files passed proves which files were read.
+        """Return the rows; the digest of the files passed proves which files were read.
 
-        A file that has changed since may have been read before or be a new one: both are tried.
+        A file that has changed since then may have been read before, or may be new: tries both.
         """
         if self._last.name is None:
             return []
@@ -88,7 +88,7 @@ class _FilesAgain:
         )
 
     def _read(self, listing: Listing, left_out: frozenset[str]) -> list[Rows] | None:
-        """The rows of the files except some; None if those are not the files that were read."""
+        """Return the rows of all files but `left_out`; None if other files were read."""
         rows: list[Rows] = []
         passed = self._first.passed
         for stretch in self._passed_files(listing, left_out):
@@ -104,7 +104,7 @@ class _FilesAgain:
         return None if self._read_stretch(current, rows) is None else rows
 
     def _passed_files(self, listing: Listing, left_out: frozenset[str]) -> Iterable[_Stretch]:
-        """The files that were passed on the way, as far as that is known."""
+        """Yield the files that were passed, as far as the position shows."""
         first, last = self._first, self._last
         if first.name is not None and first.name != last.name:
             there = first.name in listing.changed and first.name not in left_out
@@ -121,7 +121,7 @@ class _FilesAgain:
                 yield _Stretch(name, 0, end)
 
     def _read_stretch(self, stretch: _Stretch, rows: list[Rows]) -> int | None:
-        """Append a stretch's rows; returns its end, or None if the file is shorter."""
+        """Append a stretch's rows and return its end, or None if the file is shorter."""
         at = stretch.first
         for stop in self._stops(stretch):
             if at != stop:
@@ -131,7 +131,7 @@ class _FilesAgain:
         return at
 
     def _stops(self, stretch: _Stretch) -> Sequence[int | None]:
-        """Where the file was taken as it stood, and where its stretch ends."""
+        """Return the offsets where the file was taken as it stood, and the end of the stretch."""
         cuts = sorted(
             each.offset
             for each in self._last.decisions

@@ -1,4 +1,4 @@
-"""From a pipeline to the data frame that Spark runs."""
+"""Builds the data frame that Spark runs from a pipeline."""
 
 import importlib.util
 import sys
@@ -9,7 +9,7 @@ from typing import cast
 
 from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (as everybody knows it)
+from pyspark.sql import functions as F  # noqa: N812  (its usual name)
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from tandem_core.model.fields.spec_kinds import SqlQuery
@@ -18,7 +18,7 @@ from tandem_core.model.spec import PythonQuery, Stream
 from tandem_runtime.spark.epochs.inbox import WATERMARK_COLUMN
 
 DIGEST_COLUMN = "_digest"
-"""The last column of what Spark gives back: a hash of the row."""
+"""The last column of Spark's result: a hash of the row."""
 
 _TICK_COLUMN = "_tick"
 _QUERY_MODULE = "_tandem_query"
@@ -26,16 +26,16 @@ _QUERY_MODULE = "_tandem_query"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the rows of a query's streams come from."""
+    """The channel and the inbox from which a query's streams read."""
 
     channel: str
     inbox: Path
     base: int = 0
-    """The epoch before the first one; of meaning only without a checkpoint."""
+    """The epoch before the first one; ignored with a checkpoint."""
 
 
 class QueryRefused(Exception):
-    """The query cannot be run for a reason that lies in it."""
+    """The query itself cannot be run; a retry does not help."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -43,13 +43,13 @@ class QueryRefused(Exception):
 
 
 def build_query(session: SparkSession, pipeline: Pipeline, origin: Origin) -> DataFrame:
-    """Make the user's result of the streams, as Spark gives it: no hidden columns.
+    """Build the data frame of the user's query, without hidden columns.
 
     Streams become temporary views, which SQL reads by name, and data frames for a Python function.
 
     Raises:
-        QueryRefused: what a Python function returns is not a data frame.
-        Exception: whatever Spark or the user's code raise.
+        QueryRefused: the result of a Python function is not a data frame.
+        Exception: any error of Spark or the user's code.
     """
     frames = {
         stream.name: stream_frame(session, stream, origin) for stream in pipeline.spec.streams
@@ -65,12 +65,12 @@ def build_query(session: SparkSession, pipeline: Pipeline, origin: Origin) -> Da
 
 
 def stream_frame(session: SparkSession, stream: Stream, origin: Origin) -> DataFrame:
-    """Make the data frame of one stream: its columns, in the order of its schema.
+    """Build the data frame of one stream: its columns, in the order of its schema.
 
-    For a stream with event time the watermark is the header's. The only watermark operator sees
-    the hidden column; the filter takes the tick row away again; the event-time column is marked
-    with the stream's delay. Filter and column are not deterministic on purpose, so that no
-    optimizer rule moves anything of the user's below the watermark operator.
+    For a stream with event time the watermark is the header's. The only watermark operator reads
+    the hidden column; the filter removes the tick row; the event-time column is marked with the
+    stream's delay. Filter and column are nondeterministic on purpose, so that no optimizer rule
+    moves an operator of the user's query below the watermark operator.
     """
     source = (
         session.readStream.format("tandem")
@@ -118,7 +118,7 @@ def with_digest(result: DataFrame) -> DataFrame:
 
 
 def streams_read(query: DataFrame) -> set[str]:
-    """List the streams that a query reads; a Python function may leave some out."""
+    """Return the streams that a query reads; it need not read all of them."""
     leaves = query._jdf.queryExecution().analyzed().collectLeaves()
     sources = [leaves.apply(position) for position in range(leaves.size())]
     return {
@@ -129,7 +129,7 @@ def streams_read(query: DataFrame) -> set[str]:
 
 
 def keeps_shaped_state(query: DataFrame) -> bool:
-    """Tell whether a query has state variables of its own, which only RocksDB keeps."""
+    """Whether a query has state variables of its own, which only RocksDB supports."""
     return "TransformWithState" in query._jdf.queryExecution().analyzed().toString()
 
 
@@ -151,7 +151,7 @@ def _has_no_hash(kind: DataType) -> bool:
 
 
 def _source_ddl(stream: Stream) -> str:
-    # The tick row has no values, so no column of the source can promise to have some.
+    # The tick row has no values, so all columns of the source are nullable.
     columns = [replace(column, nullable=True, comment=None) for column in stream.schema.columns]
     ddl = [column.text() for column in columns]
     if stream.watermark:
@@ -175,7 +175,7 @@ def _from_python(program: PythonQuery, frames: Mapping[str, DataFrame]) -> DataF
 
 
 def _function(file: Path, name: str) -> Callable[[dict[str, DataFrame]], object]:
-    """Load a user's file under a name of its own; Python workers get its functions by value."""
+    """Load a user's file as a module; Python workers receive its functions by value."""
     spec = importlib.util.spec_from_file_location(_QUERY_MODULE, file)
     if spec is None or spec.loader is None:
         raise QueryRefused(f"{file} is not a Python file")

@@ -1,4 +1,4 @@
-"""Polls a directory for the next file, and for files that came too late."""
+"""Polls a directory for the next file, and for late files."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -9,20 +9,20 @@ from tandem_runtime.sources.files.position import NOT_READ
 from tandem_runtime.sources.pacing import Clock
 
 Look = Callable[[Mapping[str, int]], Listing]
-"""Lists a directory; files whose last change is given count as not changed since."""
+"""Lists a directory; the files in the argument keep the time of change given there."""
 
 _LASTS = 0.5
-"""Seconds after which the directory is listed again although more files are known."""
+"""Seconds after which the directory is listed again even if a next file is known."""
 
 _TRUSTED = 2.0
-"""Seconds for which known files are assumed unchanged. Files that were passed may grow, which does
-not change their directory."""
+"""Seconds for which known files are assumed unchanged. A file that was passed may grow, which does
+not change its directory."""
 
 _SHARE = 20
-"""Listing a large directory takes at most one part in so many of the time."""
+"""Listing a large directory takes at most 1 / `_SHARE` of the time."""
 
 _REMEMBERED = 3
-"""Number of last listings from which their duration is estimated."""
+"""Number of recent listings from which the duration of the next is estimated."""
 
 _LATE = "it came or changed after its place in the order was passed, and is not read"
 _UNUSABLE = "its name is not UTF-8, so it is not read"
@@ -31,14 +31,14 @@ _UNUSABLE = "its name is not UTF-8, so it is not read"
 class DirectoryWatch:
     """The known files of a directory, and those that were passed.
 
-    `newest` is the latest change among the files passed. Time is the file system's, so it can be
-    compared with that of files that come later, by whatever process.
+    `newest` is the latest change among the files passed. It is the file system's time, so any
+    process can compare it with the times of later files.
     """
 
     def __init__(
         self, look: Look, clock: Clock, newest: int, *, bounded: bool, told: Iterable[str] = ()
     ) -> None:
-        """`told` are files that are known to be left out."""
+        """Watch from a position; `told` are the left-out files that were reported already."""
         self.newest = newest
         self._bounded = bounded
         self._since_before = newest
@@ -49,14 +49,14 @@ class DirectoryWatch:
         self._names_effort = Effort()
         self._files_effort = Effort()
         self._files_due = 0.0
-        """When it is time to ask for the changes of all files again."""
+        """When to read the times of change of all files again."""
         self._settled = False
         self._passed: dict[str, tuple[int, int]] = {}
-        """When the files passed by this process were changed last, and how far each was read."""
+        """Last change of each file passed by this process, and the offset it was read to."""
         self._told = set(told)
 
     def after(self, name: str | None) -> tuple[str | None, list[Rejected]]:
-        """The next file after a name, if any, and files newly found to be left out."""
+        """Return the next file after a name, if any, and newly found left-out files."""
         following = self._listing.after(name)
         if not self._due(following is not None):
             return following, []
@@ -65,7 +65,7 @@ class DirectoryWatch:
             self._looked_at = started
             return None, []
         before, self._listing = self._listing, self._looked(started)
-        # Twice the same: nothing changed in the moment of the first listing.
+        # Two equal listings: nothing changed while the first one was made.
         self._settled = before.directories == self._listing.directories
         return self._listing.after(name), self._left_out(name)
 
@@ -76,14 +76,14 @@ class DirectoryWatch:
         self.newest = max(self.newest, changed)
 
     def end_of(self, name: str) -> int:
-        """How far a file that is left out now was read.
+        """Return the offset up to which a left-out file was read.
 
-        Unknown, and so `NOT_READ`, for a file that an earlier process passed.
+        It is unknown, and so `NOT_READ`, for a file that an earlier process passed.
         """
         return self._passed.get(name, (0, NOT_READ))[1]
 
     def _looked(self, started: float) -> Listing:
-        """List the directory; a bounded one is always listed afresh."""
+        """List the directory; a bounded one always in full."""
         all_files = self._bounded or started >= self._files_due
         listing = self._look({} if all_files else self._listing.changed)
         self._looked_at = self._clock.now()
@@ -94,7 +94,7 @@ class DirectoryWatch:
         return listing
 
     def _still_holds(self, now: float) -> bool:
-        """Whether a new listing would be the same; never assumed of a bounded source."""
+        """Whether a new listing would be the same; always false for a bounded source."""
         young = self._settled and now < self._files_due
         return young and not self._bounded and is_unchanged(self._listing)
 
@@ -122,8 +122,8 @@ class DirectoryWatch:
 class Effort:
     """Derives the pause before the next listing from the duration of the last few.
 
-    The fastest of them counts: the others were delayed by something else, such as processes that
-    had the CPU meanwhile, and a pause of many times that would delay rows.
+    It takes the fastest of them: other processes on the CPU may have delayed the rest, and a pause
+    derived from those would delay rows.
     """
 
     def __init__(self) -> None:

@@ -1,17 +1,17 @@
 """Reads the files of a partition in order, one piece after the other.
 
 A position is 0 before the first file, then as in `position`: the file, how far it was read, and the
-decisions on the way. The latest change among the files passed shows, also after a restart, when a
-file comes or grows after its place was passed; it is rejected as a whole, never skipped silently.
-Only a change between two listings of the directory right before a crash can be missed.
+decisions so far. It carries the latest change among the files passed, so a file that appears or
+grows after its place was passed is detected even after a restart. That file is rejected as a whole,
+never skipped silently. Only a change between two listings right before a crash can be missed.
 
-A bounded source ends when no file sorts after the position. A watched one waits for more: for
-files, and for lines of the last one. There only whole lines count: a last line without an end, and
-a gzip or Parquet file without its end, are taken as they are once the file has not grown for two
-seconds or a later file is there.
+A bounded source ends when no file sorts after the position. A watched one waits for more files, and
+for more lines of the last file, of which it reads whole lines only. It accepts a last line without
+a newline, or a truncated gzip or Parquet file, once the file has not grown for two seconds or a
+later file exists.
 
-A file that vanishes before it could be opened is rejected as a whole and the next one follows. One
-that vanishes while it is read is still read to its end, unless the process ends first.
+A file that vanishes before it is opened is rejected as a whole, and the next one follows. One that
+vanishes while it is read is still read to its end, unless the process ends first.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,11 +27,11 @@ from tandem_runtime.sources.formats.file_readers import FileReader, Piece
 from tandem_runtime.sources.pacing import Clock
 
 OpenFile = Callable[[Path, str, int, int | None], FileReader]
-"""Opens a file by its path, its name in the source, the offset to begin at, and the one at which
-its content counts as over, None for all there is."""
+"""Opens a file by its path, its name in the source, the offset to begin at, and the offset to end
+at; None for the end of the file."""
 
 _SETTLED = 2.0
-"""A watched file that has not grown for so many seconds is taken as it is."""
+"""Seconds without growth after which a watched file is taken as it is."""
 
 
 class Files(NamedTuple):
@@ -47,7 +47,7 @@ class Files(NamedTuple):
 class Walk:
     """Walks through the files of a partition from a position on.
 
-    `ended`: no rows will follow.
+    `ended` is true once no rows will follow.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Walk:
     ) -> None:
         """Go to the position.
 
-        `left_out` collects files that are rejected as a whole because of when they came or went.
-        It belongs to the caller: a file once reported is not found again after an error.
+        `left_out` collects files that are rejected as a whole because they came late or vanished.
+        The caller keeps it across errors: a file that vanished is not found again.
 
         Raises:
             OSError: the file cannot be read now.
@@ -70,7 +70,7 @@ class Walk:
         self._size = 0
         """Size of the open file when it was opened."""
         self._still_since: float | None = None
-        """Since when an unfinished file has not grown."""
+        """Time since which an unfinished file has not grown."""
         told = [each.file for each in self._place.decisions if each.verdict is FileVerdict.LEFT_OUT]
         self._watch = DirectoryWatch(
             self._look, clock, self._place.newest, bounded=files.bounded, told=told
@@ -84,11 +84,11 @@ class Walk:
         return self._place._replace(newest=self._watch.newest).as_position()
 
     def is_at(self, position: Position) -> bool:
-        """Whether a position is this one, also if its tuple has become a list on the way."""
+        """Whether a position equals this one; a list counts as a tuple."""
         return place_of(position) == place_of(self.position)
 
     def step(self, most: int) -> Piece | None:
-        """The next rows, at most so many, perhaps none; None if there is nothing now.
+        """Return the next rows, at most `most` and perhaps none; None if there is nothing now.
 
         Raises:
             OSError: the directory or a file cannot be read now.
@@ -117,7 +117,7 @@ class Walk:
         return piece
 
     def _has_grown(self, reader: FileReader) -> bool:
-        """Whether there is more than when the file was opened; then it is opened again."""
+        """Whether the file has changed its size since it was opened; reopens it if so."""
         if reader.size_and_change()[0] == self._size:
             return False
         self._open()
@@ -139,7 +139,7 @@ class Walk:
         return Piece(piece.batches, rows) if is_told else piece
 
     def _decide(self, verdict: FileVerdict) -> bool:
-        """Make a verdict on the file a part of the position; false if it is one already."""
+        """Add a verdict on the file to the position; return false if it is there already."""
         decision = FileDecision(self._place.name or "", self._place.offset, verdict)
         if decision in self._place.decisions:
             return False
@@ -157,7 +157,7 @@ class Walk:
         return following
 
     def _leave_out(self, rejected: Rejected) -> None:
-        """Reject a file once: after an error it is found again, from the position before it."""
+        """Reject a file once: after an error it is found again, from an earlier position."""
         if rejected not in self._left_out:
             self._left_out.append(rejected)
 
@@ -171,7 +171,7 @@ class Walk:
         return Piece([], [])
 
     def _leave(self) -> None:
-        """Pass the file; one that is gone only if something was read of it."""
+        """Pass the file; a file that is gone only if part of it was read."""
         name, offset = self._place.name or "", self._place.offset
         if self._reader is not None:
             self._watch.passes(name, self._reader.size_and_change()[1], offset)

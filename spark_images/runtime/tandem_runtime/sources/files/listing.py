@@ -1,12 +1,12 @@
-"""The files of a source's directory: which ones count, in which order, in whose partition.
+"""Lists the files of a source's directory: which ones count, their order, their partition.
 
-All regular files count, in subdirectories too, except those that are not meant to be read yet or
-at all: a name, or the name of a directory on the way, that begins with `.` or `_`, and names that
-end in `.tmp`, `.part`, `.partial`, `.crdownload`, `.swp`, `._COPYING_` or `~`. Symbolic links to
-files are followed, those to directories are not.
+All regular files count, in subdirectories too, except hidden and temporary ones: those whose name,
+or the name of a directory above them, begins with `.` or `_` or ends in `.tmp`, `.part`,
+`.partial`, `.crdownload`, `.swp`, `._COPYING_` or `~`. Symbolic links to files are followed, those
+to directories are not.
 
-The order is that of the names, relative to the directory, by code points. A file should appear
-under its name by a rename once it is complete.
+Files are in the order of their names, relative to the directory, by code points. A writer should
+rename a file to its final name once it is complete.
 """
 
 import os
@@ -28,19 +28,19 @@ class Listing(NamedTuple):
     names: list[str]
     """In order."""
     changed: dict[str, int]
-    """When each was changed, moved or made last, in the file system's nanoseconds."""
+    """When each was last changed, moved or created, in the file system's nanoseconds."""
     unusable: list[str]
-    """Files whose names are not UTF-8, escaped: no position could name them."""
+    """Files whose names are not UTF-8, escaped: a position cannot name them."""
     directories: dict[Path, int]
-    """When each directory that was looked into had changed last, just before that."""
+    """Last change of each listed directory, read just before it was listed."""
 
     def after(self, name: str | None) -> str | None:
-        """The first file that sorts after a name; the first of all after None."""
+        """Return the first file that sorts after a name; after None, the first of all."""
         place = 0 if name is None else bisect_right(self.names, name)
         return self.names[place] if place < len(self.names) else None
 
     def before(self, name: str) -> list[str]:
-        """The files that sort before a name."""
+        """Return the files that sort before a name."""
         return self.names[: bisect_left(self.names, name)]
 
 
@@ -50,13 +50,13 @@ NOTHING = Listing([], {}, [], {})
 def list_files(
     directory: Path, partition: int, partitions: int, known: Mapping[str, int]
 ) -> Listing:
-    """Look into a directory for the files of a partition.
+    """List the files of a partition in a directory.
 
-    Files in `known` are taken as they were: reading names is quick, asking for each file's kind and
-    change is not.
+    Files in `known` keep the time of change given there: reading names is fast, reading the kind
+    and the last change of each file is not.
 
     Raises:
-        OSError: the directory is not there or cannot be read.
+        OSError: the directory does not exist or cannot be read.
     """
     listing = Listing([], {}, [], {})
     for name, entry in _walk(directory, "", listing.directories, known):
@@ -77,9 +77,9 @@ def list_files(
 
 
 def is_unchanged(listing: Listing) -> bool:
-    """Whether no file has come to or gone from the directories of a listing; quick.
+    """Whether the directories of a listing have neither gained nor lost a file; fast.
 
-    A change in the very moment of the listing may not be seen: the file system's time has steps.
+    May miss a change at the moment of the listing: the file system's clock is coarse.
     """
     try:
         return all(
@@ -91,19 +91,19 @@ def is_unchanged(listing: Listing) -> bool:
 
 
 def counts(name: str) -> bool:
-    """Whether a file or directory of this name is looked at."""
+    """Whether a file or directory of this name is read."""
     return not name.startswith(_HIDDEN) and not name.endswith(_TEMPORARY)
 
 
 def partition_of(name: str, partitions: int) -> int:
-    """The partition to which a file belongs, the same for ever."""
+    """Return the partition to which a file belongs; it never changes."""
     return xxhash.xxh64_intdigest(name.encode()) % partitions if partitions > 1 else 0
 
 
 def _walk(
     directory: Path, prefix: str, directories: dict[Path, int], known: Container[str]
 ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """All files that count, by their names; those that are known are not looked at."""
+    """Yield all files that count, with their names; known ones without a check."""
     directories[directory] = directory.stat().st_mtime_ns
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -121,7 +121,7 @@ def _walk(
 
 
 def _changed(entry: "os.DirEntry[str]") -> int | None:
-    """When a file, or the link to it, was changed or moved last; None if it is gone."""
+    """Return when a file, or the link to it, was last changed or moved; None if it is gone."""
     try:
         itself = entry.stat(follow_symlinks=False).st_ctime_ns
         return max(itself, entry.stat().st_ctime_ns)

@@ -1,4 +1,4 @@
-"""A source partition of files, at the stream's pace."""
+"""Reads a source partition of files, at the stream's rate."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class FilesPartition:
         self._walk: Walk | None = None
 
     def read(self, position: Position) -> Batch:
-        """Rows of the next files; see `SourcePartition.read`."""
+        """Return rows of the next files; see `SourcePartition.read`."""
         try:
             walk = self._walk_from(position)
             piece = self._gather(walk)
@@ -60,7 +60,7 @@ class FilesPartition:
                 waited += pause
                 piece = self._gather(walk)
         except OSError as error:
-            # The gathered rows are read again, from the position.
+            # The next call reads the gathered rows again, from the position.
             self.close()
             raise SourceUnavailable(f"{self._files.directory} cannot be read: {error}") from error
         return self._batch(position, walk, piece)
@@ -78,7 +78,7 @@ class FilesPartition:
         return self._walk
 
     def _gather(self, walk: Walk) -> Piece:
-        """Combine pieces until there is a batch, or no more now."""
+        """Combine pieces until they fill a batch, or there are no more now."""
         gathered = Piece([], [])
         rows = size = 0
         while size < _BATCH_BYTES and rows < MOST_ROWS:
@@ -116,10 +116,10 @@ class FilesPartition:
 
 
 def files_of(stream: Stream, source: FilesSource, index: int) -> Files:
-    """Which files a partition has, and how they are opened.
+    """Return the files of a partition, and how they are opened.
 
     Raises:
-        SourceUnsupported: the format has no form for some column.
+        SourceUnsupported: the format cannot represent a column.
     """
     return Files(
         Path(source.path),

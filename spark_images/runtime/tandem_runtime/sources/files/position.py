@@ -1,14 +1,14 @@
-"""A position among files: all that determines which rows came before it.
+"""Positions in a sequence of files: all that determines which rows came before.
 
 | part | |
 |---|---|
 | name, offset | the file, and how far it was read: bytes of its text, or rows of a Parquet file |
 | newest | the latest change among the files passed |
 | passed | a digest of the names of all files passed and of how far each was read |
-| decisions | what was left out, rejected or taken as it stood, the last few |
+| decisions | the last few files that were left out, rejected or taken as they stood |
 
-So a replay knows which files were left out although they exist by now, and the digest shows whether
-it passed the same files, each as far as it was read then.
+So a replay knows which of the files that exist by now were left out, and the digest shows whether
+it passed the same files, each up to the same offset.
 """
 
 from enum import IntEnum
@@ -20,22 +20,22 @@ from tandem_runtime.protocol.types import Position
 from tandem_runtime.sources.base import BEGINNING
 
 NOT_READ = -1
-"""Offset of a file of which nothing was read: it came after its place was passed."""
+"""Offset of a file that was not read at all: it came after its place was passed."""
 
 _REMEMBERED = 16
-"""Decisions that a position carries; such files are rare, and a position must stay small [12]."""
+"""Maximum of decisions in a position; they are rare, and a position must stay small [12]."""
 
 _DIGEST_BITS = 62
 
 _NO_FILE = ""
-"""Name in a position before the first file, where something was decided already."""
+"""Stands for the name in a position before the first file that has decisions."""
 
 
 class FileVerdict(IntEnum):
-    """A decision on a file; the numbers are part of positions, and never change."""
+    """A decision on a file; the numbers are part of stored positions and never change."""
 
     AS_IT_STOOD = 0
-    """Its last line had no end at the offset and was taken; it was read on when it had grown."""
+    """Read to the offset, a last line without a newline included; read on if the file grew."""
     LEFT_OUT = 1
     """Nothing beyond the offset is read."""
     REJECTED = 2
@@ -43,7 +43,7 @@ class FileVerdict(IntEnum):
 
 
 class FileDecision(NamedTuple):
-    """The decision on a file that may look different when it is read again."""
+    """The decision on a file, kept because a second read may find the file different."""
 
     file: str
     offset: int
@@ -65,7 +65,7 @@ class FilesPosition(NamedTuple):
     decisions: tuple[FileDecision, ...] = ()
 
     def as_position(self) -> Position:
-        """As plain values, which can be stored and sent."""
+        """Return plain values, which can be stored and sent."""
         if self.name is None and not self.decisions:
             return BEGINNING
         decided = [
@@ -74,17 +74,17 @@ class FilesPosition(NamedTuple):
         return (self.name or _NO_FILE, self.offset, self.newest, self.passed, *decided)
 
     def decided(self, decision: FileDecision) -> "FilesPosition":
-        """Add a decision, and drop the oldest if there are too many."""
+        """Add a decision; drop the oldest if there are too many."""
         if decision in self.decisions:
             return self
         return self._replace(decisions=(*self.decisions, decision)[-_REMEMBERED:])
 
     def passes(self) -> "FilesPosition":
-        """Leave the file and add it to the digest, with how far it was read."""
+        """Leave the file and add it to the digest, with the offset it was read to."""
         return self.leaves()._replace(passed=passed_too(self.passed, self.name or "", self.offset))
 
     def leaves(self) -> "FilesPosition":
-        """Leave the file: drops the decisions at its end, which no longer matter."""
+        """Leave the file and drop the decisions at its end, which no longer matter."""
         at_its_end = [
             FileDecision(self.name or "", self.offset, verdict) for verdict in _WHERE_READ
         ]
@@ -94,12 +94,12 @@ class FilesPosition(NamedTuple):
 
 
 def passed_too(passed: int, name: str, end: int) -> int:
-    """The digest after one more file, which was read as far as `end`."""
+    """Return the digest after one more file, which was read up to `end`."""
     return xxhash.xxh64_intdigest(f"{passed}/{end}/{name}".encode()) & ((1 << _DIGEST_BITS) - 1)
 
 
 def place_of(position: Position) -> FilesPosition:
-    """The parts of a position."""
+    """Parse a position into its parts."""
     if position == BEGINNING:
         return FilesPosition()
     name, offset, newest, passed, *decided = cast("tuple[Any, ...]", position)

@@ -1,4 +1,4 @@
-"""Reads rows from JSON, CSV and Parquet files, and tells why a row is rejected.
+"""Reads rows from JSON, CSV and Parquet files, with a reason for each rejected row.
 
-It writes no file, reads no clock, and does not choose which file is read; see `sources.files`.
+It writes no file, reads no clock, and does not choose the file; see `sources.files`.
 """

@@ -1,4 +1,4 @@
-"""Rows from blocks of CSV lines. The fast path; `csv_rows` decides what fits."""
+"""Reads blocks of CSV lines into rows: the fast path. `csv_rows` decides which rows fit."""
 
 import re
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ _ZONED = re.compile(r".{10}[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)")
 
 
 class BadHeader(Exception):
-    """The first line of a file does not tell its columns; the message says why."""
+    """The header of a file is unusable; the message says why."""
 
 
 class CsvDecoder:
     """Reads blocks of CSV lines into rows of a stream's schema.
 
-    Streams with a BINARY column are read line by line throughout: Arrow knows no Base64.
+    Streams with a BINARY column are always read line by line: Arrow does not decode Base64.
     """
 
     def __init__(self, schema: Schema, header: bytes) -> None:
-        """Take the header line.
+        """Parse the header line.
 
         Raises:
-            BadHeader: a name stands twice, or none is that of a column.
+            BadHeader: it repeats a name, or names no column of the schema.
         """
         self._names = _names(header)
         if not set(self._names) & set(schema.names):
@@ -54,7 +54,7 @@ class CsvDecoder:
         return decode(block, self._schema, self._quickly, self._by_line)
 
     def _quickly(self, block: bytes) -> Rows | None:
-        # Arrow takes a carriage return alone for the end of a line.
+        # Arrow reads a carriage return alone as the end of a line.
         if not self._quick or block.count(b"\r") != block.count(b"\r\n"):
             return None
         if self._decimals and has_negative_exponents(block):
@@ -84,7 +84,7 @@ class CsvDecoder:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _as_read(self, field: Any, first: Sequence[str | None]) -> Any:
-        """The type to ask Arrow for: times all with a zone or all without, as the first one."""
+        """Return the type to request from Arrow: times all with a zone or none, as the first."""
         if not pa.types.is_timestamp(field.type):
             return field.type
         place = self._names.index(field.name)
@@ -100,7 +100,7 @@ class CsvDecoder:
         )
 
     def _read(self, lines: bytes, types: dict[str, Any]) -> Any:
-        # One block, so that there is one chunk, and no thread: a split has other things to do.
+        # One block gives one chunk; no threads, since a split needs its CPU for other work too.
         return pyarrow.csv.read_csv(
             pa.py_buffer(lines),
             pyarrow.csv.ReadOptions(
@@ -120,7 +120,7 @@ class CsvDecoder:
 
 
 def check_csv_schema(schema: Schema) -> None:
-    """See that every column has a form in CSV.
+    """Check that CSV can represent every column.
 
     Raises:
         SourceUnsupported: a column is nested.
@@ -142,7 +142,7 @@ def _names(header: bytes) -> list[str]:
     repeated = [name for name in plain if name and plain.count(name) > 1]
     if repeated:
         raise BadHeader(f"the header names {repeated[0]} twice")
-    # Arrow wants names to differ, also of columns that have none and are not read.
+    # Arrow needs distinct names, even for unnamed columns that are not read.
     return [name or f"\0{place}" for place, name in enumerate(plain)]
 
 
@@ -151,10 +151,10 @@ def _has_empty_lines(block: bytes) -> bool:
 
 
 def _regular(lines: bytes) -> Sequence[str | None] | None:
-    """The values of the first line, if lines may be left to Arrow.
+    """Return the values of the first line; None if Arrow may not read the lines.
 
-    A quote that is not closed swallows ends of lines, which shows in the number of rows, except in
-    the last line.
+    An unclosed quote swallows ends of lines, which the number of rows reveals, except in the last
+    line.
     """
     last = lines[lines.rfind(b"\n", 0, -1) + 1 : -1]
     try:

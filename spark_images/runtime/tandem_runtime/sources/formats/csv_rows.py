@@ -1,9 +1,8 @@
-"""Rows from lines of CSV, one at a time: slow, exact, and with a reason for each refusal.
+"""Reads CSV line by line: slow, exact, and with a reason for each rejected row.
 
-Values are separated by commas and may stand in double quotes, in which a quote is written twice.
+Values are separated by commas and may be in double quotes, within which a quote is written twice.
 An empty value is null, one in quotes is an empty text. Blanks and tabs around values that are not
-text do not count. A row is one line: there are no ends of lines within quotes. Empty lines are
-passed over.
+text are ignored. A row is one line: quoted values contain no newline. Empty lines are skipped.
 """
 
 import re
@@ -20,7 +19,7 @@ Value = str | None
 
 
 class CsvRows:
-    """Reads lines of CSV into the values of a schema's columns; the header tells where they are."""
+    """Reads lines of CSV into the values of a schema's columns, found by the header."""
 
     def __init__(self, schema: Schema, header: Sequence[str]) -> None:
         self._width = len(header)
@@ -31,10 +30,10 @@ class CsvRows:
         self._parsers = [parser_of(column.type) for column in schema.columns]
 
     def __call__(self, line: bytes) -> tuple[object, ...] | None:
-        """The values of one line in the order of the columns; None for an empty line.
+        """Return the values of one line in the order of the columns; None for an empty line.
 
         Raises:
-            Unfit: the line has other than the header's number of values, or one does not fit.
+            Unfit: the number of values differs from the header's, or a value does not fit.
         """
         text = text_of(line)
         if not text:
@@ -62,7 +61,7 @@ class CsvRows:
 
 
 def text_of(line: bytes) -> str:
-    """The text of a line without a carriage return at its end.
+    """Return the text of a line without a carriage return at its end.
 
     Raises:
         Unfit: it is not UTF-8, or there is another carriage return.
@@ -77,7 +76,7 @@ def text_of(line: bytes) -> str:
 
 
 def split(text: str) -> list[Value]:
-    """The values of a line.
+    """Split a line into its values.
 
     Raises:
         Unfit: a quote is opened and not closed.

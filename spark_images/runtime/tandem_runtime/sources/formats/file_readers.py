@@ -1,4 +1,4 @@
-"""One file of a source, read in pieces: what all formats have in common, and text."""
+"""Reads one file in pieces: the interface of all formats, and the readers of text formats."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,42 +11,42 @@ from tandem_runtime.sources.formats.line_decoding import Decoded, is_blank
 from tandem_runtime.sources.formats.text_file import LONGEST_LINE, Lines, TextFile
 
 MOST_ROWS = 65_536
-"""Most rows of a piece, so that short lines do not become a great many wide rows."""
+"""Maximum rows of a piece; bounds the memory of rows that are wider than their lines."""
 
 
 class Piece(NamedTuple):
-    """Rows of a file, in their order, and what was left out."""
+    """Rows of a file, in order, and the rejected ones."""
 
     batches: list[Rows]
     rejected: list[Rejected]
 
 
 class FileReader(Protocol):
-    """A file that is read on from an offset, in whatever units its format has."""
+    """Reads a file from an offset on, in units of its format."""
 
     @property
     def offset(self) -> int:
         """Where the next piece begins."""
 
     def read(self, most: int) -> Piece:
-        """The next rows, at most so many. If the offset stays, no whole row is there now."""
+        """Return the next rows, at most `most`. The offset stays if there is no whole row now."""
 
     def finish(self) -> Piece:
-        """Take what is there as all that comes: an unfinished last row, or why there is no more."""
+        """Treat the file as complete: return an unfinished last row, or reject the rest."""
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is there that may be the beginning of more."""
+        """Whether the file ends within a row, or is damaged or truncated."""
 
     def size_and_change(self) -> tuple[int, int]:
-        """Size of the file as stored, and when it was changed last."""
+        """Return the size of the file as stored, and the time of its last change."""
 
     def close(self) -> None:
         """Close the file."""
 
 
 class LineDecoder(Protocol):
-    """Makes rows of a block of lines."""
+    """Decodes a block of lines into rows."""
 
     def decode(self, block: bytes) -> Decoded:
         """Read a block of lines, each of which ends in a newline."""
@@ -58,10 +58,10 @@ class TextReader:
     def __init__(
         self, path: Path, name: str, offset: int, decoder: LineDecoder, end: int | None = None
     ) -> None:
-        """Open the file; what is behind `end` counts as not there.
+        """Open the file and ignore its content beyond `end`.
 
         Raises:
-            OSError: it cannot be opened, or is not there.
+            OSError: it cannot be opened, or does not exist.
         """
         self._name = name
         self._text = TextFile(path, offset, end)
@@ -74,11 +74,11 @@ class TextReader:
         return self._text.offset
 
     def read(self, most: int) -> Piece:
-        """Rows of whole lines."""
+        """Return rows of whole lines."""
         return self._decoded(self._text.lines(min(most, MOST_ROWS)))
 
     def finish(self) -> Piece:
-        """The last line if it has no end; damage to the file is told once."""
+        """Return a last line that has no newline; report damage to the file once."""
         piece = self._decoded(self._text.rest())
         if self._text.broken and not self._told:
             self._told = True
@@ -87,11 +87,11 @@ class TextReader:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is a line without an end, or damage that was not told."""
+        """Whether there is a line without a newline, or damage that was not reported."""
         return self._text.unfinished or (self._text.broken is not None and not self._told)
 
     def size_and_change(self) -> tuple[int, int]:
-        """Size of the file as stored, and when it was changed last."""
+        """Return the size of the file as stored, and the time of its last change."""
         return self._text.size_and_change()
 
     def close(self) -> None:
@@ -118,10 +118,10 @@ class CsvReader(TextReader):
     def __init__(
         self, path: Path, name: str, offset: int, schema: Schema, end: int | None = None
     ) -> None:
-        """Open the file and, in its middle, read the header first.
+        """Open the file; with an offset, read the header from its beginning first.
 
         Raises:
-            OSError: it cannot be opened, or is not there.
+            OSError: it cannot be opened, or does not exist.
         """
         super().__init__(path, name, offset, _NoHeaderYet(), end)
         self._schema = schema
@@ -137,12 +137,12 @@ class CsvReader(TextReader):
             self._takes_header(line)
             lines = Lines(lines.offset + len(line) + 1, rest)
             if self._text.broken:
-                # However many lines came with it, nothing behind the header was read.
+                # No line after the header was read, even if the block holds some.
                 self._text.offset = min(self._text.offset, lines.offset)
         return super()._decoded(lines)
 
     def _takes_header(self, line: bytes) -> bool:
-        """Whether this line, which follows blank ones at most, was the header."""
+        """Take a line as the header unless it is blank; return whether it was taken."""
         if is_blank(line):
             return False
         try:
@@ -154,14 +154,14 @@ class CsvReader(TextReader):
 
 
 class _NoRows:
-    """Of a file without a usable header nothing is read."""
+    """Decodes no rows: the file has no usable header."""
 
     def decode(self, _block: bytes) -> Decoded:
         return Decoded([], [])
 
 
 class _NoHeaderYet(_NoRows):
-    """Of a file whose header was not seen yet nothing is read either."""
+    """Decodes no rows: the header was not read yet."""
 
 
 _TOO_LONG = f"it is longer than {LONGEST_LINE // 2**20} MiB"

@@ -1,4 +1,4 @@
-"""Rows from blocks of JSON lines. The fast path; `json_rows` decides what fits."""
+"""Reads blocks of JSON lines into rows: the fast path. `json_rows` decides which rows fit."""
 
 import re
 
@@ -27,13 +27,13 @@ from tandem_runtime.sources.formats.value_checks import (
 
 _AROUND_NEWLINES = re.compile(rb"[ \t\r]*\n[ \t\r\n]*")
 _ODD_NUMBER = re.compile(rb"[:,\[]\s*(?:-?Inf(?!inity)|-NaN)")
-"""Numbers that Arrow takes although no other reader of JSON does."""
+"""Numbers that Arrow accepts although no other JSON reader does."""
 
 
 class JsonDecoder:
     """Reads blocks of JSON lines into rows of a stream's schema.
 
-    Streams with a BINARY or MAP column are read line by line throughout: Arrow reads neither.
+    Streams with a BINARY or MAP column are always read line by line: Arrow reads neither.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -56,7 +56,7 @@ class JsonDecoder:
         try:
             return self._by_line(line)
         except TooDeep:
-            # Arrow does not mind, and would have taken it in other company.
+            # Arrow has no such limit, and would have accepted the line as part of a block.
             rows = self._quickly(line + b"\n")
             if rows is None:
                 raise
@@ -72,7 +72,7 @@ class JsonDecoder:
         return rows if rows is not None and rows.num_rows == lines.count(b"\n") else None
 
     def _parse(self, lines: bytes) -> Rows | None:
-        # One block, so that there is one chunk, and no thread: a split has other things to do.
+        # One block gives one chunk; no threads, since a split needs its CPU for other work too.
         options = pj.ReadOptions(use_threads=False, block_size=len(lines) + 1)
         try:
             table = pj.read_json(pa.py_buffer(lines), options, self._options)
@@ -86,7 +86,7 @@ class JsonDecoder:
 
 
 def _as_read(kind: DataType) -> ArrowType:
-    """The type to ask Arrow for: dates it reads as text only."""
+    """Return the type to request from Arrow, which reads dates only as text."""
     match kind:
         case Simple.DATE:
             return pa.string()
@@ -103,12 +103,12 @@ def _field_as_read(column: Column) -> object:
 
 
 def _one_object_per_line(block: bytes) -> bytes | None:
-    """The block without blank lines if every line may be one object, else None.
+    """Return the block without blank lines if every line may be one object, else None.
 
-    Arrow takes an object that goes over several lines, and crashes the process on a block that
-    begins with null. Where every line begins with a brace and ends with one, no object goes over
-    an end of line: a brace that opens never follows one that closes within an object. Then as
-    many rows as lines means one row in each.
+    Arrow accepts an object that spans several lines, and crashes the process on a block that begins
+    with null. Where every line begins and ends with a brace, no object spans lines: within an
+    object an opening brace never directly follows a closing one. Then an equal number of rows and
+    lines means one row per line.
     """
     if (b"Inf" in block or b"-NaN" in block) and _ODD_NUMBER.search(block):
         return None

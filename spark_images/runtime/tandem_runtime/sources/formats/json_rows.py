@@ -1,10 +1,10 @@
-"""Rows from lines of JSON, one at a time: slow, exact, and with a reason for each refusal.
+"""Reads JSON line by line: slow, exact, and with a reason for each rejected row.
 
 A line is one object. Fields that the schema does not name are ignored, missing ones are null, and
-of a field that stands twice the last one counts. Values must be of the JSON kind that belongs to
-the type: a number in quotes is no BIGINT, a number is no STRING. There are two exceptions:
-decimals may be numbers or strings, and floating numbers that are not finite may be strings. Maps
-are objects whose names are the keys.
+the last of repeated fields counts. Values must be of the JSON kind that belongs to the type: a
+number in quotes is not a BIGINT, a number is not a STRING. There are two exceptions: decimals may
+be numbers or strings, and floating-point numbers that are not finite may be strings. Maps are
+objects whose names are the keys.
 """
 
 import json
@@ -32,13 +32,13 @@ Reader = Callable[[object], object]
 
 
 class _Number(str):
-    """A number as it stands in the text, so that no digit is lost."""
+    """A number as written in the text, so that no digit is lost."""
 
     __slots__ = ()
 
 
 class TooDeep(Unfit):
-    """A line is nested more deeply than can be followed here."""
+    """A line is nested too deeply for this reader."""
 
 
 class JsonRows:
@@ -48,10 +48,10 @@ class JsonRows:
         self._read = _record_reader(schema.columns)
 
     def __call__(self, line: bytes) -> tuple[object, ...]:
-        """The values of one line in the order of the columns.
+        """Return the values of one line in the order of the columns.
 
         Raises:
-            Unfit: the line is no JSON object, or a value does not fit its column.
+            Unfit: the line is not a JSON object, or a value does not fit its column.
         """
         try:
             value = json.loads(
@@ -92,7 +92,7 @@ def _record_reader(
 
 
 def _reader_of(kind: DataType) -> Reader:
-    """The function that reads a value other than null."""
+    """Return the function that reads a value other than null."""
     match kind:
         case Simple.BOOLEAN:
             return _boolean
@@ -113,7 +113,7 @@ def _boolean(value: object) -> bool:
 
 
 def _scalar_reader(kind: DataType) -> Reader:
-    """For what stands as a number or a string."""
+    """Return the reader of a type that is written as a number or a string."""
     parse = parser_of(kind)
     is_right = _JSON_KINDS.get(kind, _is_string)
 
@@ -180,7 +180,7 @@ def _struct_reader(kind: DataType, fields: tuple[Column, ...]) -> Reader:
 
 
 def _written(value: object) -> str:
-    """A value as JSON writes it, for messages."""
+    """Return a value as JSON, for messages."""
     if isinstance(value, _Number):
         return str(value)
     try:

@@ -1,9 +1,9 @@
-"""Blocks of lines into rows: quickly where everything fits, line by line where something does not.
+"""Decodes blocks of lines into rows: vectorised where all rows fit, else line by line.
 
 A block goes through a vectorised reader. If that refuses it, the block is cut into pieces, which
-are tried again and cut once more, and only the lines of small pieces are looked at one by one. So a
-few bad rows cost little, and a file of nothing but bad rows costs two or three vain tries. Whether
-a row is taken, and with which values, never depends on its neighbours.
+are tried again and cut once more; only the lines of small pieces are read one by one. So a few bad
+rows cost little, and a file of bad rows only costs two or three failed attempts. Whether a row is
+accepted, and with which values, never depends on its neighbours.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,17 +17,17 @@ from tandem_runtime.sources.formats.text_values import Unfit
 
 _PIECES = 16
 _SMALL = 16 * 2**10
-"""Bytes of a piece that is not cut any more."""
+"""Bytes up to which a piece is not cut any further."""
 _BLANK = b" \t\r\n"
 
 ReadBlock = Callable[[bytes], Rows | None]
-"""Rows of a block of whole lines, or None if it is to be read line by line."""
+"""Returns the rows of a block of whole lines, or None if it must be read line by line."""
 ReadLine = Callable[[bytes], tuple[object, ...] | None]
-"""Values of a line without its end, or None if it holds no row. Raises `Unfit`."""
+"""Returns the values of a line without its newline; None if it has no row. Raises `Unfit`."""
 
 
 class BadLine(NamedTuple):
-    """A line that does not fit: where it begins in its block, and why."""
+    """A line that does not fit: its offset in the block, and the reason."""
 
     offset: int
     reason: str
@@ -35,7 +35,7 @@ class BadLine(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What became of a block."""
+    """The rows of a block, and its bad lines."""
 
     batches: list[Rows]
     bad: list[BadLine]
@@ -62,12 +62,12 @@ def decode(block: bytes, schema: ArrowSchema, quickly: ReadBlock, by_line: ReadL
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line has nothing but white space."""
+    """Whether a line has only white space."""
     return not line.strip(_BLANK)
 
 
 def _pieces(block: bytes) -> Iterator[tuple[int, bytes]]:
-    """Parts of about equal size, cut at newlines, with their offsets."""
+    """Yield parts of about equal size, cut at newlines, with their offsets."""
     size = len(block) // _PIECES + 1
     start = 0
     while start < len(block):

@@ -1,9 +1,9 @@
-"""Columns of a Parquet file as the columns of a stream.
+"""Casts columns of a Parquet file to the columns of a stream.
 
-Columns are found by name; missing ones are null, others do not count. A column may have another
-type of the same kind than the schema says: whole numbers, decimals and floating numbers of another
-width if the value fits, times in another unit (digits beyond the microsecond are cut off) or
-without a zone (then they are UTC), text and bytes of any layout.
+Columns are found by name; missing ones are null, extra ones are ignored. A column may differ from
+the schema's type within the same kind: whole numbers, decimals and floating-point numbers of
+another width if the value fits, times in another unit (digits beyond the microsecond are cut off)
+or without a zone (then they are UTC), text and bytes of any layout.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ _KINDS = (
 
 
 def mismatch(found: ArrowSchema, wanted: ArrowSchema) -> str | None:
-    """Why a file's columns cannot be read as the wanted ones, if so."""
+    """Return why a file's columns cannot be read as the wanted ones; None if they can."""
     common = [field for field in wanted if field.name in found.names]
     if not common:
         return "the file has no column of the schema"
@@ -48,7 +48,7 @@ def mismatch(found: ArrowSchema, wanted: ArrowSchema) -> str | None:
 
 
 def as_wanted(rows: Rows, wanted: ArrowSchema) -> Rows:
-    """Rows with the wanted columns.
+    """Cast rows to the wanted columns.
 
     Raises:
         Unfit: a value does not fit.
@@ -82,7 +82,7 @@ def _mismatch(found: ArrowType, wanted: ArrowType) -> str | None:
 
 
 def _parts(found: ArrowType, wanted: ArrowType) -> list[tuple[ArrowType, ArrowType]]:
-    """Types within nested types that correspond to each other."""
+    """Return the corresponding types within two nested types."""
     if pa.types.is_struct(wanted):
         fields = [(found.field(field.name), field) for field in wanted if field.name in found.names]
         return [(ours.type, theirs.type) for ours, theirs in fields]
@@ -112,7 +112,7 @@ def _is_large_or_fixed(arrow_type: ArrowType) -> bool:
 
 def _cast(array: Any, field: Any) -> Any:
     try:
-        # Only what is finer than a microsecond may be lost; other units could overflow.
+        # Only nanoseconds may lose digits; an unsafe cast of other units could overflow.
         finer = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
         result = array.cast(field.type, safe=not finer)
     except pa.ArrowException as error:

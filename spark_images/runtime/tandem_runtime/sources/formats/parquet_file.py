@@ -1,4 +1,4 @@
-"""A Parquet file, read in batches of rows; offsets are row numbers."""
+"""Reads a Parquet file in batches of rows; offsets are row numbers."""
 
 import json
 import os
@@ -19,19 +19,19 @@ _BATCH_BYTES = 2 * 2**20
 
 
 class ParquetReader:
-    """A Parquet file, read on from a row.
+    """Reads a Parquet file from a row on.
 
-    A file without its end counts as unfinished, whether somebody still writes it or it is damaged.
-    If a column is of another kind than the schema says, the whole file is rejected.
+    A truncated file counts as unfinished, whether it is still being written or damaged. If a column
+    is of another kind than the schema says, the whole file is rejected.
     """
 
     def __init__(
         self, path: Path, name: str, offset: int, schema: ArrowSchema, end: int | None = None
     ) -> None:
-        """Open the file; rows from number `end` on count as not there.
+        """Open the file and ignore rows from number `end` on.
 
         Raises:
-            OSError: it cannot be opened, or is not there.
+            OSError: it cannot be opened, or does not exist.
         """
         self.offset = offset
         self._end = end
@@ -39,7 +39,7 @@ class ParquetReader:
         self._schema = schema
         self._raw = path.open("rb")
         self._left: Rows | None = None
-        """Rows that were read and not handed out."""
+        """Rows that were read and not returned yet."""
         self._broken: str | None = None
         self._batches: Iterator[Rows] = iter(())
         try:
@@ -48,7 +48,7 @@ class ParquetReader:
             self._broken = f"the file cannot be read: {error}"
 
     def read(self, most: int) -> Piece:
-        """The next rows."""
+        """Return the next rows."""
         if self._end is not None:
             most = min(most, self._end - self.offset)
         if most and not self._left:
@@ -63,7 +63,7 @@ class ParquetReader:
         return piece
 
     def finish(self) -> Piece:
-        """Why the file, or the rest of it, cannot be read."""
+        """Reject the file, or the rest of it, if it cannot be read; once."""
         if self._broken is None:
             return Piece([], [])
         rejected = Rejected(self._name, None, self._broken)
@@ -72,11 +72,11 @@ class ParquetReader:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the file could not be read to its end."""
+        """Whether the file, or the rest of it, cannot be read and was not rejected yet."""
         return self._broken is not None
 
     def size_and_change(self) -> tuple[int, int]:
-        """Size of the file, and when it was changed last."""
+        """Return the size of the file, and the time of its last change."""
         found = os.fstat(self._raw.fileno())
         return found.st_size, found.st_ctime_ns
 
@@ -95,7 +95,7 @@ class ParquetReader:
         try:
             return next(self._batches, None)
         except (pa.ArrowException, OSError) as error:
-            # Damage comes as an OSError too, but only the system's own errors have a number.
+            # PyArrow reports damage as an OSError too, but only system errors have an errno.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             self._broken = f"the file is damaged from row {self.offset} on: {error}"
@@ -103,7 +103,7 @@ class ParquetReader:
             return None
 
     def _sort_out(self, rows: Rows, offset: int, piece: Piece) -> None:
-        """Keep the rows that fit; where some do not, halve until they are found."""
+        """Keep the rows that fit; find the others by bisection and reject them."""
         try:
             piece.batches.append(as_wanted(rows, self._schema))
         except Unfit as problem:
@@ -120,7 +120,7 @@ def _opened(raw: BinaryIO) -> Any:
 
 
 def _batches(file: Any, columns: list[str], offset: int) -> Iterator[Rows]:
-    """Batches of about equal size from a row on, one row group after the other."""
+    """Yield batches of about equal size from a row on, one row group after the other."""
     for group in range(file.metadata.num_row_groups):
         about = file.metadata.row_group(group)
         if offset >= about.num_rows:

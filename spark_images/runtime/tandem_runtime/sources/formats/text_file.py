@@ -1,7 +1,7 @@
-"""A text file, plain or gzipped, as blocks of whole lines at byte offsets.
+"""Reads a text file, plain or gzipped, in blocks of whole lines at byte offsets.
 
-Offsets count the bytes of the text, so those of a gzipped file are offsets after decompression. To
-open one in its middle everything before has to be decompressed.
+Offsets count bytes of text; in a gzipped file they are offsets after decompression, so opening one
+at an offset decompresses everything before it.
 """
 
 import gzip
@@ -11,47 +11,47 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 BLOCK = 2 * 2**20
-"""Bytes that are read at once, and about the most of a block of several lines."""
+"""Bytes read at once, and about the maximum of a block of several lines."""
 
 LONGEST_LINE = 8 * 2**20
-"""A line beyond this many bytes is passed over, only its beginning is kept."""
+"""Maximum bytes of a line; a longer one is skipped, and only its beginning is kept."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _KEPT = 1024
 
 
 class Lines(NamedTuple):
-    """Whole lines, each with its end, and where the first one begins."""
+    """Whole lines with their newlines, and the offset of the first one."""
 
     offset: int
     text: bytes
 
 
 class LongLine(NamedTuple):
-    """A line that was passed over."""
+    """A line that was skipped because of its length."""
 
     offset: int
     beginning: bytes
 
 
 class TextFile:
-    """Reads a file on from an offset at which a line begins.
+    """Reads a file from an offset at which a line begins.
 
-    `offset` is where the next line begins that was not handed out. `broken` says why nothing can
-    be read beyond what was: a gzip file is damaged or ends too early, or there is less than had
-    been read before. `passed_over` are lines that were too long, until somebody empties it.
+    `offset` is the beginning of the next line to return. `broken` says why reading stopped for
+    good: a gzip file is damaged or truncated, or the file is shorter than the part read before.
+    `passed_over` collects lines that were too long; the caller empties it.
     """
 
     def __init__(self, path: Path, offset: int, end: int | None = None) -> None:
-        """Open the file; what is behind `end` counts as not there.
+        """Open the file and ignore its content beyond `end`.
 
         Raises:
-            OSError: it cannot be opened, or is not there.
+            OSError: it cannot be opened, or does not exist.
         """
         self.offset = offset
         self._end = end
         self._read = 0
-        """Bytes of the text that were read, from its beginning."""
+        """Bytes of text read, counted from the beginning of the file."""
         self.broken: str | None = None
         self.passed_over: list[LongLine] = []
         self._raw = path.open("rb")
@@ -60,13 +60,13 @@ class TextFile:
         self._buffer = b""
         self._used = 0
         self._skipped = 0
-        """Bytes of the line that is being passed over."""
+        """Bytes skipped so far of a line that is too long."""
         self._beginning = b""
         if offset:
             self._go_to(offset)
 
     def lines(self, most: int) -> Lines:
-        """The next whole lines, at most so many, or nothing if no whole line is there now."""
+        """Return the next whole lines, at most `most`; empty if there is none now."""
         while True:
             end = self._end_of_lines(most)
             if end:
@@ -75,24 +75,24 @@ class TextFile:
                 return Lines(self.offset, b"")
 
     def rest(self) -> Lines:
-        """The last line, which has no end, with an end put to it; nothing if there is none."""
+        """Return a last line that has no newline, with one added; empty if there is none."""
         if self._skipped:
             self._pass_over()
         line = self._hand_out(len(self._buffer))
         return Lines(line.offset, line.text + b"\n") if line.text else line
 
     def give_up(self, reason: str) -> None:
-        """Read nothing more of this file."""
+        """Stop reading this file."""
         self.broken = reason
         self._buffer, self._used, self._skipped = b"", 0, 0
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is something after the last end of a line."""
+        """Whether there is text after the last newline."""
         return self._used < len(self._buffer) or self._skipped > 0
 
     def size_and_change(self) -> tuple[int, int]:
-        """Size of the file as stored, and when it was changed last."""
+        """Return the size of the file as stored, and the time of its last change."""
         found = os.fstat(self._raw.fileno())
         return found.st_size, found.st_ctime_ns
 
@@ -108,7 +108,7 @@ class TextFile:
             self._raw.seek(offset)
             self._read = offset
             return
-        # Always in the same blocks: how much of a damaged file can be read depends on them.
+        # Reads in blocks of one size: they determine how much of a damaged file is readable.
         left = offset
         while left and (piece := self._more(BLOCK)):
             self._buffer = piece[left:]
@@ -117,7 +117,7 @@ class TextFile:
             self.broken = f"is shorter than the {offset} bytes that were read of it"
 
     def _end_of_lines(self, most: int) -> int:
-        """Where the lines to be handed out end in the buffer; 0 if no line ends there."""
+        """Return where the next lines end in the buffer; 0 if no line ends there."""
         if self._buffer.count(b"\n", self._used) <= most:
             return self._buffer.rfind(b"\n", self._used) + 1
         end = self._used
@@ -136,7 +136,7 @@ class TextFile:
         return lines
 
     def _read_more(self) -> bool:
-        """Put more into the buffer behind the unfinished line; false if there is nothing."""
+        """Append to the unfinished line in the buffer; return false if there is no more."""
         piece = self._more(BLOCK)
         if not piece:
             return False
@@ -144,7 +144,7 @@ class TextFile:
             piece = self._skip(piece)
         self._buffer = self._buffer[self._used :] + piece
         self._used = 0
-        # Only the first line can be too long: the others came with this piece.
+        # Only the first line can be too long: the others lie within this piece.
         end = self._buffer.find(b"\n") if len(self._buffer) > LONGEST_LINE else 0
         if end < 0 or end > LONGEST_LINE:
             self._beginning, self._skipped = self._buffer[:_KEPT], 0
@@ -152,7 +152,7 @@ class TextFile:
         return True
 
     def _skip(self, piece: bytes) -> bytes:
-        """Pass over the rest of a long line; what follows it is answered."""
+        """Skip the rest of a long line and return the text after it."""
         end = piece.find(b"\n") + 1
         self._skipped += end or len(piece)
         if end == 0:

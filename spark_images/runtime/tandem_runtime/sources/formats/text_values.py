@@ -1,7 +1,7 @@
-"""Values from their text, one at a time: what decides whether a value fits its column.
+"""Parses single values from text; these functions decide whether a value fits its column.
 
-Vectorised readers are quicker and may refuse more, but what they take has to be taken here, with
-the same value; whatever they refuse is put to these functions. Accepted are:
+Vectorised readers are faster and may refuse more, but every value that they accept is accepted here
+too, with the same result; everything they refuse is parsed here. Accepted are:
 
 - BOOLEAN: `true` and `false` in any case;
 - whole numbers: digits, with or without a minus before them;
@@ -14,8 +14,8 @@ the same value; whatever they refuse is put to these functions. Accepted are:
 - TIMESTAMP_NTZ: the same. A zone is applied, so the result is in UTC;
 - BINARY: Base64.
 
-Dates and times are of the years 1 to 9999. Dates are answered as days and times as microseconds
-since 1970, which is what Arrow takes.
+Dates and times are of the years 1 to 9999. Dates are returned as days and times as microseconds
+since 1970, as Arrow expects them.
 """
 
 import base64
@@ -44,7 +44,7 @@ _TIME = re.compile(
 )
 _BITS = {Simple.TINYINT: 8, Simple.SMALLINT: 16, Simple.INT: 32, Simple.BIGINT: 64}
 _LONGEST_NUMBER = 4000
-"""Digits of a number beyond which it fits no type; Python converts no more than about this many."""
+"""Maximum digits of a number: longer ones fit no type, and `int` refuses about this many."""
 
 _LAST_HOUR, _LAST_MINUTE = 23, 59
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -68,15 +68,15 @@ class Unfit(Exception):
         self._has_name = has_name
 
     def within(self, name: str) -> "Unfit":
-        """The same, with the name of the column or field that holds it put first."""
+        """Return the same problem, prefixed with the name of the column or field."""
         separator = "." if self._has_name else ": "
         return Unfit(f"{name}{separator}{self}", has_name=True)
 
 
 def parser_of(kind: DataType) -> Parser:
-    """The function that reads a value of this type from its text and raises `Unfit` if it cannot.
+    """Return the function that parses a value of this type; it raises `Unfit` for other text.
 
-    Nested types have no text of their own and are no argument.
+    Nested types are not allowed: they have no text form.
     """
     if isinstance(kind, Decimal):
         return partial(_decimal, kind)
@@ -86,23 +86,23 @@ def parser_of(kind: DataType) -> Parser:
 
 
 def unfit(value: object, kind: DataType) -> Unfit:
-    """That a value is not one of this type."""
+    """Return the error for a value that is not of this type."""
     return Unfit(f"{shown(value)} is no {kind}")
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a message."""
+    """Return a value as text for a message, shortened."""
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def is_not_finite(text: str) -> bool:
-    """Whether a text names infinity or a value that is not a number."""
+    """Whether a text stands for infinity or NaN."""
     return _INFINITE.fullmatch(text) is not None or text.lower().lstrip("+-") == "nan"
 
 
 def text_value(text: str) -> str:
-    """A text that can be stored: without halves of surrogate pairs."""
+    """Return a text unless it has half a surrogate pair, which cannot be stored."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -127,7 +127,7 @@ def _whole(kind: Simple, text: str) -> int:
 
 
 def _double(text: str) -> float:
-    # Both round to the nearest value; Python's own conversion is ten times as quick.
+    # Both round to the nearest value; Python's conversion is ten times as fast.
     value = float(text) if _REAL.fullmatch(text) else _by_arrow(text, Simple.DOUBLE)
     return _within_range(value, text, Simple.DOUBLE)
 
@@ -195,7 +195,7 @@ def _timestamp(kind: Simple, text: str) -> int:
 
 
 def _offset(zone: str | None, text: str, kind: Simple) -> int:
-    """Seconds that a zone is ahead of UTC."""
+    """Return the seconds that a zone is ahead of UTC."""
     if zone is None or zone == "Z":
         return 0
     digits = zone[1:].replace(":", "").ljust(4, "0")

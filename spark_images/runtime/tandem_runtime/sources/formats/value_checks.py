@@ -1,4 +1,4 @@
-"""What vectorised readers and casts let through although it does not fit."""
+"""Checks for values that vectorised readers and casts accept wrongly."""
 
 import re
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ _NEGATIVE_EXPONENT = re.compile(rb'(?:^|[:,\[\s"])[+-]?[0-9.]+[eE]-', re.MULTILI
 def has_negative_exponents(text: bytes) -> bool:
     """Whether a number may be written like 1e-5.
 
-    Arrow, reading a decimal with a great many places, looks beyond the end of a table and may take
-    it for zero; without an exponent it counts the places.
+    For a decimal with very many places Arrow reads beyond the end of a table and may return zero;
+    without an exponent it checks the number of places.
     """
     if b"e-" not in text and b"E-" not in text:
         return False
@@ -30,9 +30,9 @@ def has_negative_exponents(text: bytes) -> bool:
 
 
 def in_range(rows: Rows) -> bool:
-    """Whether nothing is null against the schema, and all values are what their types allow.
+    """Whether all NOT NULL columns are without nulls, and all values within their type's bounds.
 
-    May say no of rows that fit: of a null struct whose fields are NOT NULL.
+    May be false for rows that fit: those with a null struct whose fields are NOT NULL.
     """
     return all(
         (nullable or not array.null_count) and _is_in_range(array)
@@ -41,7 +41,7 @@ def in_range(rows: Rows) -> bool:
 
 
 def has_infinity(rows: Rows) -> bool:
-    """Whether a floating number is infinite, which may be one that was too large."""
+    """Whether a floating-point number is infinite; one out of range is read as infinite."""
     return any(
         pc.any(pc.is_inf(array)).as_py()
         for array, _ in _all_arrays(rows)
@@ -55,7 +55,7 @@ def _all_arrays(rows: Rows) -> Iterator[tuple[Any, bool]]:
 
 
 def _with_parts(array: Any, field: Any) -> Iterator[tuple[Any, bool]]:
-    """An array and, if it is nested, the arrays within it; each with whether it may have nulls."""
+    """Yield an array and the arrays nested in it, each with whether it may have nulls."""
     yield array, field.nullable
     if pa.types.is_struct(field.type):
         for part, inner in zip(array.flatten(), field.type, strict=True):
@@ -79,8 +79,8 @@ def _is_in_range(array: Any) -> bool:
 
 
 def _is_valid(array: Any) -> bool:
-    # Readers let decimals through whose digits do not suffice at the column's scale, and texts of
-    # Parquet files that are not UTF-8.
+    # Readers accept decimals that exceed the column's precision at its scale, and text of Parquet
+    # files that is not UTF-8.
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,9 +1,10 @@
-"""Rows made up from a seed. A row is what its number says, however and by whomever it is read.
+"""Generates rows from a seed; the row number determines the row, whichever process reads it.
 
 Keys are drawn by rank from a Zipf distribution; all key columns of a row have the same rank. The
-event time is that of the watermark, else the first TIMESTAMP: 2024 begins with row 0, then time
-goes at `rowsPerSecond`, and each row is up to `jitter` earlier than that. The rest is uniform, see
-`random_values`. A generator is one source partition; its positions are row numbers.
+event-time column is that of the watermark, else the first TIMESTAMP: row 0 is at the beginning of
+2024, time advances at `rowsPerSecond`, and each row is up to `jitter` earlier than that. The other
+columns are uniform, see `random_values`. A generator is one source partition; its positions are row
+numbers.
 """
 
 from typing import Any, cast
@@ -26,7 +27,7 @@ _MICROSECONDS_IN_A_MILLISECOND = 1_000
 
 
 class RowMaker:
-    """Makes rows by their numbers."""
+    """Generates rows by their numbers."""
 
     def __init__(self, stream: Stream, source: GeneratorSource) -> None:
         self._stream = stream
@@ -36,7 +37,7 @@ class RowMaker:
         self._event_time = _event_time_column(stream)
 
     def rows(self, first: int, last: int) -> Rows:
-        """The rows from `first` up to, but without, `last`, as a record batch."""
+        """Return the rows from `first` up to, but not including, `last`, as a record batch."""
         if first >= last:
             return no_rows(self._schema)
         draws = Draws(self._source.seed, np.arange(first, last, dtype=np.int64))
@@ -69,7 +70,7 @@ class GeneratorPartition:
         self._make = RowMaker(stream, source)
 
     def read(self, position: Position) -> Batch:
-        """Rows from a number on; see `SourcePartition.read`."""
+        """Return rows from a number on; see `SourcePartition.read`."""
         first = cast(int, position)
         left = _MOST_ROWS if self._last is None else min(self._last - first, _MOST_ROWS)
         count = self._due(left) if left > 0 else 0
@@ -84,7 +85,7 @@ class GeneratorPartition:
         )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a generator holds no resources."""
 
     def _due(self, most: int) -> int:
         due = self._pace.due(self._clock.now(), most)
@@ -95,9 +96,9 @@ class GeneratorPartition:
 
 
 def generated(stream: Stream, first: int, last: int) -> Any:
-    """The rows of a generator from `first` up to, but without, `last`, as a table.
+    """Return the rows of a generator from `first` up to, but not including, `last`, as a table.
 
-    Knows nothing of positions and pace, so that what a pipeline did can be counted again.
+    Ignores positions and rate, so that tests and checks can recompute what a pipeline read.
     """
     maker = RowMaker(stream, cast(GeneratorSource, stream.source))
     starts = range(first, last, _MOST_ROWS)

@@ -1,8 +1,8 @@
-"""Made-up values of every type: each depends on the seed, its column and its row number alone.
+"""Generates random values of every type from the seed, the column and the row number alone.
 
-Without a wish of their own columns are uniform: whole numbers, decimals and floating numbers below
-1000 (TINYINT below 100), texts out of a thousand, dates and times of the year 2024, lists of up to
-three elements, maps of up to two entries. Nothing is null.
+Columns are uniform unless they are keys or event times: whole numbers, decimals and floating-point
+numbers below 1000 (TINYINT below 100), one of a thousand texts, dates and times of the year 2024,
+lists of up to three elements, maps of up to two entries. Values are never null.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,11 +34,11 @@ _MOST_ENTRIES = 2
 _BINARY_BYTES = 8
 _KEY_DIGITS = 6
 _WORDS = 2**62
-"""Whole numbers are drawn below this, so that they fit 64 bits with a sign."""
+"""Upper limit of whole numbers, so that they fit in signed 64 bits."""
 
 
 class Draws:
-    """Random numbers for some rows. The same row gives the same number in whatever company."""
+    """Random numbers for a range of rows; a row's numbers do not depend on the other rows."""
 
     def __init__(self, seed: int, rows: I64Array) -> None:
         self.rows = rows
@@ -46,7 +46,7 @@ class Draws:
         self._steps = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
     def bits(self, what: str) -> U64Array:
-        """64 random bits for each row (SplitMix64), independent for each purpose."""
+        """Return 64 random bits for each row (SplitMix64), independent for each `what`."""
         start = np.uint64(xxhash.xxh64_intdigest(what.encode(), self._seed % 2**64))
         mixed = self._steps + start
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -54,21 +54,21 @@ class Draws:
         return mixed ^ (mixed >> np.uint64(31))
 
     def uniform(self, what: str) -> F64Array:
-        """A number in [0, 1) for each row."""
+        """Return a number in [0, 1) for each row."""
         return (self.bits(what) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def below(self, what: str, limit: int) -> I64Array:
-        """A whole number from 0 on and below a limit for each row."""
+        """Return a whole number in [0, limit) for each row."""
         return (self.uniform(what) * limit).astype(np.int64)
 
     def several(self, counts: I64Array, most: int) -> "Draws":
-        """Draws for so many parts of each row."""
+        """Return draws for the parts of each row: `counts` per row, at most `most`."""
         places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return Draws(self._seed, np.repeat(self.rows, counts) * most + places)
 
 
 def drawn(kind: DataType, what: str, draws: Draws) -> ArrowArray:
-    """A column of made-up values; `what` is its name, or its way within a nested column."""
+    """Return a column of random values; `what` is its name, or its path in a nested column."""
     match kind:
         case Simple():
             return _SIMPLE[kind](what, draws)
@@ -83,10 +83,10 @@ def drawn(kind: DataType, what: str, draws: Draws) -> ArrowArray:
 
 
 def keys(kind: DataType, ranks: I64Array) -> ArrowArray:
-    """A key for each rank: equal for equal ranks, whatever the column's name.
+    """Return a key for each rank: equal for equal ranks, regardless of the column's name.
 
-    Texts are `key-000042`, numbers the rank itself as far as the type goes, dates and times as
-    many days or seconds after the first of 2024. So the keys of two streams meet.
+    Texts are `key-000042`, numbers the rank modulo the type's range, dates and times the rank in
+    days or seconds after the beginning of 2024. So streams with the same key type can be joined.
     """
     match kind:
         case Decimal(precision):
@@ -106,7 +106,7 @@ def keys(kind: DataType, ranks: I64Array) -> ArrowArray:
 
 
 def decimals(kind: Decimal, units: I64Array) -> ArrowArray:
-    """Decimals from so many units of their last digit, none negative."""
+    """Return decimals from non-negative counts of units of their last digit."""
     words = np.zeros((len(units), 2), dtype=np.int64)
     words[:, 0] = units
     return pa.Array.from_buffers(arrow_type(kind), len(units), [None, pa.py_buffer(words)])

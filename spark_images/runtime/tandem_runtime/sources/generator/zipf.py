@@ -1,4 +1,4 @@
-"""Ranks of keys by a Zipf distribution: rank k has a weight of (k + 1) to the power of -skew."""
+"""Draws ranks of keys from a Zipf distribution: rank k has the weight (k + 1) ** -skew."""
 
 import math
 
@@ -8,8 +8,8 @@ FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
 RankArray = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _EXACT = 100_000
-"""Ranks whose weights are added up one by one. Beyond, the sum is taken as an integral, which at
-this rank is less than a billionth off."""
+"""Number of ranks whose weights are added one by one. Beyond, an integral replaces the sum, with a
+relative error below one billionth at this rank."""
 
 
 class Zipf:
@@ -25,7 +25,7 @@ class Zipf:
         self._total = float(self._head[-1] + (tail if keys > exact else 0.0))
 
     def ranks(self, uniform: FloatArray) -> RankArray:
-        """The ranks, from 0 on, for numbers in [0, 1)."""
+        """Return the ranks, from 0 on, for numbers in [0, 1)."""
         if self._skew == 0:
             return (uniform * self._keys).astype(np.int64)
         weight = uniform * self._total
@@ -42,7 +42,7 @@ class Zipf:
         return np.maximum(ranks, first)
 
     def _integral(self, place: float) -> float:
-        """The integral of the weights up to a place, but for a constant."""
+        """Return the integral of the weights up to a place, up to a constant."""
         if self._skew == 1:
             return math.log(place)
         return math.pow(place, 1 - self._skew) / (1 - self._skew)

@@ -1,9 +1,9 @@
-"""`python -m tandem_runtime.spark.checks.check DIR`: may this pipeline's query be run by twins?
+"""Checks whether twins may run a query: `python -m tandem_runtime.spark.checks.check DIR`.
 
-Prints one JSON document on standard output, `{"refused": […], "warnings": […], "fingerprint": "…"}`
-with reason, message and hint of each finding, and nothing else there. Exits with 0, or with 3 if
-the query is refused; with 1 and no document if there is no Java, or the check itself fails. Nothing
-is started: the query is built over the pipeline's streams, looked at, and thrown away.
+Prints only one JSON document on standard output, `{"refused": […], "warnings": […], "fingerprint":
+"…"}`, with reason, message and hint of each finding. Exits with 0, or with 3 if the query is
+refused; with 1 and no document if there is no Java or the check itself fails. Starts no query: it
+builds the query over the pipeline's streams, analyses its plan and discards it.
 """
 
 import argparse
@@ -39,13 +39,13 @@ from tandem_runtime.spark.jvm.java import NoJava
 from tandem_runtime.spark.jvm.launch import LaunchFailed, start_driver
 from tandem_runtime.spark.query import Origin, QueryRefused, build_query, stream_frame
 
-# The query is never started, so no epoch is ever asked for.
+# The query is never started, so it never requests an epoch.
 _NOWHERE = Origin("check", Path("/nonexistent"))
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class _Refused(Exception):
-    """Ends the check early: without this no more can be said."""
+    """Ends the check early: the remaining checks need what failed."""
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(*findings)
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tandem_runtime.spark.checks.check")
     parser.add_argument("directory", type=Path, help="where pipeline.json is")
     directory = parser.parse_args(arguments).directory.resolve()
-    # Whatever a user's file prints, and Java, must not come between: it goes to standard error.
+    # Keeps the document separate: output of the user's file and of Java goes to standard error.
     answer = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
@@ -88,7 +88,7 @@ def check_directory(directory: Path) -> QueryVerdict:
 def check_query(session: SparkSession, pipeline: Pipeline) -> QueryVerdict:
     """Check a pipeline's query in a session."""
     for name in _LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True  # it would print what is explained anyway
+        PySparkLogger.getLogger(name).disabled = True  # its errors become findings
     try:
         df = _build(session, pipeline)
     except _Refused as refused:
@@ -97,7 +97,7 @@ def check_query(session: SparkSession, pipeline: Pipeline) -> QueryVerdict:
     plan = read_plan(df, frames)
     keys = {stream.name: stream.key for stream in pipeline.spec.streams}
     found = not_deterministic(plan) + not_keyed(plan, keys) + misnamed(plan)
-    # What follows says much the same in other words about a query that is refused already.
+    # For a refused query these checks would repeat the same findings in other words.
     found = found or _objections(df, pipeline) or _instability(df, session, pipeline)
     return QueryVerdict(
         tuple(found), tuple(doubts(plan)), query_fingerprint(df, pipeline.spec.query)
@@ -123,7 +123,7 @@ def _build(session: SparkSession, pipeline: Pipeline) -> DataFrame:
         raise _Refused(
             Finding(
                 Reason.NOT_STREAMING,
-                "the result is made of none of the pipeline's streams",
+                "the result reads none of the pipeline's streams",
                 f"read at least one of them: {', '.join(s.name for s in pipeline.spec.streams)}",
             )
         )
@@ -158,8 +158,8 @@ def _instability(df: DataFrame, session: SparkSession, pipeline: Pipeline) -> li
     return [
         Finding(
             Reason.UNSTABLE_QUERY,
-            "the query is another one each time it is built",
-            "build it of constants only: no clock, no random number, nothing read from outside",
+            "the query differs each time it is built",
+            "build it from constants only: no clock, no random numbers, no external data",
         )
     ]
 

@@ -1,4 +1,4 @@
-"""What the columns of a result may be called."""
+"""Checks the names of a result's columns."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from tandem_runtime.spark.checks.refusals import Finding, Reason
 
 
 def misnamed(root: PlanOperator) -> list[Finding]:
-    """Find columns that the sinks could not tell apart, or that are the framework's own."""
+    """Find columns with duplicate names, and with names reserved for the framework."""
     times = Counter(column.name.lower() for column in root.output)
     twice = [
         Finding(

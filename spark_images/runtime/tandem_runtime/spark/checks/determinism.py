@@ -1,7 +1,7 @@
-"""Whether both twins must come to the same answer: what differs, and what might.
+"""Checks whether twins compute equal results: what differs between them, and what might.
 
-What Spark can see is refused or warned of. Code of the user's own (Python, Java) is opaque: it is
-warned of, since it may read a clock or keep state outside without anybody noticing.
+Nondeterministic expressions and operators of Spark are refused or cause a warning. User code
+(Python, Java) is opaque and always causes a warning: it may read a clock or keep state unnoticed.
 """
 
 import re
@@ -21,7 +21,7 @@ _WALL_CLOCK = frozenset(
         "Now",
     }
 )
-# Sketches of this family halve themselves by coin tosses, of which Spark says nothing.
+# KLL sketches shrink at random, although Spark declares them deterministic.
 _RANDOM = re.compile(r"Rand|Randn|RandStr|Uniform|Uuid|Shuffle|Kll(Sketch|Merge).*")
 _PLACEMENT = re.compile(r"MonotonicallyIncreasingID|SparkPartitionID|InputFile.*")
 _TIME_FROM_TEXT = frozenset({"ParseToDate", "ParseToTimestamp"})
@@ -57,7 +57,7 @@ _HINTS = {
     Reason.WALL_CLOCK: "use a time that the rows carry, such as the stream's watermark column; "
     "the twins compute an epoch at different moments",
     Reason.RANDOMNESS: "derive the value from the row, such as xxhash64 over its columns; "
-    "a seed does not help, since Spark draws anew in every epoch",
+    "a seed does not help: Spark draws new numbers in every epoch",
     Reason.PLACEMENT: "use a column of the row; where Spark runs or reads a row is not the same "
     "in both twins, nor after a restart",
     Reason.NOT_DETERMINISTIC: "give both twins the same answer for the same rows, and do not "
@@ -66,7 +66,7 @@ _HINTS = {
 
 
 def not_deterministic(root: PlanOperator) -> list[Finding]:
-    """Find what makes the twins differ."""
+    """Find the parts of a query that make the twins differ."""
     found = [
         Finding(reason, f"{_at(inner)}{_within(inner, outer)} {_DIFFERS[reason]}", _HINTS[reason])
         for operator in root.everything()
@@ -80,7 +80,7 @@ def not_deterministic(root: PlanOperator) -> list[Finding]:
 
 
 def special_literals(sql: str) -> list[Finding]:
-    """Find typed literals such as `DATE 'today'`, of which the plan shows only the value."""
+    """Find typed literals such as `DATE 'today'`, which the plan shows only as values."""
     return [
         Finding(
             Reason.WALL_CLOCK,
@@ -93,7 +93,7 @@ def special_literals(sql: str) -> list[Finding]:
 
 
 def doubts(root: PlanOperator) -> list[Finding]:
-    """Find what might make the twins differ, or the result differ from what was meant."""
+    """Find what might make the twins differ, or the result differ from the intention."""
     found: list[Finding] = []
     for operator in root.everything():
         if operator.streaming:
@@ -106,13 +106,13 @@ def doubts(root: PlanOperator) -> list[Finding]:
 _DIFFERS = {
     Reason.WALL_CLOCK: "reads the wall clock",
     Reason.RANDOMNESS: "draws at random",
-    Reason.PLACEMENT: "tells where Spark works, not what a row is",
+    Reason.PLACEMENT: "depends on where Spark runs, not on the row",
     Reason.NOT_DETERMINISTIC: "is not deterministic",
 }
 
 
 def _why_different(one: Expression) -> Reason | None:
-    """The reason why this very expression, not one in it, differs between twins."""
+    """Return why the expression itself, not one inside it, differs between twins."""
     if one.kind in _WALL_CLOCK or _is_special_time(one):
         return Reason.WALL_CLOCK
     if _RANDOM.fullmatch(one.kind):
@@ -126,7 +126,7 @@ def _why_different(one: Expression) -> Reason | None:
 
 
 def _is_special_time(one: Expression) -> bool:
-    """Is this a text such as 'now' that Spark turns into the present time?"""
+    """Whether the expression casts a text such as 'now', which becomes the current time."""
     to_time = one.kind in _TIME_FROM_TEXT or (
         one.kind == "Cast" and one.type.startswith(("date", "timestamp"))
     )
@@ -150,7 +150,7 @@ def _operator_differs(operator: PlanOperator) -> Iterator[Finding]:
             Reason.PROCESSING_TIME,
             f"{operator.called} has timers or a time to live by processing time",
             "use event time (EventTimeTimeout, timeMode EventTime) or none; "
-            "the twins' wall clocks go off in different epochs",
+            "the twins' timers would fire in different epochs",
         )
     if operator.output_mode == "complete":
         yield Finding(
@@ -204,7 +204,7 @@ def _operator_doubts(operator: PlanOperator) -> Iterator[Finding]:
 
 
 def _expression_doubts(one: Expression) -> Iterator[Finding]:
-    """The doubts about an expression and all in it, unless what is around it settles them."""
+    """Yield the doubts about an expression and its parts, unless an outer one settles them."""
     yield from _own_doubts(one)
     settled = one.kind in _ORDER_FORGETTING
     for child in one.children:
@@ -230,9 +230,9 @@ def _own_doubts(one: Expression) -> Iterator[Finding]:
     if _USER_CODE.fullmatch(one.kind):
         yield Finding(
             Doubt.OPAQUE_CODE,
-            f"{_at(one)} is code that cannot be looked into",
-            "make sure that it gives the same for the same rows: no clock, no random numbers, "
-            "nothing read from outside, no variables kept between calls",
+            f"{_at(one)} is code that cannot be analysed",
+            "make sure that it returns the same for the same rows: no clock, no random numbers, "
+            "no external data, no variables kept between calls",
         )
 
 

@@ -1,7 +1,7 @@
-"""Lets Spark itself look at a query without starting it.
+"""Runs Spark's own checks of a streaming query without starting it.
 
 Spark has no public call for this: it checks a streaming query in `start()`, and parts of it only
-when it plans the first micro-batch. The objects used here are those that it uses then.
+when it plans the first micro-batch. This module uses the same internal objects.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ _DEFAULT_ARGUMENTS = range(12, 17)
 
 
 def commands_in(session: SparkSession, sql: str) -> list[str]:
-    """Name what in a text is a command and not a query; `sql()` would run it at once.
+    """Return the commands in a text, which `sql()` would run at once.
 
     Raises:
-        ParseException: the text is no SQL.
+        ParseException: the text is not SQL.
     """
     jvm = _jvm(session)
     plan = session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
@@ -32,7 +32,7 @@ def commands_in(session: SparkSession, sql: str) -> list[str]:
 
 
 def plan_streaming(df: DataFrame, mode: OutputMode) -> None:
-    """Let Spark check and plan a query as it would for its first micro-batch.
+    """Check and plan a query as Spark does for its first micro-batch.
 
     Raises:
         PySparkException: Spark cannot run it as a stream.
@@ -51,7 +51,7 @@ def plan_streaming(df: DataFrame, mode: OutputMode) -> None:
 
 
 def _planned(df: DataFrame, plan: Any, output_mode: Any) -> Any:
-    """The physical plan of a micro-batch, with a state store that is never opened."""
+    """Return the physical plan of a micro-batch; its state store is never opened."""
     jvm = _jvm(df.sparkSession)
     runtime = f"{_STREAMING}.runtime.IncrementalExecution"
     companion = _companion(jvm, runtime)
@@ -78,7 +78,7 @@ def _jvm(session: SparkSession) -> Any:
 
 
 def _companion(jvm: Any, name: str) -> Any:
-    """Scala's single object of that name."""
+    """Return the Scala object of that name."""
     return getattr(getattr(jvm, f"{name}$"), "MODULE$")
 
 

@@ -1,8 +1,8 @@
-"""Whether what a query brings together meets in one pair: everything is keyed by the key.
+"""Checks that a query combines only rows of the same pair.
 
-A row goes to the pair that its stream's key says. So whatever brings rows together (grouping,
-deduplication, state, a join of streams) must do so by columns that hold that key, unchanged. Which
-columns these are is followed from the streams upwards, through renamings, joins and unions.
+The key of its stream determines a row's pair. So every operation that combines rows (grouping,
+deduplication, state, a join of streams) must do so by columns that hold the key, unchanged. The
+check tracks these columns from the streams upwards, through renamings, joins and unions.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _IN_SQL = {"Aggregate": "GROUP BY", "Distinct": "DISTINCT over"}
 
 @dataclass(frozen=True, slots=True)
 class KeyedPart:
-    """What a column holds: the key's column at this position.
+    """The key's column at `position`, held unchanged by a column of the plan.
 
-    After an outer join it may hold NULL instead, where its side has no row. `gap` then names the
-    join and the side.
+    After an outer join the column may be NULL instead, where its side has no row. `gap` then names
+    the join and the side.
     """
 
     position: int
@@ -41,14 +41,14 @@ Parts = Mapping[int, KeyedPart]
 
 
 def not_keyed(root: PlanOperator, keys: Mapping[str, tuple[str, ...]]) -> list[Finding]:
-    """Find what brings rows of different pairs together; `keys` has each stream's key columns."""
+    """Find operations that combine rows of different pairs; `keys` are the streams' keys."""
     walk = _Walk(keys)
     walk.parts(root, ())
     return list(dict.fromkeys(walk.found))
 
 
 class _Walk:
-    """One way through a plan, from the bottom up."""
+    """Walks through a plan from the bottom up and collects findings."""
 
     def __init__(self, keys: Mapping[str, tuple[str, ...]]) -> None:
         self.keys = keys
@@ -57,9 +57,9 @@ class _Walk:
         self._joins = count()
 
     def parts(self, operator: PlanOperator, known: tuple[Expression, ...]) -> Parts:
-        """The columns of an operator's output that hold the key.
+        """Return the columns of an operator's output that hold the key.
 
-        `known` are conditions that the operators above demand of every row.
+        `known` are conditions that the operators above require of every row.
         """
         if operator.stream is not None:
             return self._stream_parts(operator)
@@ -159,7 +159,7 @@ def _global_aggregate(operator: PlanOperator) -> Finding:
 
 
 def _handed_on(operator: PlanOperator, below: list[Parts]) -> Parts:
-    """What an operator's output columns hold, from what its children's hold."""
+    """Return the key parts in an operator's output, from those in its children's output."""
     if operator.kind in _BY_POSITION:
         columns = [
             [parts.get(column.id) for column in child.output]
@@ -176,7 +176,7 @@ def _handed_on(operator: PlanOperator, below: list[Parts]) -> Parts:
 
 
 def _agreed(operator: PlanOperator, ways: list[list[KeyedPart | None]]) -> Parts:
-    """What the output columns hold if each of several ways may have made them."""
+    """Return the key parts on which all ways to compute the output columns agree."""
     agreed: dict[int, KeyedPart] = {}
     for column, parts in zip(operator.output, zip(*ways, strict=True), strict=True):
         first = parts[0]
@@ -186,7 +186,7 @@ def _agreed(operator: PlanOperator, ways: list[list[KeyedPart | None]]) -> Parts
 
 
 def _part(one: Expression, parts: Parts) -> KeyedPart | None:
-    """The part of the key that an expression holds, unchanged."""
+    """Return the part of the key that an expression holds, unchanged."""
     if one.column is not None:
         return parts.get(one.column)
     if one.kind in _RENAMING:
@@ -197,7 +197,7 @@ def _part(one: Expression, parts: Parts) -> KeyedPart | None:
 
 
 def _without_gap(choices: list[KeyedPart | None]) -> KeyedPart | None:
-    """What the first that is not NULL holds: sides of one join fill each other's gaps."""
+    """Return the part that a coalesce holds: sides of one join fill each other's gaps."""
     parts = [part for part in choices if part is not None]
     if len(parts) < len(choices) or len({part.position for part in parts}) != 1:
         return None
@@ -209,14 +209,14 @@ def _without_gap(choices: list[KeyedPart | None]) -> KeyedPart | None:
 
 
 def _with_gaps(parts: Parts, gap: tuple[int, str] | None) -> Parts:
-    """What columns hold after a join that may leave their side empty."""
+    """Return the parts after a join, with the gap if the join may leave their side empty."""
     if gap is None:
         return parts
     return {column: KeyedPart(part.position, gap) for column, part in parts.items() if not part.gap}
 
 
 def _compared(condition: Expression, left: Parts, right: Parts) -> KeyedPart | None:
-    """The part of the key in which a condition makes both sides agree."""
+    """Return the part of the key that a condition makes equal on both sides."""
     if condition.kind not in _COMPARING:
         return None
     one, other = condition.children

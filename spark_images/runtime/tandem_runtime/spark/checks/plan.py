@@ -1,7 +1,7 @@
-"""A query's analyzed plan as plain data, so that what is judged needs no Spark.
+"""A query's analyzed plan as plain data, so that the rules need no Spark.
 
-Only what the checks ask for is kept. A stream of the pipeline is a leaf: how the framework makes
-it (its watermark, its filter) is no part of the user's query.
+It has only what the checks use. A stream of the pipeline is a leaf: the operators by which the
+framework reads it (watermark, filter) are not part of the user's query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALLED = {
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """A column of an operator's result; the id is the same wherever it is handed through."""
+    """A column of an operator's output; operators that pass it through keep its id."""
 
     id: int
     name: str
@@ -39,7 +39,7 @@ class Expression:
     column: int | None = None
     """The id of the column that it refers to."""
     type: str = ""
-    """Spark's name of its type; only where a check asks for it."""
+    """Spark's name of its type; only where a check uses it."""
     deterministic: bool = True
     line: int | None = None
     """The line of the SQL text, where Spark knows it."""
@@ -47,7 +47,7 @@ class Expression:
     """The plan of a subquery."""
 
     def everything(self) -> Iterator[Expression]:
-        """This expression and all in it, from the outside in."""
+        """Yield this expression and all inside it, the outermost first."""
         yield self
         for child in self.children:
             yield from child.everything()
@@ -55,7 +55,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """How two sides are brought together; the type is the name of Spark's class for it."""
+    """The type of a join, by the name of Spark's class for it, and its condition."""
 
     type: str
     condition: Expression | None = None
@@ -71,30 +71,30 @@ class PlanOperator:
     expressions: tuple[Expression, ...] = ()
     streaming: bool = True
     stream: str | None = None
-    """The name of the stream that this is."""
+    """The name of the pipeline's stream, if this is one."""
     results: tuple[tuple[Expression, ...], ...] = ()
-    """What the output columns are computed by, in their order; several ways if a row becomes
-    several. Empty if columns are handed through."""
+    """The expressions of the output columns, in order; several tuples if a row becomes several
+    rows. Empty if columns are passed through."""
     grouping: tuple[tuple[Expression, ...], ...] = ()
-    """For each child, what rows are brought together by; one empty tuple for a global aggregate.
-    Empty if rows are not brought together."""
+    """For each child, the expressions by which rows are combined; one empty tuple for a global
+    aggregate. Empty if rows are not combined."""
     join: Join | None = None
     processing_time: bool = False
-    """Whether it has timers or a time to live by the wall clock."""
+    """Whether it has timers or a time to live by processing time."""
     output_mode: str = ""
-    """The output mode that state in Python is declared with, in small letters."""
+    """The output mode that Python state is declared with, in lower case."""
     literal: bool = False
     """Whether the rows of a leaf are written in the query itself."""
     text: str = ""
-    """What Spark writes for a leaf."""
+    """Spark's text for a leaf."""
 
     @property
     def called(self) -> str:
-        """What users know the operator by."""
+        """The name by which users know the operator."""
         return _CALLED.get(self.kind, self.kind)
 
     def everything(self) -> Iterator[PlanOperator]:
-        """This operator and all below it, from the top, those of subqueries included."""
+        """Yield this operator and all below it, from the top, including subqueries."""
         yield self
         for child in self.children:
             yield from child.everything()
@@ -104,5 +104,5 @@ class PlanOperator:
                     yield from expression.plan.everything()
 
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams below, each once, in the order of the plan."""
+        """Return the names of the streams below, each once, in the order of the plan."""
         return tuple(dict.fromkeys(one.stream for one in self.everything() if one.stream))

@@ -1,12 +1,12 @@
-"""A short name for what a query means, to be kept with its state.
+"""Computes the fingerprint of a query's meaning, which is stored with its state.
 
-Spark checks the shape of state, not its meaning: a `sum` goes on as `max` without a word. So a
+Spark checks the shape of state, not its meaning: a `sum` silently continues as `max`. So a
 checkpoint keeps the fingerprint of the plan that made it. It is equal in every process that builds
 the same query over the same streams, and differs when an expression, an operator, a type, a stream
 or a literal row does.
 
-Not in it: names of tables, where the rows come from, and what Spark cannot see: the code of Python
-functions, unless their text is given, and rows that a Python program hands over as an RDD. Another
+It ignores names of tables, the origin of rows, and what Spark cannot see: the code of Python
+functions, unless their text is given, and rows that a Python program passes as an RDD. Another
 version of Spark may give another fingerprint.
 """
 
@@ -31,34 +31,34 @@ _TABLE_EXPRESSION_IDS = {"CTERelationDef": "id", "CTERelationRef": "cteId"}
 
 
 def fingerprint(df: DataFrame, code: str = "") -> str:
-    """Name what a data frame computes; `code` is the text of the Python file that built it."""
+    """Return the fingerprint of a data frame; `code` is the Python file that built it."""
     return plan_fingerprint(df._jdf.queryExecution().analyzed(), code)
 
 
 def query_fingerprint(df: DataFrame, query: Query) -> str:
-    """Name what a pipeline's query computes, the code of its Python file included."""
+    """Return the fingerprint of a pipeline's query, including the code of its Python file."""
     program = query.program
     code = Path(program.file).read_text("utf-8") if isinstance(program, PythonQuery) else ""
     return fingerprint(df, code)
 
 
 def plan_fingerprint(plan: Any, code: str = "") -> str:
-    """Name what an analyzed plan of the JVM computes."""
+    """Return the fingerprint of an analyzed plan of the JVM."""
     content = [normalised(json.loads(plan.toJSON())), list(_leaves(plan)), normalised_code(code)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def normalised(plan: object) -> object:
-    """Strip a plan, as Spark writes it in JSON, of what is not the same in another session.
+    """Strip a plan, in Spark's JSON form, of everything that differs between sessions.
 
-    Ids of columns become their order of appearance. Operators that only name things go; each has
-    one child, so what is left of the list is still a plan.
+    Ids of columns become their order of appearance. Operators that only name things are removed;
+    each has one child, so the rest of the list is still a plan.
     """
     return _Normaliser().of(plan)
 
 
 def normalised_code(code: str) -> str:
-    """Strip Python code of comments and layout; text that is no Python is taken as it is."""
+    """Strip Python code of comments and layout; return other text unchanged."""
     try:
         return ast.dump(ast.parse(code))
     except SyntaxError:
@@ -66,7 +66,7 @@ def normalised_code(code: str) -> str:
 
 
 class _Normaliser:
-    """Numbers ids in the order in which they are met."""
+    """Strips a plan and numbers ids in the order in which they occur."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, object], int] = {}
@@ -104,14 +104,14 @@ def _kind(value: object) -> str:
 
 
 def _lasting(metadata: object) -> object:
-    """Metadata of a column without Spark's notes to itself."""
+    """Return the metadata of a column without Spark's internal entries."""
     if not isinstance(metadata, dict):
         return metadata
     return {name: item for name, item in metadata.items() if not name.startswith("__")}
 
 
 def _leaves(plan: Any) -> Iterator[str]:
-    """What the JSON says nothing of: which stream a leaf is, which rows a literal table has."""
+    """Yield what the JSON lacks: the stream of a leaf, the rows of a literal table."""
     for part in [plan, *_items(plan.subqueriesAll())]:
         for leaf in _items(part.collectLeaves()):
             kind = leaf.getClass().getSimpleName()

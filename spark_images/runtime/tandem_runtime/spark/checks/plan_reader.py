@@ -1,4 +1,4 @@
-"""Reads an analyzed plan out of the JVM: the only place that knows Spark's own classes."""
+"""Reads an analyzed plan from the JVM; only this module depends on Spark's plan classes."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ Groups = tuple[tuple[Expression, ...], ...]
 
 
 def read_plan(df: DataFrame, streams: Mapping[str, DataFrame]) -> PlanOperator:
-    """Read the plan of a data frame; wherever one of the streams is part of it, it is a leaf."""
+    """Read the plan of a data frame; the pipeline's streams become leaves."""
     plans = {name: _analyzed(frame) for name, frame in streams.items()}
     known = {(_class_name(plan), plan_fingerprint(plan)): name for name, plan in plans.items()}
     return _Reader(known).operator(_analyzed(df))
@@ -41,7 +41,7 @@ def _analyzed(df: DataFrame) -> Any:
 
 
 class _Reader:
-    """Reads one plan; knows what its table expressions are."""
+    """Reads one plan and resolves its common table expressions."""
 
     def __init__(self, streams: Mapping[tuple[str, str], str]) -> None:
         self._streams = streams
@@ -134,7 +134,7 @@ def _cogrouping(plan: Any) -> list[Any]:
     ]
 
 
-# For each child of the operator, by what its rows are brought together.
+# For each child of the operator, the expressions by which its rows are combined.
 _GROUPING: Mapping[str, Callable[[Any], list[Any]]] = {
     "Aggregate": lambda plan: [plan.groupingExpressions()],
     "Deduplicate": lambda plan: [plan.keys()],
@@ -166,7 +166,7 @@ def _time_mode(plan: Any, kind: str) -> str:
 
 
 def _is_literal(plan: Any, kind: str) -> bool:
-    """Are a leaf's rows written in the query? Those of an RDD are if it was made of a list."""
+    """Whether a leaf's rows are written in the query, or are an RDD made from a list."""
     if kind == "LogicalRDD":
         return _roots(plan.rdd()) == {_LITERAL_RDD}
     return kind in _LITERAL_LEAVES

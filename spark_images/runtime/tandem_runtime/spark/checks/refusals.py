@@ -1,11 +1,11 @@
-"""What a check finds: why a query cannot be run by twins, and what to do instead."""
+"""Findings of a check: why twins cannot run a query, and what to do instead."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a query is refused; stable for programs, the sentence is for people."""
+    """Why a query is refused; stable identifiers for programs, unlike the messages."""
 
     WALL_CLOCK = "WallClock"
     RANDOMNESS = "Randomness"
@@ -47,7 +47,7 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found: which part of the query it is, and what to do instead."""
+    """A problem in a part of the query, and what to do instead."""
 
     reason: Reason | Doubt
     message: str
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class QueryVerdict:
-    """All that a check found. The fingerprint is empty if there is no query to take it from."""
+    """The findings of a check. The fingerprint is empty if no query could be built."""
 
     refused: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
@@ -76,6 +76,6 @@ class QueryVerdict:
 
 
 def list_of(names: tuple[str, ...]) -> str:
-    """Write names as people do: `a`, `a and b`, `a, b and c`."""
+    """Return names as a list in prose: `a`, `a and b`, `a, b and c`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last

@@ -1,7 +1,7 @@
-"""Spark's own objections, and those of a user's Python file, in plain words.
+"""Explains errors of Spark, and those of a user's Python file, in plain words.
 
-Spark names some of its errors by conditions and others by their sentence alone, so both are looked
-at. What is not known here is passed on in Spark's words.
+Spark identifies some errors by a condition and others only by their message, so patterns match
+both. Unknown errors keep Spark's words.
 """
 
 import re
@@ -28,7 +28,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True, slots=True)
 class SparkError:
-    """An error of Spark's, as far as it matters here."""
+    """An error of Spark: its condition, message and parameters."""
 
     condition: str
     message: str
@@ -39,7 +39,7 @@ class SparkError:
 _UNSUPPORTED: Sequence[tuple[str, str, str]] = (
     (
         r"STREAMING_OUTPUT_MODE.*append.*aggregations without watermark",
-        "outputMode append delivers a group when it is complete, and nothing says when these are",
+        "outputMode append delivers a group once it is complete, and no watermark completes these",
         "use outputMode: update, or group by window(…) over the stream's watermark column itself: "
         "a time that is computed, or comes out of Python, does not carry the watermark",
     ),
@@ -52,7 +52,7 @@ _UNSUPPORTED: Sequence[tuple[str, str, str]] = (
         r"Stream-stream (\w+) join .* without a watermark",
         "an outer join of streams has no bound in time",
         "declare watermarks for both streams and bound the time in the ON clause, such as "
-        "r.at BETWEEN l.at AND l.at + INTERVAL 5 MINUTES; else no row could ever be given up",
+        "r.at BETWEEN l.at AND l.at + INTERVAL 5 MINUTES; else no row could ever leave the state",
     ),
     (
         r"join between two streaming .* only in Append",
@@ -61,7 +61,7 @@ _UNSUPPORTED: Sequence[tuple[str, str, str]] = (
     ),
     (
         r"LeftAnti|Except on a streaming|Intersect of streaming|without equality predicate",
-        "streams cannot be brought together in this way",
+        "this kind of join or set operation does not work between streams",
         "use an inner, left, right or full outer join, or a left semi join, on the streams' keys",
     ),
     (
@@ -118,7 +118,7 @@ _UNSUPPORTED: Sequence[tuple[str, str, str]] = (
     ),
     (
         r"Union between streaming and batch",
-        "UNION of a stream with a table that is none would deliver the table in every epoch",
+        "UNION of a stream with a static table would deliver the table in every epoch",
         "make the table a stream of the pipeline",
     ),
     (
@@ -135,9 +135,9 @@ _UNSUPPORTED: Sequence[tuple[str, str, str]] = (
 
 
 def explain(error: SparkError, streams: Mapping[str, Sequence[str]], place: str = "") -> Finding:
-    """Say what Spark objects to. `streams` has the columns of each stream.
+    """Explain an error of Spark. `streams` has the columns of each stream.
 
-    `place` is where in a Python file it happened; for SQL, Spark says so itself.
+    `place` is the line of a Python file that failed; for SQL, Spark's message has the place.
     """
     at = place or _line(error.message)
     known = (
@@ -160,7 +160,7 @@ def explain(error: SparkError, streams: Mapping[str, Sequence[str]], place: str 
 
 
 def explain_exception(error: BaseException, file: Path) -> Finding:
-    """Say what a user's Python file raised, and in which of its lines."""
+    """Explain an exception that a user's Python file raised, with its line."""
     kind = type(error).__name__
     if isinstance(error, SyntaxError):
         message = f"{file.name}, line {error.lineno}: {kind}: {error.msg}"
@@ -175,7 +175,7 @@ def explain_exception(error: BaseException, file: Path) -> Finding:
 
 
 def place_in(error: BaseException, file: Path) -> str:
-    """Name the innermost line of a file that an exception went through."""
+    """Return the innermost line of a file in an exception's traceback."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
@@ -225,7 +225,7 @@ def _unsupported(error: SparkError, at: str) -> Finding | None:
 
 
 def _last(name: str) -> str:
-    """The last part of a quoted name such as `` `p`.`amount` ``."""
+    """Return the last part of a quoted name such as `` `p`.`amount` ``."""
     parts = _QUOTED.findall(name)
     return parts[-1] if parts else name
 
@@ -236,6 +236,6 @@ def _line(message: str) -> str:
 
 
 def _plain(error: SparkError) -> str:
-    """Spark's own sentence without codes, and without the plan that may follow it."""
+    """Return Spark's message without codes and without the plan that may follow."""
     text = _STATE.sub("", _CONDITION.sub("", error.message.strip()))
     return text.partition(";\n")[0].strip()

@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 
 
 class Engine:
-    """One JVM and one query. `boot`, `open`, then `run` and `finish` for each epoch.
+    """Owns one JVM and one query. Call `boot`, `open`, then `run` and `finish` for each epoch.
 
-    Its methods are called from one thread at a time; events are reported from another.
+    Call its methods from one thread at a time; it reports events from another.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class Engine:
         *,
         session: SparkSession | None = None,
     ) -> None:
-        """Prepare; nothing is started.
+        """Prepare the engine without starting anything.
 
         Args:
             pipeline: its paths are absolute.
-            inbox: directory for the rows of epochs and for what Spark puts aside.
+            inbox: directory for the rows of epochs and for Spark's temporary files.
             events: receives the reports.
-            session: a session to use instead of one with a JVM of its own.
+            session: an existing session to use instead of a new JVM.
         """
         self._pipeline = pipeline
         self._inbox = inbox
@@ -55,8 +55,8 @@ class Engine:
 
         Args:
             check: refuse a query that twins cannot run.
-            warm_up: run the query on epochs without rows, so that later ones are quick; of no use
-                where old ones wait that are run first.
+            warm_up: run the query on epochs without rows, so that later ones are fast; useless if
+                it has to replay old epochs first.
 
         Raises:
             NoJava, LaunchFailed: the JVM cannot be started.
@@ -101,11 +101,11 @@ class Engine:
         self._query.run(epoch, batches, watermarks)
 
     def finish(self, epoch: int) -> None:
-        """Let the batch of an epoch be committed: its result is safe."""
+        """Allow the batch of an epoch to commit, once its result is safe."""
         self._query.finish(epoch)
 
     def stop(self) -> None:
-        """End the query, and the JVM if it is the engine's own. Nothing is reported any more."""
+        """Stop the query, and the JVM if the engine started it. No events follow."""
         if self._running is not None:
             self._running.stop()
         if self._driver is not None:
@@ -140,7 +140,7 @@ class Engine:
 
 
 class _WarmUp:
-    """Waits for the epochs that warm a query up; what they give is of no interest."""
+    """Waits for the epochs that warm a query up, and ignores their results."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -148,19 +148,19 @@ class _WarmUp:
         self._failure: EngineFailure | None = None
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
-        """There are no rows."""
+        """Do nothing: the epochs have no rows."""
 
     def progress(self, late_dropped: int, batch_ms: float) -> None:
-        """The first batches are slow, that is why they are here."""
+        """Do nothing: the figures of the first, slow batches do not count."""
 
     def committed(self, epoch: int) -> None:
-        """Note it."""
+        """Record the epoch."""
         with self._changed:
             self._committed = epoch
             self._changed.notify_all()
 
     def failed(self, error: EngineFailure) -> None:
-        """Note it."""
+        """Record the failure."""
         with self._changed:
             self._failure = error
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Why a query ended that should not have, or did not start."""
+"""Explains why a query failed or did not start."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from tandem_runtime.spark.checks.spark_errors import SparkError, explain
 
 Columns = Mapping[str, Sequence[str]]
 
-# Conditions under which trying again, or on another volume, may help.
+# Conditions under which a retry, perhaps on another volume, may help.
 _NOT_OF_THE_QUERY = ("INTERNAL_ERROR", "CANNOT_", "FAILED_READ_FILE", "UNABLE_TO_ACQUIRE_MEMORY")
 _CHANGED_STATE = (
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
@@ -25,18 +25,18 @@ _REDEFINED_WATERMARK = "Redefining watermark"
 
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
-    """What went wrong, as far as it is known."""
+    """The cause of a failure, as far as it is known."""
 
     kind: str
-    """One word: why the query is refused, Spark's error condition, or the class of the error."""
+    """One word: the reason of a refusal, Spark's error condition, or the class of the error."""
     message: str
     hint: str = ""
     is_users: bool = False
-    """Whether the reason lies in the query or the rows, so that trying again is of no use."""
+    """Whether the cause lies in the query or the rows, so that a retry does not help."""
 
 
 class EngineError(Exception):
-    """A failure, where the caller waits for the outcome."""
+    """The engine failed while a caller waited for it."""
 
     def __init__(self, failure: EngineFailure) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
@@ -44,11 +44,10 @@ class EngineError(Exception):
 
 
 def failure_of_query(event: Mapping[str, Any], streams: Columns) -> EngineFailure:
-    """Explain the end of a query as the JVM tells it.
+    """Explain the end of a query from the event of the JVM.
 
     Args:
-        event: `type` and `message` of the error, and what Spark names it by: `condition` and
-            `parameters`, if it does.
+        event: `type` and `message` of the error, and Spark's `condition` and `parameters`, if any.
         streams: the columns of each stream.
     """
     condition, message = event["condition"] or "", event["message"]
@@ -61,7 +60,7 @@ def failure_of_query(event: Mapping[str, Any], streams: Columns) -> EngineFailur
 
 
 def failure_of_exception(error: Exception, streams: Columns) -> EngineFailure:
-    """Explain an error met while the query was built or started."""
+    """Explain an error while building or starting the query."""
     kind = type(error).__name__
     if isinstance(error, Py4JError | OSError):
         return EngineFailure(kind, str(error))
@@ -83,7 +82,7 @@ def _of_spark(error: SparkError, streams: Columns) -> EngineFailure:
 
 
 def failure_of_findings(findings: Sequence[Finding]) -> EngineFailure:
-    """Why a query is refused, as one failure."""
+    """Combine the findings for which a query is refused into one failure."""
     first, *others = findings
     more = [f"{each.message} ({each.hint})" for each in others]
     message = "; ".join([first.message, *more])
@@ -91,5 +90,5 @@ def failure_of_findings(findings: Sequence[Finding]) -> EngineFailure:
 
 
 def _word(condition: str) -> str:
-    """Spark's name of a condition, such as DIVIDE_BY_ZERO, as Kubernetes writes reasons."""
+    """Convert a condition of Spark, such as DIVIDE_BY_ZERO, to a Kubernetes reason."""
     return "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", condition))

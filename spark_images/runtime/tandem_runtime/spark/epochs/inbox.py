@@ -1,7 +1,7 @@
-"""The directory where a replica leaves an epoch's rows for Spark: `<epoch>/<stream>.arrow`.
+"""Writes an epoch's rows to the directory where Spark reads them: `<epoch>/<stream>.arrow`.
 
-A file's bytes depend on the rows, their order and the watermark alone: both twins have the same,
-and so has whoever builds the epoch again.
+A file's bytes depend only on the rows, their order and the watermark: they are equal in both twins,
+and in every rebuild of the epoch.
 """
 
 import shutil
@@ -16,24 +16,24 @@ from tandem_runtime.arrow.canonical import canonical_batch
 from tandem_runtime.arrow.schema import TIMESTAMP, arrow_schema
 
 WATERMARK_COLUMN = "_wm"
-"""Null on rows, the header's watermark on the tick row that begins an epoch."""
+"""Null on data rows, the header's watermark on the tick row that begins an epoch."""
 
 _EARLIEST = -62_135_596_800_000
 _LATEST = 253_402_300_799_999
 
 
 def clamped(watermark: int | None) -> int:
-    """Bring a watermark, in milliseconds, into the years 1 to 9999, which is all Spark knows.
+    """Clamp a watermark in milliseconds to the years 1 to 9999, Spark's range.
 
-    A stream of which nothing is known yet has none: the earliest.
+    Without a watermark, before a stream's first one, return the earliest.
     """
     return _EARLIEST if watermark is None else min(max(watermark, _EARLIEST), _LATEST)
 
 
 def source_schema(stream: Stream) -> pa.Schema:
-    """Give the schema of a stream's files: its columns, and the hidden one if it has event time.
+    """Return the schema of a stream's files: its columns, and a hidden one if it has event time.
 
-    All columns may be null there, whatever the DDL says: a tick row has no values.
+    All columns are nullable there, regardless of the DDL: a tick row has no values.
     """
     columns = arrow_schema(stream.schema)
     schema = pa.schema([column.with_nullable(True) for column in columns])
@@ -41,7 +41,7 @@ def source_schema(stream: Stream) -> pa.Schema:
 
 
 class Inbox:
-    """Writes epochs and removes them. What is published is never written again."""
+    """Writes epochs and removes them. A published epoch is never written again."""
 
     def __init__(self, directory: Path, streams: Sequence[Stream]) -> None:
         self.directory = directory
@@ -85,7 +85,7 @@ class Inbox:
 def write_stream(
     file: Any, stream: Stream, batches: Sequence[pa.RecordBatch], watermark: int | None
 ) -> None:
-    """Write the rows that a stream has in an epoch, in their order.
+    """Write the rows of a stream in an epoch, in order.
 
     Raises:
         pyarrow.ArrowInvalid: a batch is not of the stream's schema.
@@ -107,7 +107,7 @@ def _rows(stream: Stream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]) 
 
 
 def _tick(schema: pa.Schema, watermark: int) -> pa.RecordBatch:
-    """Make the row that dictates Spark's watermark. It comes first: a LIMIT never reads a last."""
+    """Make the row that sets Spark's watermark; it comes first, since a LIMIT stops early."""
     nulls = [pa.nulls(1, field.type) for field in list(schema)[:-1]]
     return pa.RecordBatch.from_arrays(
         [*nulls, pa.array([watermark * 1000], TIMESTAMP)], schema=schema

@@ -1,4 +1,4 @@
-"""What an epoch gave: the rows as bytes, and a digest by which twins are compared."""
+"""Reads the result of an epoch: the rows as bytes, and a digest to compare twins."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ class Result:
     payload: pa.Buffer
     """An Arrow IPC stream, lz4-compressed, with the user's columns."""
     digest: int
-    """Equal for equal rows, whatever their order."""
+    """Equal for equal rows in any order."""
     rows: int
 
 
 def read_result(file: Path) -> Result:
-    """Read what Spark left: the user's columns and, last, the hash of each row."""
+    """Read a result file of Spark: the user's columns and, last, the hash of each row."""
     with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source.read_buffer()) as reader:
         table = reader.read_all()
     hashes = table.column(table.num_columns - 1)
@@ -33,6 +33,6 @@ def read_result(file: Path) -> Result:
 
 
 def _sum(hashes: pa.ChunkedArray) -> int:
-    """Add the hashes up; the order of addends does not matter, nor does what runs over."""
+    """Add the hashes with wrap-around, so that the order of rows does not matter."""
     total: int = sum(int(chunk.to_numpy().sum()) for chunk in hashes.chunks)
     return total & ((1 << _DIGEST_BITS) - 1)

@@ -1,4 +1,4 @@
-"""One query on one checkpoint, from its start to its end."""
+"""Runs one query on one checkpoint, from its start to its end."""
 
 import logging
 import threading
@@ -41,19 +41,19 @@ _DISK_STORE = f"{_STATE}.RocksDBStateStoreProvider"
 
 
 class EngineEvents(Protocol):
-    """Receives the reports of a query, from a thread of its own, one call after the other."""
+    """Receives the reports of a query, one call at a time, from a separate thread."""
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
-        """An epoch's rows are there; the batch waits for `finish`."""
+        """Take an epoch's rows; the batch waits for `finish`."""
 
     def committed(self, epoch: int) -> None:
-        """An epoch is in the checkpoint for good."""
+        """Note that an epoch is committed in the checkpoint."""
 
     def progress(self, late_dropped: int, batch_ms: float) -> None:
-        """The batch just committed dropped so many late rows and worked so long."""
+        """Take the number of late rows and the duration of the batch just committed."""
 
     def failed(self, error: EngineFailure) -> None:
-        """The query is over; nothing comes any more."""
+        """Note that the query has failed; no further calls follow."""
 
 
 class OutOfStep(Exception):
@@ -61,7 +61,7 @@ class OutOfStep(Exception):
 
 
 class RunningQuery:
-    """A query on a checkpoint. It runs from the start of the object until `stop`."""
+    """A query on a checkpoint. It runs from construction until `stop`."""
 
     def __init__(
         self,
@@ -83,9 +83,9 @@ class RunningQuery:
         self._inbox = Inbox(inbox, pipeline.spec.streams)
         self._inbox.clear()
         self._watermark_after: dict[int, int] = {}
-        """Spark's watermark once the batch of an epoch is over."""
+        """Spark's expected watermark after the batch of an epoch."""
         self._given = range(0)
-        """The epochs that were run here."""
+        """The epochs that were run by this object."""
         self._stopping = False
         self._bridge = Bridge(session, f"query-{uuid.uuid4()}")
         try:
@@ -99,11 +99,10 @@ class RunningQuery:
         self._listener.start()
 
     def _prepare(self, session: SparkSession, pipeline: Pipeline, query: DataFrame) -> list[str]:
-        """Claim the checkpoint, choose the state store, and tell which streams rule its time."""
+        """Claim the checkpoint, choose the state store, return the streams with a watermark."""
         settle(self._checkpoint)
         claim(self._checkpoint, query_fingerprint(query, pipeline.spec.query))
-        # Where Spark has the choice, a store on the heap is quicker up to some hundred thousand
-        # keys.
+        # Where both stores work, the one on the heap is faster up to some hundred thousand keys.
         session.conf.set(_STORE, _DISK_STORE if keeps_shaped_state(query) else _ON_HEAP_STORE)
         read = streams_read(query)
         return [s.name for s in pipeline.spec.streams if s.watermark and s.name in read]
@@ -114,32 +113,32 @@ class RunningQuery:
         batches: Mapping[str, Sequence[pa.RecordBatch]],
         watermarks: Mapping[str, int | None],
     ) -> None:
-        """Write an epoch's rows and let the query have them."""
+        """Write an epoch's rows and let the query read them."""
         self._inbox.write(epoch, batches, watermarks)
         if self._timed:
-            # Spark's watermark begins at 1970 and follows the stream that is behind.
+            # Spark's watermark begins at 1970 and follows the slowest stream.
             slowest = min(clamped(watermarks.get(name)) for name in self._timed)
             self._watermark_after[epoch] = max(0, slowest)
         self._given = range(self._given.start if self._given else epoch, epoch + 1)
         self._bridge.publish(epoch)
 
     def finish(self, epoch: int) -> None:
-        """Let the batch of an epoch be committed."""
+        """Allow the batch of an epoch to commit."""
         self._bridge.finish(epoch)
 
     def stop(self) -> None:
-        """End the query; nothing is reported then. A batch that waits for `finish` is undone."""
+        """Stop the query; no events follow. A batch that waits for `finish` is not committed."""
         self._stopping = True
         try:
             self._bridge.stop()
         except (Py4JError, ConnectionError):
-            # Its JVM is gone, or it does not end within Spark's own limit and goes with the JVM.
+            # The JVM is gone, or the query exceeds Spark's stop timeout and ends with the JVM.
             return
         self._listener.join()
 
     def _listen(self) -> None:
         try:
-            while self._hear(self._bridge.next_event()):
+            while self._handle(self._bridge.next_event()):
                 pass
         except (Py4JError, ConnectionError):
             self._fail(EngineFailure("JvmLost", "the JVM exited; see its log"))
@@ -147,19 +146,19 @@ class RunningQuery:
             _log.exception("events of the query cannot be read")
             self._fail(EngineFailure(type(error).__name__, str(error)))
 
-    def _hear(self, event: dict[str, Any]) -> bool:
+    def _handle(self, event: dict[str, Any]) -> bool:
         match event["event"]:
             case "result":
-                self._pass_on(event["epoch"], event["batch"], Path(event["file"]))
+                self._report_result(event["epoch"], event["batch"], Path(event["file"]))
             case "asked":
-                self._asked(event)
+                self._report_commit(event)
             case "ended":
                 if "type" in event:
                     self._fail(failure_of_query(event, self._columns))
                 return False
         return True
 
-    def _pass_on(self, epoch: int, batch: int, file: Path) -> None:
+    def _report_result(self, epoch: int, batch: int, file: Path) -> None:
         logged = read_batch(self._checkpoint, batch)
         if logged.epoch != epoch:
             raise OutOfStep(f"batch {batch} is of epoch {logged.epoch}, and Spark ran {epoch}")
@@ -174,8 +173,8 @@ class RunningQuery:
             payload = result.payload
             self._events.result(epoch, payload, payload.size, result.digest, result.rows)
 
-    def _asked(self, event: dict[str, Any]) -> None:
-        """Spark asks for an epoch: the one before it is committed, if it was run here."""
+    def _report_commit(self, event: dict[str, Any]) -> None:
+        """Report the epoch before the requested one as committed, if it was run here."""
         epoch = event["epoch"] - 1
         if epoch not in self._given or self._stopping:
             return

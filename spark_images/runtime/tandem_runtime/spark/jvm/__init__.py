@@ -1,4 +1,4 @@
 """Launches the JVM: which Java, its flags and class archive.
 
-No JVM may outlive the process that launched it. Queries are not checked here; see `spark.checks`.
+No JVM outlives the process that launched it. Queries are checked in `spark.checks`.
 """

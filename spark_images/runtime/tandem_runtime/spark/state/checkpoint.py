@@ -1,8 +1,8 @@
-"""Checkpoints: whose they are, and copies of them while the query runs on.
+"""Claims, copies, verifies and replaces checkpoints.
 
-Files of a checkpoint appear complete, by renaming, and never change afterwards, so a copy is made
-of hard links and the query need not pause. What can happen meanwhile is that Spark removes what is
-old; then the copy starts again.
+Files of a checkpoint appear complete, by renaming, and never change afterwards, so a copy consists
+of hard links and the query need not pause. If Spark removes old files meanwhile, the copy is
+retried.
 """
 
 import os
@@ -21,7 +21,7 @@ _SCHEMA_PLACE = re.compile(r'file:/[^"]*/state/(\d+/_stateSchema/)')
 
 
 class FingerprintMismatch(Exception):
-    """The state in a checkpoint was made by another query."""
+    """Another query made the state in a checkpoint."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -32,14 +32,14 @@ class FingerprintMismatch(Exception):
 
 
 class IncompleteCheckpoint(Exception):
-    """A checkpoint does not hold what is needed to go on after an epoch."""
+    """A checkpoint lacks files that are needed to continue after an epoch."""
 
 
 def claim(checkpoint: Path, fingerprint: str) -> None:
-    """Note by which query a checkpoint is made; if it was noted before, it must be the same.
+    """Store the query's fingerprint in a checkpoint, or compare it with the stored one.
 
     Raises:
-        FingerprintMismatch: it is another one.
+        FingerprintMismatch: the stored one differs.
     """
     file = checkpoint / _FINGERPRINT
     if not file.exists():
@@ -52,16 +52,16 @@ def claim(checkpoint: Path, fingerprint: str) -> None:
 
 
 def settle(checkpoint: Path) -> None:
-    """Make a checkpoint that was copied from elsewhere refer to its own files.
+    """Make a copied checkpoint refer to its own files.
 
-    For state of arbitrary shape Spark keeps the full paths of schemas.
+    For state of arbitrary shape Spark stores the full paths of schemas.
     """
     own = f"file:{checkpoint.resolve()}/state/"
     for file in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
         before = file.read_text(encoding="utf-8")
         after = _SCHEMA_PLACE.sub(lambda found: f"{own}{found[1]}", before)
         if after != before:
-            # The file may be linked to the other checkpoint's, so it is not written into.
+            # The file may be a hard link to the other checkpoint's, so it is replaced.
             fresh = file.with_name(f".{file.name}.fresh")
             fresh.write_text(after, encoding="utf-8")
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
@@ -69,18 +69,18 @@ def settle(checkpoint: Path) -> None:
 
 
 def committed_epochs(checkpoint: Path) -> list[int]:
-    """List the epochs that are in a checkpoint for good, in order; old ones have been removed."""
+    """Return the committed epochs of a checkpoint, in order; old ones may be removed."""
     return sorted(committed_batches(checkpoint))
 
 
 def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
-    """Make a checkpoint that ends at `newest` and from which every epoch since `oldest` can be had.
+    """Copy a checkpoint to `target`: it ends at `newest` and can restore epochs since `oldest`.
 
-    It holds nothing newer, and its query has an id of its own. Both epochs must be committed, and
+    The copy has nothing newer, and a query id of its own. Both epochs must be committed, and
     `target`, on the same file system, must not exist.
 
     Raises:
-        IncompleteCheckpoint: something needed has been removed.
+        IncompleteCheckpoint: a file that is needed has been removed.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -95,9 +95,9 @@ def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
 
 
 def replace_tree(checkpoint: Path, move: Callable[[Path], None]) -> None:
-    """Let another tree take a checkpoint's place; `move` puts it there.
+    """Replace a checkpoint by another tree, which `move` puts in its place.
 
-    Whenever the process ends, one of the two is left whole; `restore` finds it.
+    If the process ends at any moment, one of the two remains complete; `restore` finds it.
     """
     former = _former(checkpoint)
     shutil.rmtree(former, ignore_errors=True)
@@ -108,7 +108,7 @@ def replace_tree(checkpoint: Path, move: Callable[[Path], None]) -> None:
 
 
 def restore(checkpoint: Path) -> None:
-    """Undo a replacement that was not completed when a process ended."""
+    """Undo a replacement that an ended process did not complete."""
     former = _former(checkpoint)
     if former.exists() and not checkpoint.exists():
         former.replace(checkpoint)
@@ -120,16 +120,16 @@ def _former(checkpoint: Path) -> Path:
 
 
 def verify(tree: Path, epoch: int) -> None:
-    """Check that a query can go on in this checkpoint after an epoch, which is its last one.
+    """Check that a query can continue in this checkpoint after an epoch, its last one.
 
     Raises:
-        IncompleteCheckpoint: something is missing; the message says what.
+        IncompleteCheckpoint: a file is missing; the message names it.
     """
     batches = committed_batches(tree)
     if not batches or max(batches) != epoch:
         raise IncompleteCheckpoint(f"the last committed epoch is {max(batches, default=None)}")
     batch = batches[epoch]
-    # Spark looks at the batch before the last one too.
+    # Spark also reads the batch before the last one.
     if batch > 0 and batch - 1 not in batches.values():
         raise IncompleteCheckpoint(f"batch {batch - 1}, before the last one, is missing")
     if not (tree / "metadata").exists():
@@ -163,7 +163,7 @@ def _link(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
 
 
 def _state_files(checkpoint: Path, oldest: int, newest: int) -> Iterator[Path]:
-    """Find what restores the versions from `oldest` to `newest`; batch n gives version n + 1."""
+    """Yield the files for versions `oldest` to `newest`; batch n makes version n + 1."""
     for directory, _, names in os.walk(checkpoint / "state"):
         files = versioned(names)
         lasting = {name for name in names if not name.startswith(".")}
@@ -181,5 +181,5 @@ def _link_file(source: Path, target: Path) -> None:
     try:
         os.link(checksum, target.with_name(checksum.name))
     except FileNotFoundError:
-        # It follows its file a moment later; Spark reads a file without one too.
+        # The checksum is written after its file; Spark reads a file without one too.
         return

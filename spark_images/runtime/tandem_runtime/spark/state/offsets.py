@@ -1,6 +1,6 @@
-"""What Spark writes down of a batch: `offsets/<n>` before it runs, `commits/<n>` after.
+"""Reads Spark's logs of a batch: `offsets/<n>` before it runs, `commits/<n>` after.
 
-Which epoch a batch is of stands in the file, and is never derived from the batch's number.
+The file names the batch's epoch, which is never derived from the batch's number.
 """
 
 import json
@@ -17,7 +17,7 @@ class LoggedBatch:
 
 
 class UnreadableOffsets(Exception):
-    """The file is not what this version of Spark writes for this source."""
+    """The file is not in the format that this version of Spark writes for this source."""
 
 
 def read_batch(checkpoint: Path, batch: int) -> LoggedBatch:
@@ -25,7 +25,7 @@ def read_batch(checkpoint: Path, batch: int) -> LoggedBatch:
 
     Raises:
         FileNotFoundError: there is no such batch.
-        UnreadableOffsets: the file is of another kind.
+        UnreadableOffsets: the file has another format.
     """
     path = checkpoint / "offsets" / str(batch)
     version, _, rest = path.read_text(encoding="utf-8").partition("\n")
@@ -38,9 +38,9 @@ def read_batch(checkpoint: Path, batch: int) -> LoggedBatch:
 
 
 def committed_batches(checkpoint: Path) -> dict[int, int]:
-    """Find the committed batches by the epoch that they are of.
+    """Return the committed batches by epoch.
 
-    Spark removes old batches at any time; one that goes while it is read is left out.
+    Spark removes old batches at any time; one that vanishes meanwhile is left out.
     """
     both = _numbers(checkpoint / "commits") & _numbers(checkpoint / "offsets")
     batches: dict[int, int] = {}

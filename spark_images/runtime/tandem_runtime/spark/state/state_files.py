@@ -1,6 +1,6 @@
-"""Which files a state store needs to be restored at a version.
+"""Selects the files that a state store needs to be restored at a version.
 
-A store writes one file of changes for each version and now and then a snapshot: HDFS-backed ones
+A store writes one file of changes for each version and an occasional snapshot: HDFS-backed stores
 `<n>.delta` and `<n>.snapshot`, RocksDB `<n>.changelog` and `<n>.zip`. Version n + 1 is the state
 after batch n.
 """
@@ -18,7 +18,7 @@ _DEFAULT_STORE = "default"
 
 
 class _StoreInfo(TypedDict):
-    """What an operator says of its stores."""
+    """A store, as listed in the metadata of its operator."""
 
     storeName: str
     numPartitions: int
@@ -26,16 +26,16 @@ class _StoreInfo(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class VersionedFile:
-    """A file of a store."""
+    """A file of a store, with its version."""
 
     name: str
     version: int
     is_whole: bool
-    """Whether it holds everything, not only what changed."""
+    """Whether it is a snapshot, not a file of changes."""
 
 
 def versioned(names: Iterable[str]) -> list[VersionedFile]:
-    """Pick the files that belong to a version; the rest belongs to all or is temporary."""
+    """Return the files that belong to a version; others belong to all or are temporary."""
     matches = [(name, _VERSIONED.fullmatch(name)) for name in names]
     return [
         VersionedFile(name, int(match[1]), match[2] in _WHOLE)
@@ -45,9 +45,9 @@ def versioned(names: Iterable[str]) -> list[VersionedFile]:
 
 
 def needed(files: Iterable[VersionedFile], oldest: int, newest: int) -> list[VersionedFile]:
-    """Pick what restores every version from `oldest` to `newest`, and nothing newer.
+    """Return the files that restore every version from `oldest` to `newest`, and no newer ones.
 
-    That is the last snapshot at or before `oldest`, if there is one, and all that follows it.
+    These are the last snapshot at or before `oldest`, if there is one, and all files after it.
     """
     known = [file for file in files if file.version <= newest]
     base = max(
@@ -59,7 +59,7 @@ def needed(files: Iterable[VersionedFile], oldest: int, newest: int) -> list[Ver
 
 
 def can_restore(files: Iterable[VersionedFile], version: int) -> bool:
-    """Tell whether a version can be restored: a snapshot or nothing, and all changes since."""
+    """Whether a version can be restored: from a snapshot or from empty, with all changes since."""
     known = [file for file in files if file.version <= version]
     base = max((file.version for file in known if file.is_whole), default=0)
     changes = {file.version for file in known if not file.is_whole}
@@ -67,10 +67,10 @@ def can_restore(files: Iterable[VersionedFile], version: int) -> bool:
 
 
 def stores(checkpoint: Path) -> list[Path]:
-    """List the directories of all stores that the query's stateful operators have.
+    """Return the directories of all stores of the query's stateful operators.
 
     Raises:
-        FileNotFoundError: an operator does not say which stores it has.
+        FileNotFoundError: an operator has no metadata.
     """
     state = checkpoint / "state"
     operators = (
@@ -90,7 +90,7 @@ def _stores_of(operator: Path) -> list[Path]:
 
 
 def _store_infos(metadata: Path) -> list[_StoreInfo]:
-    """Read the operator's metadata: one file, or in its second version one for each change."""
+    """Read the operator's metadata: one file, or in version 2 one for each change."""
     changes = [path for path in (metadata / "v2").glob("*") if path.name.isdecimal()]
     latest = max(changes, key=lambda path: int(path.name), default=metadata / "metadata")
     _, _, document = latest.read_text(encoding="utf-8").partition("\n")

@@ -7,11 +7,10 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /**
- * Where one query and the Python process meet.
+ * Connects one query and the Python process.
  *
  * <p>Python publishes epochs and lets batches finish; the query's thread waits for both, and can be
- * interrupted in either wait. What happens to the query becomes a list of events, in order, each
- * one a JSON object.
+ * interrupted in either wait. The query reports events, in order, each one a JSON object.
  */
 final class Channel {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -29,20 +28,20 @@ final class Channel {
     notifyAll();
   }
 
-  /** Lets the batch of an epoch, and of all before it, return and be committed. */
+  /** Allows the batches of an epoch and of all before it to return and commit. */
   synchronized void finish(long epoch) {
     finished = Math.max(finished, epoch);
     notifyAll();
   }
 
-  /** Waits, without a limit, for an epoch that the query is about to read. */
+  /** Waits without a timeout for an epoch that the query is about to read. */
   synchronized void awaitPublished(long epoch) throws InterruptedException {
     while (published < epoch) {
       wait();
     }
   }
 
-  /** Waits, without a limit, until a batch may be committed. */
+  /** Waits without a timeout until a batch may commit. */
   synchronized void awaitFinished(long epoch) throws InterruptedException {
     long begun = System.nanoTime();
     while (finished < epoch) {
@@ -51,22 +50,22 @@ final class Channel {
     heldBack = System.nanoTime() - begun;
   }
 
-  /** Tells how long the last batch was held back, in milliseconds. */
+  /** Returns how long the last batch waited for {@code finish}, in milliseconds. */
   synchronized double heldBack() {
     return heldBack / 1e6;
   }
 
-  /** Notes that a batch reads an epoch. */
+  /** Records the epoch that a batch reads. */
   synchronized void runs(long epoch) {
     running = epoch;
   }
 
-  /** Tells which epoch the batch reads that was planned last. */
+  /** Returns the epoch of the batch that was planned last. */
   synchronized long running() {
     return running;
   }
 
-  /** Notes that a source asks for an epoch; several sources of a query do so one after the other. */
+  /** Records that a source requests an epoch; returns whether it is the query's first to do so. */
   synchronized boolean isFirstToAsk(long epoch) {
     boolean first = epoch > asked;
     asked = Math.max(asked, epoch);

@@ -11,9 +11,8 @@ import org.apache.spark.api.python.Py4JServer;
  * The JVM's main class: serves Py4J to the Python process that started it, and dies with it.
  *
  * <p>The port and the secret go to the path given as the only argument, as one line. The standard
- * input is a pipe that only the Python process holds: when it ends, whatever the reason, the JVM
- * halts without running hooks. A checkpoint survives that as it survives a power cut of the
- * process.
+ * input is a pipe that only the Python process holds: when it ends, for any reason, the JVM halts
+ * without running hooks. A checkpoint survives that like a kill of the process.
  */
 public final class Driver {
   private Driver() {}
@@ -33,10 +32,10 @@ public final class Driver {
   private static void awaitEndOfInput() {
     try {
       while (System.in.read() != -1) {
-        // What is said does not matter, only that somebody is there to say it.
+        // Input is ignored; only its end matters.
       }
     } catch (IOException brokenPipe) {
-      // The same as its end.
+      // A broken pipe counts as the end of input.
     }
   }
 }

@@ -4,7 +4,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/** The place after an epoch: its number. */
+/** The offset after an epoch: the epoch's number. */
 final class EpochOffset extends Offset {
   private static final Pattern JSON = Pattern.compile("\\{\\s*\"epoch\"\\s*:\\s*(-?\\d+)\\s*}");
 

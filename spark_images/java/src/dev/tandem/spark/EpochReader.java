@@ -14,7 +14,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Gives the record batches of one file to Spark, as views of the mapped memory. */
+/** Passes the record batches of one file to Spark, as views of the mapped memory. */
 final class EpochReader implements PartitionReader<ColumnarBatch> {
   private final BufferAllocator allocator;
   private final MappedStream stream;
@@ -65,7 +65,7 @@ final class EpochReader implements PartitionReader<ColumnarBatch> {
     allocator.close();
   }
 
-  /** A vector that is used for one batch after the other, so that Spark must not close it between. */
+  /** A vector that is reused for every batch, so Spark must not close it in between. */
   private static final class LastingVector extends ArrowColumnVector {
     LastingVector(FieldVector vector) {
       super(vector);

@@ -15,9 +15,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * One stream of a query. The next offset is always that of the next epoch, and asking for it waits
- * until the epoch is there: so all streams of a query agree, no batch is empty by accident, and
- * nothing is asked in vain.
+ * One stream of a query. The next offset is always that of the next epoch, and requesting it waits
+ * until the epoch is published: so all streams of a query agree, and Spark neither plans an
+ * unintended empty batch nor polls in vain.
  */
 final class EpochStream implements MicroBatchStream, SupportsAdmissionControl {
   private final Channel channel;
@@ -55,7 +55,7 @@ final class EpochStream implements MicroBatchStream, SupportsAdmissionControl {
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     long epoch = epochOf(end);
-    // A batch that was logged and not committed runs again without asking for its offset.
+    // A batch that was logged and not committed runs again without requesting its offset.
     awaitPublished(epoch);
     channel.runs(epoch);
     return new InputPartition[] {new EpochPartition(file(epoch).toString())};
@@ -69,7 +69,7 @@ final class EpochStream implements MicroBatchStream, SupportsAdmissionControl {
     try {
       channel.awaitPublished(epoch);
     } catch (InterruptedException stopped) {
-      // Of the exceptions by which Spark knows a stopped query, one that need not be declared.
+      // An unchecked exception among those by which Spark recognizes a stopped query.
       throw new UncheckedIOException(new InterruptedIOException("stopped while waiting"));
     }
   }

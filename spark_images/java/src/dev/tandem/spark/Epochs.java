@@ -14,16 +14,17 @@ import org.apache.spark.sql.streaming.StreamingQueryException;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 
 /**
- * What Python calls. A channel is opened by name before the query's data frames are made, since
- * the source finds it by that name.
+ * The interface for Python. Open a channel by name before building the query's data frames: the
+ * source finds it by that name.
  *
  * <p>Events, in the order in which they happen:
  *
  * <ul>
  *   <li>{@code result}: {@code epoch}, {@code batch}, {@code file}; the batch waits for {@link
  *       #finish};
- *   <li>{@code asked}: {@code epoch}; Spark asks for it, so the batch before it is committed. {@code
- *       lateDropped}, {@code durations} and {@code heldBack} tell of that batch, if there was one;
+ *   <li>{@code asked}: {@code epoch}; Spark requests it, so the batch before it is committed.
+ *       {@code lateDropped}, {@code durations} and {@code heldBack} describe that batch, if there
+ *       was one;
  *   <li>{@code ended}: the query is over; {@code type}, {@code message}, {@code condition} and
  *       {@code parameters} say why, unless it was stopped.
  * </ul>
@@ -57,12 +58,12 @@ public final class Epochs {
     watch.start();
   }
 
-  /** Makes an epoch, whose files are complete, readable to the query. */
+  /** Lets the query read an epoch; its files must be complete. */
   public static void publish(String name, long epoch) {
     channel(name).publish(epoch);
   }
 
-  /** Lets the batch of an epoch be committed. */
+  /** Allows the batch of an epoch to commit. */
   public static void finish(String name, long epoch) {
     channel(name).finish(epoch);
   }
@@ -72,7 +73,7 @@ public final class Epochs {
     return channel(name).nextEvent();
   }
 
-  /** Stops a query. A batch that was not let finish is not committed. */
+  /** Stops a query. A batch that still waits for {@link #finish} is not committed. */
   public static void stop(String name) throws TimeoutException {
     StreamingQuery query = QUERIES.remove(channel(name));
     if (query != null) {
@@ -125,7 +126,7 @@ public final class Epochs {
     channel.tell(event);
   }
 
-  /** Finds the innermost cause that Spark has a name for, else the innermost one. */
+  /** Returns the innermost cause with a Spark error condition, else the innermost one. */
   private static Throwable innermost(Throwable failure) {
     Throwable last = failure;
     Throwable named = null;

@@ -20,11 +20,11 @@ import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.spark.storage.StorageUtils;
 
 /**
- * An Arrow IPC stream in a file, read without copying: the vectors point into the mapped file.
+ * Reads an Arrow IPC stream from a file without copying: the vectors point into the mapped file.
  *
- * <p>The stream must be uncompressed, without dictionaries, and smaller than 2 GiB. What {@link
- * #root} gives is valid until the next call of {@link #next} or {@link #close}; the file is unmapped
- * when the last vector has let go of it.
+ * <p>The stream must be uncompressed, without dictionaries, and smaller than 2 GiB. The vectors of
+ * {@link #root} are valid until the next call of {@link #next} or {@link #close}; the file is
+ * unmapped when the last vector has released it.
  */
 final class MappedStream implements AutoCloseable {
   private static final int CONTINUATION = 0xFFFFFFFF;
@@ -59,7 +59,7 @@ final class MappedStream implements AutoCloseable {
     return root;
   }
 
-  /** Loads the next record batch into the root; tells whether there was one. */
+  /** Loads the next record batch into the root; returns whether there was one. */
   boolean next() throws IOException {
     Message message = nextMessage();
     if (message == null) {
@@ -101,7 +101,7 @@ final class MappedStream implements AutoCloseable {
     }
   }
 
-  /** Mapped memory that is given back at once, not when the garbage collector finds it. */
+  /** Mapped memory that is released at once, not by the garbage collector. */
   private static final class MappedFile extends ForeignAllocation {
     private final MappedByteBuffer mapped;
 

@@ -6,10 +6,10 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * The local file system without permissions: files get those of the process's umask.
+ * A local file system that sets no permissions: files get those of the process's umask.
  *
- * <p>Without Hadoop's native library the stock one starts a {@code chmod} for every file it makes,
- * which costs more than everything else that a small micro-batch does.
+ * <p>Without Hadoop's native library the default one starts a {@code chmod} process for every file
+ * it creates, which costs more than the rest of a small micro-batch.
  */
 public final class QuietFileSystem extends LocalFileSystem {
   public QuietFileSystem() {

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Leaves a batch's rows as {@code <inbox>/<epoch>/result.arrow}, tells of them, and holds the batch
+ * Writes a batch's rows to {@code <inbox>/<epoch>/result.arrow}, reports them, and holds the batch
  * back until Python lets it finish. Until then it is not committed.
  */
 final class ResultSink implements VoidFunction2<Dataset<Row>, Long> {
