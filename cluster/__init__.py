@@ -1,7 +1,6 @@
-"""A real Kubernetes cluster on this machine, for tests and demonstrations.
+"""Runs a real Kubernetes cluster on this machine, for tests and demonstrations.
 
-`python -m cluster` makes a kind cluster of one control plane and two workers. Where images can be
-pulled it is made of the published ones; elsewhere every program is built from Go modules and the
-nodes' system from Debian packages. What was made is kept in the user's cache under a hash of what
-it was made from.
+`python -m cluster up` creates a kind cluster of one control plane and two workers. It uses
+published images where they can be pulled. Elsewhere it builds every program from Go modules and the
+nodes' system from Debian packages, and caches each result under a hash of its inputs.
 """

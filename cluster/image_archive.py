@@ -1,4 +1,4 @@
-"""Writes images as one archive in docker's format, without any container engine.
+"""Writes images as one archive in docker's format, without a container engine.
 
 The archive is the same whenever it is made from the same contents.
 """
@@ -30,13 +30,13 @@ class Layer:
 
     @property
     def digest(self) -> str:
-        """What names it."""
+        """The layer's SHA-256."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its name, its layers from below, and what it runs."""
+    """An image: its name, its layers from the lowest up, and its entrypoint."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -44,7 +44,7 @@ class Image:
 
 
 def program_layer(program: Path, path: str, links: Iterable[str] = ()) -> Layer:
-    """Make a layer of one program at a path, also to be called by other names beside it."""
+    """Make a layer of one program at a path, with symbolic links to it in the same directory."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         place = PurePosixPath(path.lstrip("/"))
@@ -63,7 +63,7 @@ def program_layer(program: Path, path: str, links: Iterable[str] = ()) -> Layer:
 
 
 def write_archive(target: Path, images: Iterable[Image]) -> None:
-    """Write images into an archive; layers that they share are in it once."""
+    """Write images into an archive; a layer that several images share is stored once."""
     layers: dict[str, Layer] = {}
     manifest = []
     with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:

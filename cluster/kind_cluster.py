@@ -1,4 +1,4 @@
-"""The cluster itself: made, removed, given images and storage."""
+"""Creates and removes the kind cluster, and gives it images and storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from cluster.cache import cache
-from cluster.engine import Engine, pick_engine
+from cluster.engine import ContainerEngine, pick_engine
 from cluster.node_image import node_image
 from cluster.programs import HELM_COMMAND, KIND_COMMAND, KUBECTL, built, commands
 from cluster.pulling import can_pull
@@ -33,15 +33,15 @@ _PATIENCE = "--timeout=180s"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """The cluster of this machine; it need not be running."""
+class KindCluster:
+    """The kind cluster of this machine; it need not be running."""
 
-    engine: Engine
+    engine: ContainerEngine
     home: Path
 
     @classmethod
-    def here(cls) -> Cluster:
-        """The one that this user makes on this machine.
+    def here(cls) -> KindCluster:
+        """The cluster of this user on this machine.
 
         Raises:
             StepFailed: there is no engine to run nodes with.
@@ -51,17 +51,17 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """The credentials for it; the user's own file is left alone."""
+        """The credentials of the cluster; the user's own kubeconfig is not touched."""
         return self.home / "kubeconfig"
 
     @property
     def shared(self) -> Path:
-        """The directory of this machine that all workers see."""
+        """The directory of this machine that is mounted in all workers."""
         return self.home / "shared"
 
     @property
     def env(self) -> dict[str, str]:
-        """What commands on this cluster need in their environment."""
+        """Environment variables for commands on this cluster."""
         return {
             **self.engine.env,
             "KUBECONFIG": str(self.kubeconfig),
@@ -70,13 +70,13 @@ class Cluster:
         }
 
     def up(self) -> None:
-        """Make the cluster and wait until it can be used; one that runs is only freshened up.
+        """Create the cluster and wait until it is ready; if it runs, only repair and check it.
 
-        One whose nodes were stopped, as by a reboot, is removed and made anew: podman may list
-        such nodes as running, and cannot start them again then.
+        A cluster whose nodes have stopped, as by a reboot, is removed and created again: podman may
+        list its nodes as running, but cannot start them.
 
         Raises:
-            StepFailed: something failed; what is there of the cluster stays, to be looked at.
+            StepFailed: a step failed; the incomplete cluster stays for inspection.
         """
         for program in (KIND_COMMAND, KUBECTL, HELM_COMMAND):
             built(program)
@@ -84,13 +84,13 @@ class Cluster:
             self._freshen_up()
         else:
             if self._exists():
-                say("the cluster has nodes that do not run")
+                say("the cluster has nodes that are not running")
                 self.down()
             self._create()
         self._await()
 
     def down(self) -> None:
-        """Remove the cluster and what is in its shared directory.
+        """Remove the cluster and its shared directory.
 
         Raises:
             StepFailed: it could not be removed.
@@ -101,18 +101,18 @@ class Cluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def runs(self) -> bool:
-        """Tell whether the cluster is there and all its nodes run, in whatever condition."""
+        """Whether the cluster exists and all its nodes run, ready or not."""
         return self._exists() and all(map(self._answers, self._nodes()))
 
     def _exists(self) -> bool:
         return NAME in ask([built(KIND_COMMAND), "get", "clusters"], env=self.env).splitlines()
 
     def _answers(self, node: str) -> bool:
-        """Tell whether a node's container runs; what podman lists may be long gone."""
+        """Whether a node's container runs; podman may also list one that has ended."""
         return works([self.engine.name, "exec", node, "true"], env=self.env)
 
     def workers(self) -> list[str]:
-        """Name the containers of the nodes that pods are put on.
+        """List the containers of the worker nodes.
 
         Raises:
             StepFailed: there is no cluster.
@@ -123,10 +123,10 @@ class Cluster:
         return ask([built(KIND_COMMAND), "get", "nodes", "--name", NAME], env=self.env).split()
 
     def _freshen_up(self) -> None:
-        """Have kube-proxy write its rules from nothing.
+        """Make kube-proxy rewrite its rules from scratch.
 
-        Once an hour it writes them anew over those that are there, and on some kernels (seen with
-        6.18) most of them are lost by that: pods then reach no service, nor the API server.
+        Once an hour kube-proxy rewrites its rules in place. On some kernels (seen with 6.18) that
+        loses most of them: pods then reach no service, nor the API server.
         """
         declared = "table ip kube-proxy\ndelete table ip kube-proxy\n"
         for node in self._nodes():
@@ -134,7 +134,7 @@ class Cluster:
         self.kubectl("--namespace=kube-system", "rollout", "restart", "daemonset/kube-proxy")
 
     def kubectl(self, *arguments: object, text: str | None = None) -> str:
-        """Run kubectl on the cluster and give what it prints.
+        """Run kubectl on the cluster and return its output.
 
         Raises:
             StepFailed: it failed.
@@ -142,7 +142,7 @@ class Cluster:
         return ask([built(KUBECTL), *arguments], env=self.env, text=text)
 
     def load(self, references: Iterable[str]) -> None:
-        """Give images to the workers; those that have them keep them.
+        """Import images into the workers that lack them.
 
         Raises:
             StepFailed: there is no such image, or no cluster.
@@ -160,7 +160,7 @@ class Cluster:
             self._name(worker, identities)
 
     def claim(self, namespace: str, name: str) -> Path:
-        """Make a claim in a namespace for storage that all nodes share.
+        """Create a claim for storage that all nodes share.
 
         Returns:
             The directory of this machine that pods see through it.
@@ -190,12 +190,12 @@ class Cluster:
             try:
                 step("starting the cluster", [*create, *options], env=self.env)
             except KeyboardInterrupt:
-                # Half a cluster would be taken for a whole one the next time.
+                # The next start would mistake half a cluster for a complete one.
                 self.down()
                 raise
 
     def _prepare_podman(self) -> None:
-        """Make what kind takes for granted: its network, and a directory that it mounts."""
+        """Create what kind requires: its network, and a directory that it mounts."""
         if _NETWORK not in self.engine.ask("network", "ls", "--format", "{{.Name}}").split():
             self.engine.ask("network", "create", _NETWORK)
         modules = Path("/lib/modules")
@@ -212,7 +212,7 @@ class Cluster:
             step(f"waiting for {workload}", [built(KUBECTL), *status], env=self.env)
 
     def _images_of(self, worker: str) -> set[str]:
-        """List the images of a node by all their names, of which one is the image's id."""
+        """List the images of a node by all their names, including their ids."""
         return set(self._containerd(worker, "images", "ls", "--quiet").split())
 
     def _lacking(self, worker: str, identities: Mapping[str, str]) -> list[str]:
@@ -232,7 +232,7 @@ class Cluster:
             step(f"giving images to {worker}", whole, env=self.env, stdin=stream)
 
     def _name(self, worker: str, identities: Mapping[str, str]) -> None:
-        """Name images that a node had under another name only."""
+        """Tag images that a node has under another name only."""
         present = self._images_of(worker)
         for reference, identity in identities.items():
             if reference not in present:
@@ -243,7 +243,7 @@ class Cluster:
 
 
 def _wanted_engine(home: Path) -> str | None:
-    """A cluster stays with its engine; one of nodes that are not pulled is podman's."""
+    """The existing cluster's engine, else podman for nodes built here; ENGINE overrides that."""
     recorded = home / _ENGINE
     if recorded.exists():
         return recorded.read_text()
@@ -251,7 +251,7 @@ def _wanted_engine(home: Path) -> str | None:
 
 
 def kind_configuration(template: dict[str, Any], shared: Path) -> dict[str, Any]:
-    """Add the shared directory to every worker of kind's configuration."""
+    """Add the shared directory to every worker in kind's configuration."""
     mount = {"hostPath": str(shared), "containerPath": ON_NODES}
     nodes = [
         node if node["role"] == "control-plane" else {**node, "extraMounts": [mount]}

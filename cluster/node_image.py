@@ -1,7 +1,7 @@
-"""The image of a node, made of Debian packages and our own builds of Kubernetes' programs.
+"""Builds the image of a node from Debian packages and our own builds of Kubernetes' programs.
 
-It offers what kind asks of a node image. The images of the control plane lie in it unpacked, so
-that nothing is imported when a node starts.
+It has what kind requires of a node image. The control plane's images are unpacked in it, so a
+starting node imports nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cluster.cache import cache, recipe
 from cluster.debian import debian_image
-from cluster.engine import Build, Engine
+from cluster.engine import Build, ContainerEngine
 from cluster.image_archive import Image, Layer, program_layer, write_archive
 from cluster.programs import (
     COREDNS_SERVER,
@@ -40,11 +40,11 @@ _PACKAGES = (
 _SERVERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
 _ON_THE_NODE = ("kubelet", "kubeadm", "kubectl")
 
-# Where the programs of Kubernetes are in their images, and the snapshots of images in a node.
+# The path of Kubernetes' programs in their images, and of the images' snapshots in a node.
 _KUBE_PATH = "usr/local/bin/kube"
 _SNAPSHOTS = "kind/baked/io.containerd.snapshotter.v1.overlayfs/snapshots"
 
-# What belongs to a machine and not to a container.
+# Units that belong to a machine and not to a container.
 _MASKED = (
     *("getty.target", "console-getty.service", "systemd-logind.service"),
     *("systemd-timesyncd.service", "systemd-resolved.service", "systemd-networkd.service"),
@@ -59,8 +59,8 @@ _MASKED = (
 _SERVICES = ("containerd", "kubelet", "podnet")
 
 
-def node_image(engine: Engine) -> str:
-    """Make the image unless it is there; give its reference.
+def node_image(engine: ContainerEngine) -> str:
+    """Build the node image unless it exists; return its reference.
 
     Raises:
         StepFailed: a step failed, or the engine is not podman.
@@ -105,9 +105,9 @@ ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]
 
 
 def _images(programs: Mapping[str, Path], nft: Layer) -> list[Image]:
-    """List the images that kubeadm asks for, under the names by which it does."""
+    """List the images that kubeadm requires, under the names that it uses."""
     registry = "registry.k8s.io"
-    # One layer for all of Kubernetes' servers, first in each image: one snapshot for all.
+    # Kubernetes' servers share their first layer, so they share its snapshot.
     kube = program_layer(programs["kube"], _KUBE_PATH, _SERVERS)
     single = {
         f"{registry}/pause:{PAUSE}": ("pause", "/pause"),
@@ -126,8 +126,10 @@ def _images(programs: Mapping[str, Path], nft: Layer) -> list[Image]:
     return images
 
 
-def _bake(engine: Engine, system: str, programs: Mapping[str, Path], context: Path) -> None:
-    """Have the node's own containerd unpack the images, into `add/kind/baked`."""
+def _bake(
+    engine: ContainerEngine, system: str, programs: Mapping[str, Path], context: Path
+) -> None:
+    """Unpack the images with the node's own containerd, into `add/kind/baked`."""
     work = context / "bake"
     work.mkdir()
     write_archive(work / "images.tar", _images(programs, _nft_layer(engine, system)))
@@ -143,8 +145,8 @@ def _bake(engine: Engine, system: str, programs: Mapping[str, Path], context: Pa
     shutil.rmtree(work)
 
 
-def _nft_layer(engine: Engine, system: str) -> Layer:
-    """Take nft out of the node's system with the libraries that it needs; kube-proxy calls it."""
+def _nft_layer(engine: ContainerEngine, system: str) -> Layer:
+    """Copy nft and its libraries out of the node's system, for kube-proxy."""
     script = "tar -chf - /usr/sbin/nft $(ldd /usr/sbin/nft | grep -o '/[^ ]*') 2>/dev/null"
     done = subprocess.run(  # noqa: S603 - the command is made here
         [engine.name, "run", "--rm", "--network", "none", system, "sh", "-c", script],
@@ -158,7 +160,7 @@ def _nft_layer(engine: Engine, system: str) -> Layer:
 
 
 def _furnish(root: Path, programs: Mapping[str, Path]) -> None:
-    """Lay out what the node has on top of Debian's packages."""
+    """Lay out the files that the node has in addition to Debian's packages."""
     units = root / "etc/systemd/system"
     wanted = units / "multi-user.target.wants"
     for directory in ("usr/bin", "etc/containerd", "etc/kubernetes/manifests", "opt/cni"):
@@ -171,7 +173,7 @@ def _furnish(root: Path, programs: Mapping[str, Path]) -> None:
     (root / "kind/version").write_text(f"{KUBERNETES}\n")
     (root / "opt/cni/bin").symlink_to("/usr/lib/cni")
     shutil.copy(programs["podnet"], root / "usr/bin/podnet")
-    # The node's own programs are the very file in the images' snapshot.
+    # The node's own programs are links to the file in the images' snapshot.
     kube = next((root / _SNAPSHOTS).glob(f"*/fs/{_KUBE_PATH}")).relative_to(root)
     for name in _ON_THE_NODE:
         (root / "usr/bin" / name).symlink_to(f"/{kube}")

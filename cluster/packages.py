@@ -1,4 +1,4 @@
-"""Programs of the system, and the Debian packages that bring them."""
+"""Installs missing system programs from Debian packages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from cluster.steps import StepFailed, step, works
 
-# Where programs lie that only other programs call.
+# Directories of programs that only other programs call.
 _OUTSIDE_THE_PATH = (Path("/usr/lib/podman"), Path("/usr/sbin"), Path("/sbin"))
 
 
 def need(programs: Mapping[str, str]) -> None:
-    """See to it that programs are there; what is missing is installed with apt if we are root.
+    """Install missing programs with apt if we are root, else fail.
 
     Args:
         programs: names of programs, each with its Debian package.

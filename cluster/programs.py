@@ -1,7 +1,7 @@
-"""The programs of a cluster, each built from published Go modules.
+"""Builds the programs of a cluster from published Go modules.
 
-`go install` refuses modules that replace others, so each program is built within a small module of
-its own that requires what the program is made of.
+`go install` refuses modules with replacements, so each program is built in a small module of its
+own that requires the program's module.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _KUBERNETES = "k8s.io/kubernetes"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to be built.
+    """A program to build.
 
     Attributes:
-        name: the program's name; if `go/<name>` is there, it is the source of its main package.
-        module: the module that it is made of, or none for the standard library alone.
-        version: of that module.
+        name: the program's name; if `go/<name>` exists, it is the source of its main package.
+        module: the module that contains the program; empty for the standard library alone.
+        version: version of that module.
         package: the main package, unless the source is our own.
-        variables: what is set in the program at link time.
-        minutes: about how long it takes the first time, on two cores.
+        variables: variables that are set at link time.
+        minutes: about how long the first build takes, on two cores.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Program:
 
     @property
     def source(self) -> Path:
-        """Where our own main package would be."""
+        """The directory of our own main package, which need not exist."""
         return _SOURCES / self.name
 
     @property
     def recipe(self) -> str:
-        """The name of what comes out."""
+        """A hash of the program's inputs."""
         own = [self.source] if self.source.exists() else []
         return recipe(repr(self), *map(str, _ENV.items()), STAGING, *own)
 
@@ -64,7 +64,7 @@ _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
 
 
 def _versioned(package: str) -> tuple[str, ...]:
-    """Kubernetes' programs tell their version, and refuse to work with unversioned ones."""
+    """Link-time variables with the version: Kubernetes' programs reject unversioned ones."""
     facts = {
         "gitVersion": KUBERNETES,
         "gitMajor": _MAJOR,
@@ -94,7 +94,7 @@ HELM_COMMAND = Program(
     "helm.sh/helm/v3/cmd/helm",
     (
         f"helm.sh/helm/v3/internal/version.version={HELM}",
-        # The Kubernetes that charts are rendered for where there is none.
+        # The version of Kubernetes that charts are rendered for without a cluster.
         f"helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor={_MAJOR}",
         f"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={_MINOR}",
         f"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor={_MAJOR}",
@@ -105,7 +105,7 @@ HELM_COMMAND = Program(
 
 
 def built(program: Program) -> Path:
-    """Give the path of a program, building it if it is not there.
+    """Return the path of a program; build it if it is missing.
 
     Raises:
         StepFailed: it could not be built.
@@ -119,12 +119,12 @@ def built(program: Program) -> Path:
 
 
 def cached(program: Program) -> Path:
-    """Where the program is, if it was built."""
+    """The path of a program, built or not."""
     return cache() / "programs" / f"{program.name}-{program.recipe}"
 
 
 def commands() -> Path:
-    """The directory with a link to each program that was built, by its plain name."""
+    """The directory of links to all built programs, by their plain names."""
     return cache() / "bin"
 
 
@@ -163,6 +163,6 @@ def _module_file(program: Program, go: Path, scratch: Path) -> str:
 
 
 def published_parts(module_file: str) -> list[str]:
-    """Replace the parts that lie inside Kubernetes' own repository by the published modules."""
+    """Replace the modules inside Kubernetes' own repository by the published ones."""
     parts = re.findall(r"^\s*(k8s\.io/[\w-]+) => \./staging", module_file, re.MULTILINE)
     return [f"replace {part} => {part} {STAGING}" for part in sorted(set(parts))]

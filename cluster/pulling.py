@@ -1,4 +1,4 @@
-"""Whether images can be pulled here."""
+"""Finds out whether images can be pulled on this machine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _PATIENCE = 5.0
 
 @cache
 def can_pull() -> bool:
-    """Find out, once, and tell the user; the variable TANDEM_PULL (1 or 0) decides otherwise."""
+    """Whether images can be pulled, checked once; if set, TANDEM_PULL (1 or 0) decides."""
     told = os.environ.get("TANDEM_PULL")
     if told:
         return told != "0"
     if _answers():
         return True
     say(
-        "images cannot be pulled here: everything is built from packages instead, which takes "
-        "long the first time (TANDEM_PULL=1 to pull nevertheless)"
+        "images cannot be pulled here; everything is built from packages instead, which "
+        "takes long the first time (TANDEM_PULL=1 to pull anyway)"
     )
     return False
 
 
 def _answers() -> bool:
-    """Ask the public registry for its version; without credentials it answers 401."""
+    """Whether the public registry answers; without credentials it answers 401."""
     try:
         with urllib.request.urlopen(_REGISTRY, timeout=_PATIENCE):
             return True

@@ -1,4 +1,4 @@
-"""Running commands, with signs of life while they take long."""
+"""Runs commands, and reports progress while they take long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StepFailed(Exception):
 
 
 def say(text: str) -> None:
-    """Tell the user; the standard output is left to what a command is asked for."""
+    """Write to the error stream; the standard output is for a command's result."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -34,10 +34,10 @@ def step(
     cwd: Path | None = None,
     stdin: IO[bytes] | None = None,
 ) -> None:
-    """Run a command that may take long, its output kept back unless it fails.
+    """Run a command that may take long; hide its output unless it fails.
 
-    The words of a command may be paths or what else prints well.
-    Every twenty seconds the last line of its output is shown.
+    The elements of a command may be paths or other objects with a text form. Every twenty seconds
+    the last line of the output is shown.
 
     Raises:
         StepFailed: the command failed; the message has the end of its output.
@@ -67,7 +67,7 @@ def ask(
     cwd: Path | None = None,
     text: str | None = None,
 ) -> str:
-    """Run a short command and give what it prints, without the white space around it.
+    """Run a short command and return its output, stripped.
 
     Raises:
         StepFailed: it failed; the message has its error output.
@@ -79,7 +79,7 @@ def ask(
 
 
 def works(command: Sequence[object], *, env: Mapping[str, str] | None = None) -> bool:
-    """Tell whether a short command succeeds; one that cannot be started does not."""
+    """Whether a short command succeeds; False also if it cannot be started."""
     try:
         return _run(command, env, None, None).returncode == 0
     except OSError:

@@ -1,4 +1,4 @@
-"""Storage that pods of all workers share: directories of this machine, as volumes."""
+"""Describes storage that pods of all workers share: directories of this machine, as volumes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any, Final
 
 STORAGE_CLASS: Final = "tandem-shared"
-"""The class of all shared volumes."""
+"""Storage class of all shared volumes."""
 
 ON_NODES: Final = "/tandem-shared"
-"""Where the shared directory of this machine is mounted in every worker."""
+"""Path in every worker where this machine's shared directory is mounted."""
 
-# Nothing measures it, but a claim has to name a size.
+# Not enforced, but a claim has to name a size.
 _SIZE = "1Gi"
 
 
 def shared_claim(namespace: str, name: str) -> list[dict[str, Any]]:
-    """Describe a claim that pods on all nodes may write to, and the volume that it is bound to.
+    """Describe a claim that pods on all nodes may write to, and its volume.
 
-    The pods see the directory `<namespace>/<name>` of the shared directory, which has to be there.
+    Pods see the directory `<namespace>/<name>` of the shared directory, which has to exist.
     """
     volume = f"{namespace}-{name}"
     capacity = {"storage": _SIZE}
@@ -52,6 +52,6 @@ def shared_claim(namespace: str, name: str) -> list[dict[str, Any]]:
 
 
 def open_directory(path: Path) -> None:
-    """Make a directory in which every user may write: pods do not run as this machine's users."""
+    """Create a directory that every user may write to: pods run as users unknown to the host."""
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o777)

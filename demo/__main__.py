@@ -1,4 +1,4 @@
-"""Runs a pipeline of payments, breaks it half-way, and counts what came of it."""
+"""Runs a pipeline of payments, breaks two drivers half-way, and recounts the output."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tandem_cli.run import PROGRAMS, load
 MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1
 INTRODUCTION = """\
-Two splits take payments in, two pairs of Spark drivers count them, a merge
-delivers the totals. Half-way one driver is killed with -9, and one of the
-other pair is frozen. First four drivers start, which takes a while.
+Two splits read payments, two pairs of Spark drivers count them, and a merge
+delivers the totals. Half-way, one driver is killed with kill -9, and a driver
+of the other pair is frozen. First the four drivers start, which takes a while.
 """
 
 
 def main() -> int:
-    """Run the demonstration; 0 if it came to its end and nothing was lost or doubled."""
+    """Run the demonstration; return 0 if it completed and nothing was lost or duplicated."""
     console = Console(highlight=False)
     manifest = load(MANIFEST)
     if isinstance(manifest, int):
@@ -48,7 +48,7 @@ def main() -> int:
             console.print(str(problem), soft_wrap=True)
             return FAILED
         if not isinstance(end, End) or not story.over:
-            console.print("It was stopped before its end.")
+            console.print("The demonstration was stopped before its end.")
             return FAILED
         findings = Findings(
             rows_in=payments.written,

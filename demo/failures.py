@@ -1,4 +1,4 @@
-"""Failures while a pipeline runs, and when they were overcome. Times are seconds since 1970."""
+"""Records failures of a running pipeline and its recoveries, in seconds since 1970."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(slots=True)
 class Failure:
-    """One failure and how it was overcome."""
+    """One failure and its recovery."""
 
     pair: str
     what: str
     at: float
     paired_at: float | None = None
-    """When the pair was whole again; None if it was not before the end."""
+    """When the pair had both replicas again; None if it did not before the end."""
 
 
 class Told(NamedTuple):
-    """An event, as it was written down."""
+    """An event of the pipeline."""
 
     at: float
     reason: str
@@ -32,18 +32,18 @@ class Told(NamedTuple):
 
 
 def overcome(failures: Iterable[Failure], told: Sequence[Told], say: Callable[[str], None]) -> bool:
-    """Note which pairs are whole again by the events, and say so; whether all are."""
+    """Record and announce recovered pairs; return whether all have recovered."""
     missing = [failure for failure in failures if failure.paired_at is None]
     for failure in missing:
         failure.paired_at = paired_after(failure.pair, failure.at, told)
         if failure.paired_at is not None:
             seconds = failure.paired_at - failure.at
-            say(f"{failure.pair} is whole again after {seconds:.1f} s.")
+            say(f"{failure.pair} has both replicas again after {seconds:.1f} s.")
     return all(failure.paired_at is not None for failure in missing)
 
 
 def paired_after(pair: str, at: float, told: Iterable[Told]) -> float | None:
-    """When a pair was first said to be whole after a moment."""
+    """When a pair was first reported as paired after a moment."""
     times = [
         each.at
         for each in told
@@ -53,7 +53,7 @@ def paired_after(pair: str, at: float, told: Iterable[Told]) -> float | None:
 
 
 def wait(condition: Callable[[], bool], limit: float | None = None) -> bool:
-    """Wait for a condition, at most so many seconds; whether it came to hold."""
+    """Wait for a condition, at most `limit` seconds; return whether it holds."""
     began = time.monotonic()
     while not condition():
         if limit is not None and time.monotonic() - began > limit:
@@ -63,5 +63,5 @@ def wait(condition: Callable[[], bool], limit: float | None = None) -> bool:
 
 
 def now() -> float:
-    """The clock that files and events have."""
+    """The current time, on the clock of files and events."""
     return time.time()  # noqa: TID251 - files and events have wall clock times

@@ -1,7 +1,8 @@
-"""`python -m demo.kind`: the demonstration on a Kubernetes cluster of this machine.
+"""`python -m demo.kind`: the demonstration on this machine's Kubernetes cluster.
 
-A cluster of one control plane and two workers, the chart, the pipeline of payments; a driver pod is
-killed, a worker is stopped and started; then everything is counted again.
+It creates a cluster of one control plane and two workers, installs the chart and applies the
+pipeline of payments. A driver pod is killed, and a worker is stopped and started. At the end the
+output is recounted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import yaml
 from cluster.steps import StepFailed
 from cluster.storage import open_directory
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.space import Space
 from cluster.trial.stage import Stage, stage, with_shared_directory
 from cluster.trial.waiting import InVain
@@ -31,16 +32,16 @@ MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1
 INTRODUCTION = """\
 Splits, two pairs of Spark drivers and merges run as pods on two workers. A
-driver pod is killed, then a whole worker is lost and comes back. First the
-cluster is made, which takes long the first time; images are built and loaded,
-the operator is installed, four drivers start.
+driver pod is killed, then a whole worker is stopped and started again. First
+the cluster is created, which takes long the first time; images are built and
+loaded, the operator is installed, and four drivers start.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration; 0 if it came to its end and nothing was lost or doubled."""
+    """Run the demonstration; return 0 if it completed and nothing was lost or duplicated."""
     parser = argparse.ArgumentParser(prog="python -m demo.kind", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave cluster and operator there")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator")
     chosen = parser.parse_args(arguments)
     console = Console(highlight=False)
     introduce(console, MANIFEST, INTRODUCTION)
@@ -55,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _play(console: Console, found: Stage, space: Space) -> Findings:
-    """Apply the pipeline, tell its story, count.
+    """Apply the pipeline, inject the failures, recount.
 
     Raises:
-        StepFailed: the story did not come to its end.
+        StepFailed: the demonstration did not complete.
     """
     document = yaml.safe_load(MANIFEST.read_text())
     parsed = parse_pipeline(document)
@@ -66,7 +67,7 @@ def _play(console: Console, found: Stage, space: Space) -> Findings:
     output = space.shared / "totals"
     open_directory(output)
     payments = Payments(parsed.spec.streams[0], space.shared / "payments")
-    pipeline = Pipeline(space, with_shared_directory(document))
+    pipeline = TrialPipeline(space, with_shared_directory(document))
     story = KindStory(found, pipeline, payments, speaker(console))
     pipeline.apply()
     try:

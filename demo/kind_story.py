@@ -1,4 +1,4 @@
-"""What happens to the pipeline on the cluster: a driver pod is killed, a worker node is lost."""
+"""Injects failures into the pipeline on the cluster: a driver pod is killed, a worker is lost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster.steps import StepFailed
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.stage import Stage
 from cluster.trial.waiting import PASSING
-from cluster.trial.watching import Change, told
+from cluster.trial.watching import ObservedChange, told
 
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
@@ -30,65 +30,67 @@ from tandem_core.model.status import Status
 PAIRS = ("pair-0", "pair-1")
 START_SECONDS = 300.0
 RECOVERY_SECONDS = 240.0
-"""A lost node is missed after half a minute; then pods have to start, all on one node."""
+"""A lost node is noticed after half a minute; then all its pods start on one node."""
 
 
 @dataclass(slots=True)
 class KindStory:
-    """Tells what it does; ends when all that was written is delivered."""
+    """Injects failures, reports them, and ends when all payments are delivered."""
 
     stage: Stage
-    pipeline: Pipeline
+    pipeline: TrialPipeline
     payments: Payments
     say: Callable[[str], None]
     failures: list[Failure] = field(default_factory=list)
     warm_at: float | None = None
-    """When the pipeline had settled, in seconds since 1970."""
+    """When the pipeline had warmed up, in seconds since 1970."""
     status: Status = field(default_factory=Status)
-    """What the pipeline was when it was last looked at."""
+    """The status when it was last read."""
 
     def play(self) -> None:
-        """Do it.
+        """Run the demonstration to its end.
 
         Raises:
-            StepFailed: it did not come to its end.
+            StepFailed: a step took too long.
         """
-        self._until(lambda: all_paired(self._look()), START_SECONDS, "the pairs are whole")
-        self.say("Four driver pods are up, two for every key. Payments begin to come.")
+        self._until(lambda: all_paired(self._look()), START_SECONDS, "all pairs have both replicas")
+        self.say("Four driver pods are ready, two for every key. Payments start.")
         self.payments.begin()
         self._until_delivered(WARM_EPOCHS)
         self.warm_at = now()
         self._until_delivered(QUIET_EPOCHS)
         self._kill_driver()
         self._lose_node()
-        time.sleep(AFTERWARDS_SECONDS)  # Nothing is waited for: this is how long it is shown.
+        time.sleep(AFTERWARDS_SECONDS)  # A pause to watch the output; no condition is awaited.
         self.payments.end()
-        self.say("No more payments come. What has come is delivered.")
+        self.say("Payments stop. The remaining ones are delivered.")
         written = self.payments.written
-        self._until(lambda: all_delivered(self._look(), written), LAST_SECONDS, "all is delivered")
+        self._until(
+            lambda: all_delivered(self._look(), written), LAST_SECONDS, "all payments are delivered"
+        )
 
     def _kill_driver(self) -> None:
         victim = self.pipeline.replica(PAIRS[0], Role.PRIMARY)
         self._fail(PAIRS[:1], "primary's pod killed")
         self.pipeline.delete_now(victim)
-        self.say(f"{victim.name}, the primary of {PAIRS[0]}, is deleted by force.")
+        self.say(f"{victim.name}, the primary of {PAIRS[0]}, is force-deleted.")
         self._until_whole_again()
 
     def _lose_node(self) -> None:
         node = self.stage.replaceable_node()
-        self.say(f"The worker {node} is stopped, with half of each pair.")
+        self.say(f"The worker {node} is stopped, and with it one replica of each pair.")
         self._fail(PAIRS, "node lost")
         with self.stage.nodes.stopped(node):
-            self.say(f"The cluster misses {node}. Its pods are replaced on what is left.")
+            self.say(f"{node} is not ready. Its pods are replaced on the other worker.")
             self._until_whole_again()
-        self.say(f"{node} is back.")
+        self.say(f"{node} is ready again.")
 
     def _fail(self, pairs: Iterable[str], what: str) -> None:
         at = now()
         self.failures += [Failure(pair, what, at) for pair in pairs]
 
     def _until_whole_again(self) -> None:
-        self._until(self._all_whole_again, RECOVERY_SECONDS, "the pairs are whole again")
+        self._until(self._all_whole_again, RECOVERY_SECONDS, "all pairs have both replicas again")
 
     def _all_whole_again(self) -> bool:
         told = events_of(self.pipeline.space.events.changes(), self.pipeline.name)
@@ -104,7 +106,7 @@ class KindStory:
             raise StepFailed(f"not within {seconds:g} s: {what}")
 
     def _look(self) -> Status:
-        """The status; the last one known while the API server does not answer."""
+        """The status; the last known one while the API server does not answer."""
         try:
             parsed = parse_status(self.pipeline.status())
         except PASSING:
@@ -113,8 +115,8 @@ class KindStory:
         return self.status
 
 
-def events_of(changes: Iterable[Change], pipeline: str) -> list[Told]:
-    """The events about a pipeline among changes of events, with their times."""
+def events_of(changes: Iterable[ObservedChange], pipeline: str) -> list[Told]:
+    """The events about a pipeline with their times, from changes of Event objects."""
     return [
         Told(_time(change), each.reason, each.subject)
         for change in changes
@@ -122,5 +124,5 @@ def events_of(changes: Iterable[Change], pipeline: str) -> list[Told]:
     ]
 
 
-def _time(change: Change) -> float:
+def _time(change: ObservedChange) -> float:
     return datetime.fromisoformat(change.document["eventTime"]).timestamp()

@@ -1,4 +1,4 @@
-"""`kubectl get stp --watch` beside the growth of the output."""
+"""Shows `kubectl get stp --watch` beside the growth of the output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.programs import KUBECTL, built
 from rich.console import Console
 from rich.live import Live
@@ -29,10 +29,10 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 class View:
-    """Shows a pipeline until it is left: a picture on a terminal, lines elsewhere."""
+    """Shows a pipeline until the block ends: live on a terminal, as lines elsewhere."""
 
     def __init__(
-        self, console: Console, cluster: Cluster, namespace: str, name: str, output: Path
+        self, console: Console, cluster: KindCluster, namespace: str, name: str, output: Path
     ) -> None:
         self._console = console
         self._output = output
@@ -100,7 +100,7 @@ class View:
 
 
 def growth_bars(times: Sequence[float], at: float) -> str:
-    """The epochs delivered in each of the last seconds, as bars, the newest last."""
+    """Bars of the epochs delivered in each of the last seconds, the newest last."""
     counts = [0] * _SHOWN_SECONDS
     for each in times:
         ago = int(at - each)
@@ -110,7 +110,7 @@ def growth_bars(times: Sequence[float], at: float) -> str:
 
 
 def growth_text(times: Sequence[float], at: float) -> str:
-    """How much there is, and since when nothing has come."""
+    """How many epochs are delivered, and how long ago the last one was."""
     if not times:
         return "no epoch delivered yet"
     return f"{len(times):,} epochs delivered, the last one {at - times[-1]:.1f} s ago"

@@ -1,4 +1,4 @@
-"""Made-up payments that keep coming: a new file twice a second."""
+"""Generates payments: a new file twice a second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS_IN_A_FILE = 0.5
 
 
 class Payments:
-    """Writes files for a stream from a thread of its own."""
+    """Writes files for a stream, in a thread of its own."""
 
     def __init__(self, stream: Stream, directory: Path) -> None:
         self._stream = replace(stream, source=_SOURCE)
@@ -25,15 +25,15 @@ class Payments:
         self._over = threading.Event()
         self._writer = threading.Thread(target=self._run, name="payments", daemon=True)
         self.written = 0
-        """Payments so far."""
+        """Number of payments so far."""
         directory.mkdir()
 
     def begin(self) -> None:
-        """Let payments come."""
+        """Start writing."""
         self._writer.start()
 
     def end(self) -> None:
-        """Let no more come; when this returns, `written` is final. May be done again."""
+        """Stop writing; afterwards `written` is final. May be called repeatedly."""
         self._over.set()
         if self._writer.is_alive():
             self._writer.join()
@@ -49,7 +49,7 @@ class Payments:
             self.written += size
 
     def _write(self, rows: Any) -> None:
-        """A file appears under its name when it is complete."""
+        """Write a file under a hidden name, and rename it when it is complete."""
         path = self._directory / f"{self.written:09}.json"
         hidden = path.with_name(f".{path.name}")
         with duckdb.connect() as database:

@@ -1,4 +1,4 @@
-"""What came out, against an independent recount of the same payments."""
+"""Compares the output with an independent recount of the same payments."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """What the comparison found."""
+    """The result of the comparison."""
 
     users: int
     agreeing: int
-    """Users whose last result is the recount's."""
+    """Users whose last result equals the recount's."""
     lost: int
     """Payments that are in no result."""
     doubled: int
@@ -49,12 +49,12 @@ class Recount:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is lost, doubled or wrong."""
+        """Whether nothing is lost, duplicated or wrong."""
         return self.users == self.agreeing and not (self.lost or self.doubled or self.repeated)
 
 
 def recount(payments: Any, output: Path) -> Recount:
-    """Count the payments, an Arrow table, with DuckDB and compare what the sink holds."""
+    """Count the payments (an Arrow table) with DuckDB and compare them with the sink's files."""
     with duckdb.connect() as database:
         database.register("payments", payments)
         database.execute(_RESULTS, [str(output / "*.parquet")])
@@ -68,7 +68,7 @@ def _number(database: duckdb.DuckDBPyConnection, sql: str) -> int:
 
 
 class Gaps(NamedTuple):
-    """The longest times between two delivered epochs, in seconds; None without two of them."""
+    """The longest times between two delivered epochs, in seconds; None if there were not two."""
 
     before: float | None
     during: float | None
@@ -76,14 +76,14 @@ class Gaps(NamedTuple):
 
 
 def deliveries(output: Path) -> list[float]:
-    """When each epoch came to be there, in seconds since 1970."""
+    """When each epoch's file appeared, in seconds since 1970."""
     return sorted(path.stat().st_ctime for path in output.glob("[0-9]*.parquet"))
 
 
 def gaps(times: Sequence[float], begin: float, broken: float, whole: float) -> Gaps:
-    """The longest gaps before the failures, until all pairs were whole again, and after that.
+    """The longest gaps before the failures, until all pairs had recovered, and afterwards.
 
-    A gap belongs to the part in which it ends. What was delivered before `begin` does not count.
+    A gap belongs to the phase in which it ends. Deliveries before `begin` do not count.
     """
     longest: list[float | None] = [None, None, None]
     for last, following in pairwise([at for at in times if at >= begin]):

@@ -1,4 +1,4 @@
-"""What the demonstration says, on a terminal as well as in the log of a build."""
+"""Prints the demonstration's texts, on a terminal or into the log of a build."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from demo.recount import Gaps, Recount, deliveries, gaps
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is told at the end."""
+    """The results of a demonstration."""
 
     rows_in: int
     recount: Recount
@@ -27,26 +27,26 @@ class Findings:
 
 
 def gaps_around(failures: Sequence[Failure], warm_at: float | None, output: Path) -> Gaps:
-    """The longest gaps in an output before its failures, until they were overcome, and after."""
+    """The longest gaps in an output before its failures, until recovery, and afterwards."""
     broken = min((failure.at for failure in failures), default=math.inf)
     whole = max((failure.paired_at or math.inf for failure in failures), default=math.inf)
     return gaps(deliveries(output), warm_at or math.inf, broken, whole)
 
 
 def introduce(console: Console, manifest: Path, introduction: str) -> None:
-    """Say what is going to happen."""
+    """Announce the demonstration."""
     console.rule("Tandem")
     console.print(introduction)
     console.print(f"The manifest: {manifest}\n", soft_wrap=True)
 
 
 def speaker(console: Console) -> Callable[[str], None]:
-    """Says something above the table, or between the lines where there is none."""
+    """Return a function that prints a line, above the live view if there is one."""
     return lambda text: console.print(Text(f"» {text}", style="bold cyan"), soft_wrap=True)
 
 
 def conclude(console: Console, findings: Findings) -> None:
-    """Tell what was counted."""
+    """Print the results."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(justify="right")
@@ -54,27 +54,33 @@ def conclude(console: Console, findings: Findings) -> None:
     for what, value, remark in _lines(findings):
         table.add_row(what, value, remark)
     console.print()
-    console.rule("What was counted")
+    console.rule("Results")
     console.print(table)
     good = findings.recount.good
-    verdict = "Nothing lost, nothing doubled." if good else "NOT what the recount says."
+    verdict = (
+        "Nothing lost, nothing duplicated." if good else "The output DIFFERS from the recount."
+    )
     console.print(Text(verdict, style="bold green" if good else "bold red"))
 
 
 def _lines(findings: Findings) -> Iterator[tuple[str, str, str]]:
     recount = findings.recount
     yield "rows in", f"{findings.rows_in:,}", "payments"
-    yield "results", f"{recount.results:,}", "new totals of users"
-    yield "users right", f"{recount.agreeing:,} of {recount.users:,}", "against a recount by DuckDB"
+    yield "results", f"{recount.results:,}", "updated totals of users"
+    yield (
+        "correct users",
+        f"{recount.agreeing:,} of {recount.users:,}",
+        "against a recount by DuckDB",
+    )
     yield "lost", f"{recount.lost:,}", "payments"
     yield "duplicated", f"{recount.doubled + recount.repeated:,}", "payments or results"
     yield "failovers", f"{findings.take_overs:,}", ""
     yield "longest gap", _seconds(findings.gaps.before), "between two delivered epochs, before"
-    yield "", _seconds(findings.gaps.during), "while the pairs were broken"
+    yield "", _seconds(findings.gaps.during), "until all pairs had recovered"
     yield "", _seconds(findings.gaps.after), "afterwards"
     for failure in findings.failures:
         again = None if failure.paired_at is None else failure.paired_at - failure.at
-        yield f"{failure.pair} paired again", _seconds(again), f"its {failure.what}"
+        yield f"{failure.pair} recovered", _seconds(again), f"after: {failure.what}"
 
 
 def _seconds(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What happens to the pipeline while it runs: a driver is killed, another one frozen."""
+"""Injects failures into the pipeline while it runs: one driver is killed, another one frozen."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ KILLED, FROZEN = "pair-0/primary", "pair-1/secondary"
 WARM_EPOCHS = 4
 """Spark's first micro-batches are slow and say little about the pipeline."""
 QUIET_EPOCHS = 12
-"""Epochs delivered before anything happens."""
+"""Epochs delivered before the first failure."""
 RECOVERY_SECONDS = 120.0
-"""The pairs are waited for at most so long."""
+"""Longest wait for the pairs to recover."""
 AFTERWARDS_SECONDS = 6.0
 LAST_SECONDS = 60.0
-"""What has been taken in is waited for at most so long."""
+"""Longest wait for the delivery of everything taken in."""
 
 
 @dataclass(slots=True)
 class Story:
-    """Goes on in a thread of its own, tells what it does, and stops the pipeline at its end."""
+    """Injects failures in a thread of its own, reports them, and stops the pipeline at the end."""
 
     directory: Directory
     payments: Payments
     say: Callable[[str], None]
     failures: list[Failure] = field(default_factory=list)
     warm_at: float | None = None
-    """When the pipeline had settled, in seconds since 1970."""
+    """When the pipeline had warmed up, in seconds since 1970."""
     over: bool = False
-    """Whether the story came to its end."""
+    """Whether the demonstration completed."""
 
     def begin(self) -> None:
-        """Wait for the pipeline, then do it; the thread ends with the program."""
+        """Start; the thread ends with the program."""
         threading.Thread(target=self._run, name="story", daemon=True).start()
 
     def _run(self) -> None:
         wait(lambda: all_paired(self._status()))
-        self.say("Four Spark drivers are up, two for every key. Payments begin to come.")
+        self.say("Four Spark drivers are ready, two for every key. Payments start.")
         self.payments.begin()
         wait(lambda: self._status().epoch.delivered >= WARM_EPOCHS)
         self.warm_at = now()
         wait(lambda: self._status().epoch.delivered >= WARM_EPOCHS + QUIET_EPOCHS)
         self._fail(KILLED, signal.SIGKILL, "killed with -9")
         self._fail(FROZEN, signal.SIGSTOP, "frozen")
-        self.say("Watch the epochs: their twins deliver, and replacements start.")
+        self.say("Watch the epochs: the twins deliver while replacements start.")
         if wait(self._all_whole_again, RECOVERY_SECONDS):
-            self.say("Both pairs are whole again.")
-            time.sleep(AFTERWARDS_SECONDS)  # Nothing is waited for: this is how long it is shown.
+            self.say("Both pairs have both replicas again.")
+            time.sleep(AFTERWARDS_SECONDS)  # A pause to watch the output; no condition is awaited.
         self.payments.end()
-        self.say("No more payments come. What has come is delivered, then everybody stops.")
+        self.say("Payments stop. The remaining ones are delivered, then the pipeline stops.")
         wait(lambda: all_delivered(self._status(), self.payments.written), LAST_SECONDS)
         self.over = True
         os.kill(os.getpid(), signal.SIGINT)
@@ -91,12 +91,12 @@ class Story:
 
 
 def all_paired(status: Status) -> bool:
-    """Whether every pair has two synced replicas."""
+    """Whether every pair has both replicas in sync."""
     return bool(status.pairs) and all(pair.state is PairState.PAIRED for pair in status.pairs)
 
 
 def all_delivered(status: Status, written: int) -> bool:
-    """Whether everything that was written is taken in and delivered."""
+    """Whether all rows written are taken in and delivered."""
     return status.counters.rows_in == written and status.epoch.delivered == status.epoch.cut
 
 

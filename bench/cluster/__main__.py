@@ -1,8 +1,8 @@
-"""`python -m bench.cluster`: failures of pods and nodes on a Kubernetes cluster of this machine.
+"""`python -m bench.cluster`: failures of pods and nodes on this machine's Kubernetes cluster.
 
-A pipeline of one pair beside plain Structured Streaming in one driver pod, in the same cluster and
-with the same rows: how long nothing comes out, how soon all is whole again. Two pairs show what
-they hold in memory.
+Compares a pipeline of one pair with plain Structured Streaming in one driver pod, in the same
+cluster and with the same rows: how long the output pauses, and how soon all replicas are back. The
+memory of two pairs is measured as well.
 """
 
 import sys
@@ -23,7 +23,7 @@ from cluster.versions import KUBERNETES
 
 
 def plans(faults: Sequence[Fault], tries: int) -> Iterator[Plan]:
-    """Everything that is measured; faults of nodes are tried less often."""
+    """All measurements; faults of nodes are tried less often."""
     for fault in faults:
         times = max(1, tries // 2) if fault.leaves_one_node else tries
         yield Plan(TANDEM, partial(TandemPods, pairs=1), fault, times)
@@ -38,7 +38,7 @@ def plans(faults: Sequence[Fault], tries: int) -> Iterator[Plan]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("cluster", __doc__)
     parser.prog = "python -m bench.cluster"
     parser.add_argument("--tries", type=int, default=5, help="failures of each kind (5)")

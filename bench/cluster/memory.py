@@ -1,4 +1,4 @@
-"""What pods hold in memory, as the kubelets of their nodes count it."""
+"""Measures the memory of pods, as the kubelets of their nodes count it."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 
 _LOOKS = 6
 _PAUSE_SECONDS = 5.0
@@ -17,13 +17,13 @@ class Footprint:
     """Bytes of all pods of a namespace at one moment."""
 
     working_set: int
-    """What cannot be given up under pressure: without file pages that were not used lately."""
+    """Memory that cannot be reclaimed: without file pages that were not used lately."""
     rss: int
     pods: int
 
 
 def footprint(summaries: Iterable[Mapping[str, Any]], namespace: str) -> Footprint:
-    """Add up what summaries of nodes say about the pods of a namespace."""
+    """Add up the summaries of nodes for the pods of a namespace."""
     pods = [
         pod
         for summary in summaries
@@ -40,8 +40,8 @@ def footprint(summaries: Iterable[Mapping[str, Any]], namespace: str) -> Footpri
     )
 
 
-def watch_memory(cluster: Cluster, namespaces: Sequence[str]) -> dict[str, list[Footprint]]:
-    """Look at namespaces several times, for half a minute."""
+def watch_memory(cluster: KindCluster, namespaces: Sequence[str]) -> dict[str, list[Footprint]]:
+    """Sample the memory of namespaces several times, for half a minute."""
     found: dict[str, list[Footprint]] = {namespace: [] for namespace in namespaces}
     for _ in range(_LOOKS):
         time.sleep(_PAUSE_SECONDS)
@@ -51,7 +51,7 @@ def watch_memory(cluster: Cluster, namespaces: Sequence[str]) -> dict[str, list[
     return found
 
 
-def _summary(cluster: Cluster, node: str) -> dict[str, Any]:
+def _summary(cluster: KindCluster, node: str) -> dict[str, Any]:
     path = f"/api/v1/nodes/{node}/proxy/stats/summary"
     found: dict[str, Any] = json.loads(cluster.kubectl("get", "--raw", path))
     return found

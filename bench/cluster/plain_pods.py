@@ -1,4 +1,4 @@
-"""Plain Structured Streaming in one driver pod, replaced by Kubernetes, checkpoint on a claim."""
+"""Runs plain Structured Streaming in one driver pod, with its checkpoint on a claim."""
 
 import time
 from pathlib import Path
@@ -8,7 +8,7 @@ from bench.cluster.sides import FROZEN_SECONDS, IN_PODS, RECOVERY_SECONDS, Ends,
 from bench.streaming.feeder import now
 from bench.streaming.plain_run import PROGRAM, Launch, PlainSettings, Tools, environment_of
 
-from cluster.trial.pods import Pod, read_pod
+from cluster.trial.pods import TrialPod, read_pod
 from cluster.trial.space import Space, with_storage
 from cluster.trial.stage import Stage
 from cluster.trial.waiting import until
@@ -16,7 +16,7 @@ from tandem.kube.kinds import POD
 from tandem_core.model.kubernetes_names import TEMPORARY_MOUNT
 
 AFTERWARDS = 5
-"""Batches after a failure by which a plain query is back at work."""
+"""Batches after a failure by which a plain query has recovered."""
 
 _NAME = "plain"
 _LABELS = {"app": _NAME}
@@ -29,7 +29,7 @@ _IN_IMAGE = Tools(
 _SCRATCH = f"/{TEMPORARY_MOUNT}"
 _USER = 10001
 _LOST_NODE_SECONDS = 15
-"""As for the pods of a pipeline; Kubernetes' own default is five minutes."""
+"""Eviction delay, as for the pods of a pipeline; Kubernetes' default is five minutes."""
 
 
 def documents(image: str, launch: Launch, load: Load) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def documents(image: str, launch: Launch, load: Load) -> list[dict[str, Any]]:
         "metadata": {"name": _NAME},
         "spec": {
             "replicas": 1,
-            # Two drivers must not share a checkpoint.
+            # Two drivers must never share a checkpoint.
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": _LABELS},
             "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, command, load)},
@@ -62,7 +62,7 @@ def _pod(image: str, command: list[str], load: Load) -> dict[str, Any]:
     lost = [f"node.kubernetes.io/{state}" for state in ("not-ready", "unreachable")]
     return {
         "automountServiceAccountToken": False,
-        # The driver is then not the first process, which would not hear that it should end.
+        # Not as the container's first process, which would ignore the signal to end.
         "shareProcessNamespace": True,
         "securityContext": {
             "runAsNonRoot": True,
@@ -115,7 +115,7 @@ def _container(image: str, command: list[str], load: Load) -> dict[str, Any]:
 
 
 class PlainPods:
-    """See `bench.cluster.sides.Side`."""
+    """One driver pod; see `bench.cluster.sides.Side`."""
 
     def __init__(self, stage: Stage, space: Space, load: Load, launch: Launch) -> None:
         self.ends = Ends(space, load)
@@ -128,10 +128,10 @@ class PlainPods:
         self._space.apply(*self._documents)
 
     def await_whole(self) -> None:
-        """There is nobody but the driver, which has delivered already."""
+        """Return: the driver has already delivered, and there are no other pods."""
 
     def fail(self, fault: Fault) -> tuple[float, float]:
-        """Hit the driver, or the worker that it is on."""
+        """Fail the driver, or its worker."""
         victim = self._driver()
         nodes, node = self._stage.nodes, str(victim.node)
         began = now()
@@ -152,18 +152,18 @@ class PlainPods:
                 with nodes.stopped(node):
                     return began, self._back_at_work(victim)
 
-    def _driver(self) -> Pod:
+    def _driver(self) -> TrialPod:
         found = self._space.api.list(POD, self._space.name, _LABELS)
         (driver,) = [pod for pod in map(read_pod, found) if not pod.going]
         return driver
 
-    def _back_at_work(self, victim: Pod) -> float:
-        """Wait until another driver is at work; when that was."""
+    def _back_at_work(self, victim: TrialPod) -> float:
+        """Wait until a new driver delivers; return when it did."""
         another = "another driver has started"
         until(lambda: self._is_another(victim), RECOVERY_SECONDS, another)
         return self._works()
 
-    def _is_another(self, victim: Pod) -> bool:
+    def _is_another(self, victim: TrialPod) -> bool:
         found = self._space.api.list(POD, self._space.name, _LABELS)
         return any(pod.ready and pod.uid != victim.uid for pod in map(read_pod, found))
 

@@ -1,4 +1,4 @@
-"""Runs: a side is started, gets warm, fails a few times, and is counted again at the end."""
+"""Runs a plan: starts a side, warms it up, injects faults, and recounts the output."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _LAST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Memory:
-    """What a pipeline and the operator held while rows flowed, in several looks."""
+    """Several samples of the memory of a pipeline and the operator while rows flow."""
 
     pipeline: tuple[Footprint, ...]
     operator: tuple[Footprint, ...]
@@ -35,7 +35,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one fault, tried several times."""
+    """The results of one fault, tried several times."""
 
     side: str
     fault: Fault
@@ -57,15 +57,15 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The plan's name in tables."""
         return f"{self.side}, {self.fault.value}"
 
 
 def carry_out(plan: Plan, stage: Stage, load: Load) -> Outcome:
-    """Try a fault as often as planned, each time anew if it leaves everybody on one node.
+    """Try a fault as often as planned, with a new pipeline if the fault leaves one node.
 
     Raises:
-        RunFailed: something did not come about.
+        RunFailed: a condition was not met in time.
     """
     runs, tries = (plan.tries, 1) if plan.fault.leaves_one_node else (1, plan.tries)
     try:
@@ -109,7 +109,7 @@ def _memory(stage: Stage, space: Space) -> Memory:
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """Several runs of one plan as one; verdicts are added up."""
+    """Combine several runs of one plan; verdicts are added up."""
     first = outcomes[0]
     cases = [outcome.case for outcome in outcomes]
     case = Case(

@@ -1,4 +1,4 @@
-"""What is measured, whoever runs the query, and what is done to it."""
+"""The sides that are compared, their faults and their load."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,7 +20,7 @@ RECOVERY_SECONDS = 300.0
 
 
 class Fault(Enum):
-    """What goes wrong."""
+    """A fault to inject."""
 
     KILL = "pod killed"
     FREEZE = "process frozen"
@@ -31,61 +31,61 @@ class Fault(Enum):
 
     @property
     def without_lead(self) -> "Fault":
-        """The same where the node has neither the lead nor the active merge."""
+        """The same fault, on a node without the lead and the active merge."""
         return {Fault.LEAD_DRAIN: Fault.DRAIN, Fault.LEAD_NODE: Fault.NODE}.get(self, self)
 
     @property
     def leaves_one_node(self) -> bool:
-        """Whether everybody is on one node afterwards, so that the next try begins anew."""
+        """Whether all pods share a node afterwards, so that the next try needs a new pipeline."""
         return self not in {Fault.KILL, Fault.FREEZE}
 
 
 @dataclass(frozen=True)
 class Load:
-    """How much comes, and how often it is delivered."""
+    """The rate of rows, and the delivery interval."""
 
     keys: int
     rate: int
     interval_ms: int
     memory_mib: int
-    """Of a whole driver."""
+    """Memory of a whole driver."""
 
     @property
     def interval(self) -> float:
-        """Of an epoch or a trigger, in seconds."""
+        """The interval of epochs or triggers, in seconds."""
         return self.interval_ms / 1000
 
 
 class Ends:
-    """Both ends of a run: rows that are fed, and results that come out."""
+    """Both ends of a run: the feeder of rows, and the outlet of results."""
 
     def __init__(self, space: Space, load: Load) -> None:
         place = space.shared / PLACE
         self.feeder = Feeder(place / "in", Rows(load.keys), load.rate, load.interval / 2)
-        # Pods are not this user, and make their directories themselves.
+        # Pods run as another user, so they create their directories themselves.
         place.chmod(0o777)
         self.output = place / "out"
         self.outlet = Outlet(self.output)
 
 
 class Side(Protocol):
-    """One way to run the query in a namespace of its own."""
+    """One way to run the query, in its own namespace."""
 
     ends: Ends
 
     def apply(self) -> None:
-        """Have it started."""
+        """Start the query."""
 
     def await_whole(self) -> None:
-        """Wait until everybody is there.
+        """Wait until all pods are ready.
 
         Raises:
             InVain: they are not within minutes.
         """
 
     def fail(self, fault: Fault) -> tuple[float, float]:
-        """Let it fail; when that began and when all was whole again, in seconds since 1970.
+        """Inject a fault; return when it began and when all had recovered, in seconds since 1970.
 
         Raises:
-            InVain: it is not within minutes.
+            InVain: recovery takes too long.
         """

@@ -1,4 +1,4 @@
-"""A pipeline of one or more pairs, disturbed."""
+"""Runs a pipeline of one or more pairs, and injects faults."""
 
 import time
 from typing import Any
@@ -7,7 +7,7 @@ from bench.cluster.sides import FROZEN_SECONDS, IN_PODS, RECOVERY_SECONDS, Ends,
 from bench.streaming.feeder import now
 from bench.streaming.pipelines import Shape, manifest
 
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.space import Space
 from cluster.trial.stage import Stage, with_shared_directory
 from tandem_core.model.states import Role
@@ -24,12 +24,12 @@ def document(load: Load, pairs: int) -> dict[str, Any]:
 
 
 class TandemPods:
-    """See `bench.cluster.sides.Side`."""
+    """A pipeline; see `bench.cluster.sides.Side`."""
 
     def __init__(self, stage: Stage, space: Space, load: Load, pairs: int) -> None:
         self.ends = Ends(space, load)
         self._stage = stage
-        self._pipeline = Pipeline(space, document(load, pairs))
+        self._pipeline = TrialPipeline(space, document(load, pairs))
 
     def apply(self) -> None:
         """Apply the manifest."""
@@ -40,7 +40,7 @@ class TandemPods:
         self._pipeline.until_whole(RECOVERY_SECONDS)
 
     def fail(self, fault: Fault) -> tuple[float, float]:
-        """Hit the primary of a pair, or a worker that the operator is not on."""
+        """Fail the primary of a pair, or a worker without the operator."""
         match fault:
             case Fault.KILL:
                 return self._kill()
@@ -52,7 +52,7 @@ class TandemPods:
                 return self._lose(self._node(fault))
 
     def _node(self, fault: Fault) -> str:
-        """The worker to hit, with lead and active merge where the fault wants them."""
+        """The worker to fail, with lead and active merge placed as the fault requires."""
         node = self._stage.replaceable_node()
         self._pipeline.place_lead_and_merge(node, there=fault is not fault.without_lead)
         return node

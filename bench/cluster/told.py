@@ -1,4 +1,4 @@
-"""What was found, in tables and as data."""
+"""Formats the results as tables and as data."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -18,13 +18,13 @@ _MOST_OPERATOR = 150e6
 
 
 def describe(outcomes: Sequence[Outcome], interval: float) -> str:
-    """Tables, and targets with whether they are reached."""
+    """Tables, and the verdict on each target."""
     parts = [_failures(outcomes), _starts(outcomes), *_memories(outcomes)]
     return "\n\n".join([*parts, "\n".join(_targets(outcomes, interval))])
 
 
 def data(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
-    """The same for programs."""
+    """The results for programs."""
     return [
         {
             "side": outcome.side,
@@ -117,12 +117,12 @@ def _is_ours(side: str) -> bool:
 
 
 def _has_target(outcome: Outcome) -> bool:
-    """One driver's peer is one pair; with the lead lost, another split has to lead first."""
+    """Whether there is a target: only for one pair, and only if the lead is not lost too."""
     return outcome.side == TANDEM and outcome.fault is outcome.fault.without_lead
 
 
 def _ratios(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Beside each plain query that met the same fault; the lead's node is a node like any other."""
+    """Ratios to each plain query with the same fault; to it, the lead's node is like any other."""
     for peer in outcomes:
         if not _is_ours(peer.side) and peer.fault is outcome.fault.without_lead:
             ratio, target = median(peer.case.gaps) / median(outcome.case.gaps), _SHORTER[peer.side]

@@ -1,1 +1,1 @@
-"""Reproduction of the paper's experiment with partitioning functions, and timings of routing."""
+"""Reproduces the paper's experiment with partitioning functions, and times routing."""

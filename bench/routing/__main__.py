@@ -1,6 +1,6 @@
-"""`python -m bench.routing`: the paper's figures beside ours, timings, pictures.
+"""`python -m bench.routing`: the paper's figures beside ours, timings, plots.
 
-Prints tables and writes them to bench/results, pictures to docs/images. With arguments (`figures`,
+Prints tables and writes them to bench/results, plots to docs/images. With arguments (`figures`,
 `speed`, `plots`) only those parts are run.
 """
 
@@ -34,14 +34,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """A value for people."""
+    """Format a value."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= _LARGE else f"{value:.3g}"
 
 
 def figures_table(lines: Sequence[Line]) -> str:
-    """Paper beside ours, with the notes below."""
+    """The paper's figures beside ours, with notes below."""
     notes = list(dict.fromkeys(line.note for line in lines if line.note))
     rows = [
         (
@@ -61,7 +61,7 @@ def figures_table(lines: Sequence[Line]) -> str:
 
 
 def speed_table(timings: Sequence[Timing]) -> str:
-    """Median and worst of every operation."""
+    """Median and worst time of every operation."""
     rows = [(each.name, *each.describe(), each.target) for each in timings]
     head = (
         "operation",
@@ -76,7 +76,7 @@ def speed_table(timings: Sequence[Timing]) -> str:
 
 
 def machine() -> str:
-    """What the timings were taken on."""
+    """The machine that the timings were taken on."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -92,12 +92,12 @@ def machine() -> str:
 
 
 def conditions() -> str:
-    """What else the machine was doing."""
+    """The other load of the machine."""
     return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def write(part: str, report: object, text: str) -> None:
-    """Show a part's result and keep it."""
+    """Print a part's result and write it to a file."""
     sys.stdout.write(text + "\n\n")
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"routing-{part}.json").write_text(json.dumps(report, indent=1) + "\n")
@@ -127,7 +127,7 @@ def run_speed() -> None:
 
 
 def run_plots() -> None:
-    """Draw."""
+    """Draw all plots."""
     for path in draw_all(ROOT / "docs" / "images"):
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 

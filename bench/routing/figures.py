@@ -1,4 +1,4 @@
-"""The paper's printed figures beside ours."""
+"""Compares the paper's printed figures with ours."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from tandem.routing.planning.thresholds import counting_epsilon
 
 RUNS = 30
 FIRST_RUN = 1_000
-"""Seeds of the runs start here: none was looked at while the constants of construction, such as
-the floor of the balance penalty, were chosen. Those were chosen on seeds 0 to 11."""
+"""First seed of the runs. None of these was used to choose the constants of construction, such as
+the floor of the balance penalty; seeds 0 to 11 were."""
 
 FEW_RUNS = 3
-"""For settings that take long; the paper took the mean of 5 runs."""
+"""Runs of slow settings; the paper took the mean of 5 runs."""
 
 QUANTITIES: dict[str, Callable[[Measured], float]] = {
     "b": lambda measured: measured.imbalance,
@@ -44,20 +44,20 @@ class Setting:
         return float(np.mean([QUANTITIES[quantity](step) for step in steps]))
 
     def line(self, method: str, quantity: str, paper: str, limit: float, note: str = "") -> "Line":
-        """A figure for one of the three heuristics."""
+        """A figure of one of the three heuristics."""
         printed = self.mean(quantity, method, "printed")
         tandem = self.mean(quantity, method, "tandem")
         return Line(self.name, method, quantity, paper, limit, printed, tandem, note)
 
     def baseline(self, method: str, quantity: str, paper: str, note: str = "") -> "Line":
-        """A figure for a method that is only compared with."""
+        """A figure of a method that is only a baseline."""
         printed = self.mean(quantity, method, "printed")
         return Line(self.name, method, quantity, paper, None, printed, None, note)
 
 
 @cache
 def last_steps(setting: Setting, method: str, form: str) -> tuple[Measured, ...]:
-    """The step to the last pair, for every run."""
+    """The result of the step to the last pair, for every run."""
     chosen = settings_for(setting.functions)
     return tuple(
         grow(method, form, World(setting.domain, seed=run), chosen, setting.pairs)[-1]
@@ -67,7 +67,7 @@ def last_steps(setting: Setting, method: str, form: str) -> tuple[Measured, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """One figure of the paper and what came out here."""
+    """One figure of the paper, and ours."""
 
     setting: str
     method: str
@@ -160,7 +160,7 @@ def _sizes() -> Iterator[Line]:
 
 
 def lossy_entries(settings: PlanningSettings, rows: int = 4_000_000) -> float:
-    """The most keys that a counter remembers during so many Zipf rows, looked at 20 times."""
+    """The most keys that a counter remembers over `rows` Zipf rows, in 20 samples."""
     world = World()
     rng = np.random.default_rng(1)
     counter = LossyCounter(counting_epsilon(settings, 10, world.domain), windows_per_block=1)

@@ -1,4 +1,4 @@
-"""The methods compared, each grown from one pair by one at a time."""
+"""The compared methods, each grown from one pair by one pair at a time."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Pictures of the comparison, for the documentation."""
+"""Draws plots of the comparison, for the documentation."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ PAIRS = 10
 
 
 def draw_all(folder: Path) -> list[Path]:
-    """Draw every picture into a folder."""
+    """Draw every plot into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
         draw_idea(folder / "routing-idea.png"),
@@ -38,7 +38,7 @@ def draw_all(folder: Path) -> list[Path]:
 
 
 def draw_idea(path: Path) -> Path:
-    """Load of ten pairs under three functions, hot keys on top of the ring's share."""
+    """Draw the load of ten pairs under three functions: hot keys on top of the ring's share."""
     world, settings = World(), settings_for("LLL")
     plain = RoutingFunction.plain(pair_names(PAIRS))
     built = construct(world.profile, pair_names(PAIRS), plain, settings).function
@@ -65,7 +65,7 @@ def draw_idea(path: Path) -> Path:
 def _shares(
     world: World, function: RoutingFunction, built: RoutingFunction
 ) -> tuple[FloatArray, list[tuple[int, float]]]:
-    """Load of each pair besides the hot keys, and each hot key's owner and load."""
+    """Load of each pair without the hot keys, and owner and load of each hot key."""
     owners = function.owner_of(world.hashes)
     single = np.isin(world.hashes, built.hot_hashes)
     load = world.frequencies * PAIRS
@@ -75,7 +75,7 @@ def _shares(
 
 
 def draw_pairs(path: Path) -> Path:
-    """Imbalance and migration against the number of pairs."""
+    """Draw imbalance and migration against the number of pairs."""
     runs, most = 3, 32
     curves = {}
     for method in METHODS:
@@ -88,7 +88,7 @@ def draw_pairs(path: Path) -> Path:
 
 
 def draw_skew(path: Path) -> Path:
-    """Imbalance and migration against the skew of keys."""
+    """Draw imbalance and migration against the skew of keys."""
     skews, runs = np.round(np.arange(0.2, 1.21, 0.1), 1), 3
     curves = {}
     for method in METHODS:

@@ -1,7 +1,7 @@
 """The paper's construction as printed: hot keys balanced among themselves over a plain ring.
 
 ρ is (max - min) / (θ · mean) with the geometric mean, and readj overwrites the utility that gains
-are measured from while it goes through the candidates. Only the reproduction uses this.
+are measured from while it iterates over the candidates. Only the reproduction uses this.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class PrintedBoard(Board):
     """A board with the paper's ρ; `tolerance` holds θ."""
 
     def penalty(self, highest: FloatArray, lowest: FloatArray, mean: FloatArray) -> FloatArray:
-        """ρ as printed, but for a floor that keeps one balanced resource from zeroing it."""
+        """ρ as printed, with a floor so that one balanced resource does not zero it."""
         scale = self.tolerance.reshape(-1, *[1] * (highest.ndim - 1)) * mean
         each = np.maximum((highest - lowest) / np.maximum(scale, 1e-300), _FLOOR)
         combined: FloatArray = np.prod(each, axis=0) ** (1 / len(each))
@@ -35,7 +35,7 @@ class PrintedBoard(Board):
 def grow(
     world: World, settings: PlanningSettings, heuristic: Heuristic, pairs: int
 ) -> list[Measured]:
-    """Add channels one at a time; the result of every step from the second on."""
+    """Add channels one at a time; return the result of every step from the second on."""
     owners: OwnerArray = np.zeros(world.domain, dtype=np.uint16)
     tracked = 0
     results = []
@@ -106,7 +106,7 @@ def _readj(board: Board, start: OwnerArray) -> None:
 
 
 def _all_adjustments(board: Board) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every move and every swap, channel by channel."""
+    """Every move and swap, channel by channel."""
     keys = np.arange(board.keys)
     first = np.repeat(keys, board.pairs + board.keys)
     second = np.tile(np.append(np.full(board.pairs, board.keys), keys), board.keys)
@@ -119,7 +119,7 @@ def _all_adjustments(board: Board) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _after(
     board: Board, first: np.ndarray, second: np.ndarray, target: np.ndarray
 ) -> tuple[FloatArray, FloatArray]:
-    """ρ and U after each adjustment, from the loads written out in full."""
+    """ρ and U after each adjustment, computed from all loads."""
     rows = np.arange(len(first))
     key_loads = np.append(board.key_loads, np.zeros((len(board.key_loads), 1)), axis=1)
     moved = key_loads[:, first] - key_loads[:, second]

@@ -1,4 +1,4 @@
-"""Timings on one core: median of 20 with the worst beside it."""
+"""Times operations on one core: median of 20, and the worst."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,11 +31,11 @@ class Timing:
 
     name: str
     seconds: tuple[float, ...]
-    """By the clock on the wall."""
+    """Wall-clock times."""
     core_seconds: tuple[float, ...]
-    """Time that the process really had a core; less than the above when others want it too."""
+    """Times that the process had a core; shorter than the above if the machine is busy."""
     rows: int = 0
-    """Rows handled each time; 0 if the operation has none."""
+    """Rows handled each time; 0 if not applicable."""
     target: str = ""
 
     @property
@@ -66,7 +66,7 @@ def timed(name: str, action: Callable[[], object], rows: int = 0, target: str = 
 
 
 def all_timings() -> Iterator[Timing]:
-    """Routing, counting, construction."""
+    """Time routing, counting and construction."""
     yield from _routing()
     yield from _counting()
     yield from _construction()
@@ -115,7 +115,7 @@ def _counting() -> Iterator[Timing]:
 
 
 def counted_profile(pairs: int) -> LoadProfile:
-    """What counting reports after 4,000,000 Zipf rows over 1,000,000 keys."""
+    """The profile that counting reports after 4,000,000 Zipf rows over 1,000,000 keys."""
     world, rng = World(), np.random.default_rng(3)
     counter = KeyCounter(4_000_000, counting_epsilon(PlanningSettings(), pairs, world.domain))
     for _ in range(4):

@@ -16,7 +16,7 @@ BETAS = {"C": Beta.CONSTANT, "L": Beta.LINEAR, "Q": Beta.QUADRATIC}
 _SCALE = 10**12
 """Frequencies as whole numbers of rows, fine enough for the rarest key."""
 _LISTED = 60_000
-"""Hottest keys that the profile lists; all others are known by bucket only."""
+"""Hottest keys that the profile lists; others are known by bucket only."""
 
 
 def settings_for(
@@ -37,7 +37,7 @@ def pair_names(count: int) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A domain of keys with Zipf frequencies; another seed gives other keys of the same kind."""
+    """A domain of keys with Zipf frequencies; another seed gives other keys, distributed alike."""
 
     domain: int = 1_000_000
     skew: float = 1.0
@@ -57,7 +57,7 @@ class World:
 
     @cached_property
     def profile(self) -> LoadProfile:
-        """What perfect counting would report."""
+        """The profile that perfect counting would report."""
         rows = np.rint(self.frequencies * _SCALE).astype(np.int64)
         buckets = np.zeros((BUCKETS, MEASURES), dtype=np.int64)
         buckets[:, 0] = np.bincount(bucket_of(self.hashes), rows, minlength=BUCKETS)

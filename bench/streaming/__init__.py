@@ -1,1 +1,1 @@
-"""Measurements of `tandem run` beside plain Structured Streaming, on the same machine and rows."""
+"""Measures `tandem run` against plain Structured Streaming, on the same machine and rows."""

@@ -1,8 +1,8 @@
-"""`python -m bench.streaming.catchup`: how soon a pair is whole again, and what it costs the twin.
+"""`python -m bench.streaming.catchup`: how soon a pair recovers, and what that costs its twin.
 
-The primary of a pair is killed: with its volume left as it is, with its volume lost too, and with
-a warm spare at hand. Beside it a plain query that is restarted from its checkpoint: nothing comes
-out of it meanwhile.
+The primary of a pair is killed: with its volume kept, with its volume lost too, and with a warm
+spare available. The comparison is a plain query that is restarted from its checkpoint, and delivers
+nothing meanwhile.
 """
 
 import signal
@@ -55,27 +55,27 @@ class Setting:
     tries: int
     rate: int
     has_targets: bool = True
-    """Otherwise it is only reported."""
+    """Whether verdicts are given; otherwise the figures are only reported."""
 
     @property
     def interval(self) -> float:
-        """Of an epoch, in seconds."""
+        """The interval of epochs, in seconds."""
         return self.interval_ms / 1000
 
 
 @dataclass(frozen=True)
 class Case:
-    """One way to become whole again, several times."""
+    """One way to recover, several times."""
 
     way: str
     setting: Setting
     whole_after: tuple[float, ...]
-    """Seconds from each kill until both replicas were at work and in step."""
+    """Seconds from each kill until both replicas worked in step."""
     longest_gaps: tuple[float, ...]
     delays: tuple[float, ...]
-    """Of epochs delivered meanwhile: how much longer their first row took than is normal."""
+    """Extra latency of the first row of each epoch delivered meanwhile."""
     normal: float
-    """Median latency of an epoch's first row while nothing was wrong."""
+    """Median latency of an epoch's first row without a failure."""
     verdict: Verdict
 
 
@@ -88,7 +88,7 @@ def run_case(way: str, setting: Setting) -> Case:
 
 
 def _run_tandem(way: str, setting: Setting, place: Path) -> Case:
-    """Kill the primary so many times."""
+    """Kill the primary as often as planned."""
     feeder = Feeder(place / "in", Rows(setting.keys), setting.rate, setting.interval / 2)
     feeder.preload()
     shape = Shape(
@@ -114,7 +114,7 @@ def _run_tandem(way: str, setting: Setting, place: Path) -> Case:
 
 
 def _kill(run: TandemRun, way: str) -> tuple[float, float]:
-    """When the primary was killed, and when the pair was whole again."""
+    """Kill the primary; return when that was and when the pair had both replicas again."""
     if way == SPARE:
         run.wait_until(run.has_warm_spare, _LIMIT, "a warm spare")
     time.sleep(_QUIET_SECONDS)
@@ -135,7 +135,7 @@ def _measured(
     kills: Sequence[tuple[float, float]],
 ) -> Case:
     paced = [each for each in outlet.look() if each.last >= feeder.rows.keys]
-    # An epoch counts for a stretch of time if the wait for it reaches into it.
+    # An epoch counts for a period if its wait overlaps the period.
     waits = [
         (before.at, after.at, after.at - feeder.due(before.last + 1))
         for before, after in pairwise(paced)
@@ -164,12 +164,12 @@ def _measured(
 
 
 def run_plain(launch: Launch, setting: Setting) -> failover.Case:
-    """The plain query of the failover bench, with this much state."""
+    """Run the plain query of the failover bench, with this much state."""
     options = failover.Options(setting.tries, setting.rate, setting.interval_ms, setting.memory_mib)
     return failover.run_case(launch.value, setting.keys, options)
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 def describe(cases: Sequence[Case], peers: Sequence[tuple[Setting, failover.Case]]) -> str:
@@ -219,7 +219,7 @@ def _targets(cases: Sequence[Case]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("catchup", __doc__)
     parser.add_argument("--tries", type=int, default=5, help="kills in each case (5)")
     parser.add_argument("--keys", type=int, default=100_000)

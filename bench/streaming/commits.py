@@ -1,8 +1,8 @@
-"""`python -m bench.streaming.commits BASE`: what a change costs, beside the commit it began with.
+"""`python -m bench.streaming.commits BASE`: the cost of a change, compared with its base commit.
 
-The tree of BASE and this one, with changes that are not committed, run in turn on the same machine
-in the same hour. Each try runs both twice: at full speed, for the processor time that a million
-rows take, as `bench.streaming.throughput` does, and at a steady rate with short epochs, for the
+The tree of BASE and this one, including uncommitted changes, run in turn on the same machine in the
+same hour. Each try runs both twice. At full speed, it measures the processor time of a million
+rows, as `bench.streaming.throughput` does. At a steady rate with short epochs, it measures the
 latency of rows, as `bench.streaming.epochs` does.
 """
 
@@ -44,18 +44,18 @@ from bench.streaming.waiting import RunFailed
 
 BASE, NEW = "base", "new"
 ALLOWED = 1.05
-"""Times the base's median that the new median may be."""
+"""Highest new median, as a multiple of the base's."""
 MEMBERS = {"split": ("split",), "replica": ("replica", "JVM"), "merge": ("merge",)}
 """Kinds of processes that a member consists of."""
 
 _ROWS_PER_FILE = 100_000
 _SETTLE_SECONDS = 2.0
-"""After the last delivery: the other replica may still work then, and everybody trims."""
+"""Pause after the last delivery: the other replica may still work, and members trim."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What both sides have to do."""
+    """The load of both sides."""
 
     tries: int
     rows: int
@@ -91,7 +91,7 @@ class Steady:
 
 @dataclass(frozen=True)
 class Runs:
-    """All that count of one side."""
+    """All runs of a side that count."""
 
     side: Side
     full: list[Full]
@@ -99,7 +99,7 @@ class Runs:
 
 
 def run_full(side: Side, stock: Stock, load: Load) -> Full:
-    """One side at full speed."""
+    """Run one side at full speed."""
     shape = Shape(pairs=load.pairs)
     with _place() as place:
         run = throughput.run_tandem(shape, stock, place, side.installation, _SETTLE_SECONDS)
@@ -110,7 +110,7 @@ def run_full(side: Side, stock: Stock, load: Load) -> Full:
 
 
 def run_steady(side: Side, load: Load) -> Steady:
-    """One side at a steady rate."""
+    """Run one side at a steady rate."""
     options = epochs.Options(load.interval_ms, load.rate, load.keys, load.seconds, idle_seconds=0.0)
     with _place() as place:
         run = epochs.run_tandem(options, place, side.installation, load.pairs)
@@ -120,10 +120,10 @@ def run_steady(side: Side, load: Load) -> Steady:
 
 
 def by_member(used: dict[str, float]) -> dict[str, float]:
-    """Processor time of members, from that of kinds of processes.
+    """Processor time by member, from that by kind of process.
 
     Raises:
-        RunFailed: there is a member without any: its processes were not recognised.
+        RunFailed: a member has none: its processes were not recognised.
     """
     found = {
         member: sum(used.get(kind, 0.0) for kind in kinds) for member, kinds in MEMBERS.items()
@@ -147,7 +147,7 @@ def _place() -> Iterator[Path]:
 
 
 def alternate(sides: tuple[Side, Side], stock: Stock, load: Load, attempts: Attempts) -> list[Runs]:
-    """Run both sides in turn, after a run of each that does not count; who is first changes."""
+    """Run both sides in turn, after a warm-up run of each; alternate which is first."""
     runs = {side.name: Runs(side, [], []) for side in sides}
     for side in sides:
         attempts.run(f"warm-up, {side.name}", partial(run_full, side, stock, load))
@@ -163,7 +163,7 @@ def alternate(sides: tuple[Side, Side], stock: Stock, load: Load, attempts: Atte
     return list(runs.values())
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -174,12 +174,12 @@ class Measure:
     values: Callable[[Runs], list[float]]
     shown: Callable[[float], str]
     limited: bool = False
-    """Whether it must not get worse."""
+    """Whether a worse value fails the comparison."""
     worst: Callable[[Sequence[float]], float] = max
 
 
 def milliseconds(value: float) -> str:
-    """A latency for people."""
+    """Format a latency."""
     return f"{value * 1000:.0f} ms"
 
 
@@ -274,7 +274,7 @@ def measure_both(revision: str, load: Load, attempts: Attempts) -> list[Runs]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("commits", __doc__)
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument("--tries", type=int, default=5, help="runs of each side that count (5)")
@@ -287,7 +287,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     load = Load(**{name: getattr(chosen, name) for name in Load.__dataclass_fields__})
     found = conditions({"splits": 2, "cores of a driver": 1, **asdict(load)})
-    # So that the worktree and what runs are removed then too.
+    # So that the worktree and the processes are removed then too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     attempts = Attempts()
     try:

@@ -1,4 +1,4 @@
-"""What came out: one file for each epoch or micro-batch, and when it appeared."""
+"""Reads deliveries: one file for each epoch or micro-batch, and when it appeared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Delivery:
 
     epoch: int
     at: float
-    """When its file appeared, in seconds since 1970: its last change is that of its name."""
+    """When its file appeared, in seconds since 1970: the last change of its inode is the rename."""
     last: int
-    """Number of the last row that is in it."""
+    """Number of the last row in it."""
 
 
 def files_of(directory: Path) -> list[Path]:
@@ -45,31 +45,31 @@ def _read(path: Path) -> Delivery:
 
 
 class Outlet:
-    """A sink's directory that is looked at again and again; each file is read once."""
+    """A sink's directory that is read repeatedly; each file is read once."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.seen: list[Delivery] = []
 
     def look(self) -> list[Delivery]:
-        """All deliveries up to now."""
+        """All deliveries so far."""
         after = self.seen[-1].epoch if self.seen else -1
         self.seen += read_deliveries(self.directory, after)
         return self.seen
 
     def reaches(self) -> int:
-        """Number of the last row that was delivered; -1 if none was."""
+        """Number of the last delivered row; -1 if there is none."""
         return max((delivery.last for delivery in self.look()), default=-1)
 
 
 def gaps(deliveries: Sequence[Delivery]) -> list[float]:
-    """Seconds between each two deliveries that follow each other."""
+    """Seconds between consecutive deliveries."""
     return [after.at - before.at for before, after in pairwise(deliveries)]
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A time without a delivery."""
+    """A period without a delivery."""
 
     seconds: float
     ended: float
@@ -77,7 +77,7 @@ class Gap:
 
 
 def longest_gap(deliveries: Sequence[Delivery], start: float, end: float) -> Gap:
-    """The longest time without a delivery that overlaps a stretch of time."""
+    """The longest period without a delivery that overlaps a period."""
     touching = [
         Gap(after.at - before.at, after.at)
         for before, after in pairwise(deliveries)

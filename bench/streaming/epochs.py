@@ -1,8 +1,8 @@
-"""`python -m bench.streaming.epochs`: how long a row takes, and what an idle pipeline costs.
+"""`python -m bench.streaming.epochs`: the latency of rows, and the cost of an idle pipeline.
 
-A stateful pair with short epochs at a steady rate, beside a plain query with micro-batches of the
-same length. The latency of a row is the time from when it was due at the source to when the file
-with its result appeared. It includes the wait for the next input file.
+A stateful pair with short epochs at a steady rate is compared with a plain query with micro-batches
+of the same length. The latency of a row is the time from when it was due at the source to when the
+file with its result appeared. It includes the wait for the next input file.
 """
 
 import sys
@@ -41,14 +41,14 @@ CASES = (TANDEM, Launch.TUNED.value, Launch.STOCK.value)
 _FEED_SECONDS = 0.1
 _WARM_SECONDS = 15.0
 _HELD = 1.1
-"""Epochs this many intervals apart are held."""
+"""Epochs more than this many intervals apart count as held."""
 _HIGHEST_LATENCY = 1.0
 _HIGHEST_IDLE = 0.15
 
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how much."""
+    """Durations and sizes of a measurement."""
 
     interval_ms: int
     rate: int
@@ -63,13 +63,13 @@ class Case:
 
     name: str
     latencies: tuple[float, ...]
-    """Of rows that stand evenly among all."""
+    """Latencies of rows, sampled evenly."""
     cadence: tuple[float, ...]
     """Gaps between deliveries."""
     busy: dict[str, float]
-    """Cores in use while rows come, by kind of process."""
+    """Cores in use while rows arrive, by kind of process."""
     idle: dict[str, float]
-    """Cores in use while none come."""
+    """Cores in use while no rows arrive."""
     verdict: Verdict
 
 
@@ -84,7 +84,7 @@ def run_case(name: str, options: Options) -> Case:
 def run_tandem(
     options: Options, place: Path, installation: Installation = INSTALLED, pairs: int = 1
 ) -> Case:
-    """Some Tandem."""
+    """Run a Tandem installation."""
     feeder = _feeder(options, place)
     shape = Shape(interval_ms=options.interval_ms, pairs=pairs)
     with tandem_run(shape, place / "run", place / "in", installation) as run:
@@ -93,7 +93,7 @@ def run_tandem(
 
 
 def run_plain(launch: Launch, options: Options, place: Path) -> Case:
-    """A plain query."""
+    """Run a plain query."""
     feeder = _feeder(options, place)
     settings = PlainSettings(launch, trigger_ms=options.interval_ms)
     with plain_run(settings, place / "run", place / "in") as run:
@@ -138,7 +138,7 @@ def _cores_when_idle(root: int, idle_seconds: float) -> dict[str, float]:
 
 
 def latencies(deliveries: Sequence[Delivery], feeder: Feeder) -> list[float]:
-    """Of every tenth row between the first delivery and the last."""
+    """Latencies of every tenth row between the first delivery and the last."""
     numbers = np.arange(deliveries[0].last + 1, deliveries[-1].last + 1, 10)
     ends = np.array([each.last for each in deliveries])
     appeared = np.array([each.at for each in deliveries])
@@ -147,7 +147,7 @@ def latencies(deliveries: Sequence[Delivery], feeder: Feeder) -> list[float]:
     return found
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 def describe(cases: Sequence[Case], interval: float) -> str:
@@ -195,7 +195,7 @@ def as_data(case: Case) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("epochs", __doc__)
     parser.add_argument("--interval-ms", type=int, default=250, help="of an epoch (250)")
     parser.add_argument("--rate", type=int, default=5_000, help="rows per second (5000)")

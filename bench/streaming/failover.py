@@ -1,7 +1,7 @@
-"""`python -m bench.streaming.failover`: how long nothing comes out when a driver dies.
+"""`python -m bench.streaming.failover`: how long the output pauses when a driver dies.
 
-A stateful query at a steady rate; its driver is killed again and again. Tandem's pair against a
-plain query that is restarted from its checkpoint by a supervisor that notices at once.
+A stateful query runs at a steady rate, and its driver is killed repeatedly. Tandem's pair is
+compared with a plain query that a supervisor restarts from its checkpoint without delay.
 """
 
 import signal
@@ -40,10 +40,10 @@ CASES = (KILLED, FROZEN, Launch.TUNED.value, Launch.STOCK.value)
 
 _WARM_SECONDS = 10.0
 _QUIET_SECONDS = 4.0
-"""Between being whole again and the next failure; normal cadence is measured here."""
+"""Pause between recovery and the next failure; normal cadence is measured here."""
 _FROZEN_SECONDS = 8.0
 _AFTERWARDS = 5
-"""Batches after its restart by which a plain query is back at work."""
+"""Batches after its restart by which a plain query has recovered."""
 _SHOWN_BEFORE, _SHOWN_AFTER = 4.0, 30.0
 
 
@@ -52,24 +52,24 @@ class Failure:
     """One kill or freeze."""
 
     gap: float
-    """Longest time without a delivery from the failure until all was whole again."""
+    """Longest time without a delivery from the failure until recovery."""
     gap_ended: float
-    """When that was over, in seconds after the failure."""
+    """When that gap ended, in seconds after the failure."""
     whole_after: float
-    """Seconds until paired again, or until a plain query is at work again."""
+    """Seconds until paired again, or until a plain query has recovered."""
     deliveries: tuple[float, ...]
     """When epochs were delivered, in seconds after the failure."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One way to run the query, disturbed several times."""
+    """One way to run the query, with several failures."""
 
     name: str
     keys: int
     failures: tuple[Failure, ...]
     cadence: tuple[float, ...]
-    """Gaps between deliveries while nothing was wrong."""
+    """Gaps between deliveries without a failure."""
     verdict: Verdict
 
     @property
@@ -80,7 +80,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how much."""
+    """Durations and sizes of a measurement."""
 
     tries: int
     rate: int
@@ -89,12 +89,12 @@ class Options:
 
     @property
     def interval(self) -> float:
-        """Of an epoch, in seconds."""
+        """The interval of epochs, in seconds."""
         return self.interval_ms / 1000
 
 
 class Disturbance:
-    """Failures, each followed by a quiet stretch, and what was delivered meanwhile."""
+    """Failures, each followed by a quiet period, and all deliveries."""
 
     def __init__(self, outlet: Outlet, tries: int, interval: float) -> None:
         self._outlet = outlet
@@ -105,7 +105,7 @@ class Disturbance:
         self._quiet: list[tuple[float, float]] = []
 
     def go_through(self, fail: Callable[[], tuple[float, float]]) -> None:
-        """Fail so many times; `fail` gives when it began and when all was whole again."""
+        """Fail as often as planned; `fail` returns when it began and when all had recovered."""
         for number in range(1, self._tries + 1):
             began = now()
             time.sleep(_QUIET_SECONDS + self._phase.uniform(0, self._interval))
@@ -119,7 +119,7 @@ class Disturbance:
             )
 
     def failures(self) -> tuple[Failure, ...]:
-        """All of them, once everything is delivered."""
+        """All failures; call it once everything is delivered."""
         seen = self._outlet.look()
         found = []
         for start, end in self._failures:
@@ -129,7 +129,7 @@ class Disturbance:
         return tuple(found)
 
     def cadence(self) -> tuple[float, ...]:
-        """Gaps that lie wholly in quiet stretches."""
+        """Gaps that lie entirely in quiet periods."""
         seen = self._outlet.look()
         return tuple(
             gap
@@ -156,7 +156,7 @@ def run_case(name: str, keys: int, options: Options) -> Case:
 
 
 def run_tandem(name: str, keys: int, options: Options, place: Path) -> Case:
-    """A pair whose primary is killed or frozen."""
+    """Run a pair whose primary is killed or frozen."""
     feeder = Feeder(place / "in", Rows(keys), options.rate, options.interval / 2)
     feeder.preload()
     shape = Shape(interval_ms=options.interval_ms, memory=f"{options.memory_mib}Mi")
@@ -197,7 +197,7 @@ def _freeze_primary(run: TandemRun) -> tuple[float, float]:
 
 
 def run_plain(name: str, keys: int, options: Options, place: Path) -> Case:
-    """A plain query whose driver is killed and started again."""
+    """Run a plain query whose driver is killed and restarted."""
     feeder = Feeder(place / "in", Rows(keys), options.rate, options.interval / 2)
     feeder.preload()
     settings = PlainSettings(
@@ -229,7 +229,7 @@ def run_plain(name: str, keys: int, options: Options, place: Path) -> Case:
     )
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 def describe(cases: Sequence[Case], options: Options) -> str:
@@ -284,7 +284,7 @@ def as_data(case: Case) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("failover", __doc__)
     parser.add_argument("--tries", type=int, default=10, help="failures in each case (10)")
     parser.add_argument("--keys", type=int, nargs="+", default=[10_000, 200_000])

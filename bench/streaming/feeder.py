@@ -1,4 +1,4 @@
-"""Puts rows into a directory as files, at a pace, for whoever watches it."""
+"""Writes rows into a directory as files, at a steady pace."""
 
 import threading
 import time
@@ -8,10 +8,10 @@ from bench.streaming.rows import Rows
 
 
 class Feeder:
-    """Writes a file every so often with the rows that became due since the last one.
+    """Periodically writes a file with the rows that became due since the last one.
 
-    Row `n` of those that are paced is due `n / rate` seconds after the start. All keys come first,
-    in one file, so that the state has its size from the beginning.
+    Paced row `n` is due `n / rate` seconds after the start. All keys come first, in one file, so
+    that the state has its full size from the beginning.
     """
 
     def __init__(self, directory: Path, rows: Rows, rate: int, period: float) -> None:
@@ -19,7 +19,7 @@ class Feeder:
         self.rate = rate
         self.period = period
         self.fed = 0
-        """Rows that are in the directory."""
+        """Rows in the directory."""
         self._directory = directory
         self._new = directory.with_name(f"{directory.name}.new")
         self._files = 0
@@ -36,18 +36,18 @@ class Feeder:
         self._paced_from = self.fed
 
     def start(self) -> None:
-        """Let time begin."""
+        """Start pacing."""
         self._started = now()
         self._thread.start()
 
     def stop(self) -> None:
-        """No more rows; all that were due are there."""
+        """Stop; all rows that were due are in the directory."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def due(self, number: int) -> float:
-        """The time at which a paced row was due, in seconds since 1970."""
+        """When a paced row was due, in seconds since 1970."""
         return self._started + (number - self._paced_from) / self.rate
 
     def _run(self) -> None:
@@ -66,12 +66,12 @@ class Feeder:
 
 
 def now() -> float:
-    """Seconds since 1970: the clock that files are stamped by."""
+    """Seconds since 1970, by the clock of file times."""
     return time.time_ns() / 1e9
 
 
 class Stock:
-    """Files that are written beforehand and put into a watched directory when they are wanted."""
+    """Files that are prepared in advance and moved into a watched directory on demand."""
 
     def __init__(self, shelf: Path, rows: Rows, count: int, rows_per_file: int) -> None:
         """Write all files."""
@@ -88,7 +88,7 @@ class Stock:
             self._files.append((path, last))
 
     def release(self, directory: Path, first: int, last: int | None = None) -> int:
-        """Put some of the files into a directory; the number of their last row."""
+        """Move files into a directory; return the number of their last row."""
         chosen = self._files[first:last]
         for path, _ in chosen:
             (directory / path.name).hardlink_to(path)

@@ -1,8 +1,8 @@
-"""`python -m bench.streaming.memory`: what processes keep, also when nothing can be delivered.
+"""`python -m bench.streaming.memory`: the memory of processes, also if nothing can be delivered.
 
-A pipeline takes rows in at a high rate. Then both merges are frozen, and the supervisor with them,
+A pipeline reads rows at a high rate. Then both merges are frozen, and the supervisor with them,
 which would otherwise replace them: outboxes fill, micro-batches wait, lanes fill up to their bound,
-the source pauses. After the thaw everything goes on, and the result is counted again.
+the source pauses. After that all processes resume, and the result is recounted.
 """
 
 import json
@@ -46,7 +46,7 @@ _ROWS_READ = r"(?m)^tandem_rows_read_total\{.*\} (\S+)$"
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how much."""
+    """Durations and sizes of a measurement."""
 
     rate: int
     keys: int
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Look:
-    """What a pipeline holds at one moment."""
+    """A pipeline's memory and volumes at one moment."""
 
     at: float
     rows_read: int
@@ -81,7 +81,7 @@ class Result:
 
 
 class Watcher:
-    """Looks at volumes and at the lead's count of rows, also while the supervisor is stopped."""
+    """Samples volumes and the lead's count of rows, also while the supervisor is stopped."""
 
     def __init__(self, run: TandemRun) -> None:
         self.looks: list[Look] = []
@@ -154,7 +154,7 @@ def _freeze_merges(run: TandemRun, duration: float) -> tuple[float, float]:
     return began, now()
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 def members_of(sample: Sample, measure: str) -> dict[str, int]:
@@ -167,7 +167,7 @@ def members_of(sample: Sample, measure: str) -> dict[str, int]:
 
 
 def highest(samples: Sequence[Sample], kind: str, measure: str) -> int:
-    """The most that a member of a kind had at any moment."""
+    """The maximum over all members of a kind and all samples."""
     return max(
         (
             size
@@ -245,7 +245,7 @@ def as_data(result: Result) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("memory", __doc__)
     parser.add_argument("--rate", type=int, default=20_000, help="rows per second (20000)")
     parser.add_argument("--keys", type=int, default=10_000)

@@ -1,9 +1,9 @@
-"""Counts everything again, without Spark, and compares epoch by epoch.
+"""Recounts everything without Spark, and compares epoch by epoch.
 
-The last row of an epoch is the last one of its key, so the highest `last` of an epoch says exactly
-which rows are in it. From that follows what each epoch must hold, row by row. A missing epoch makes
-the next one seem larger, and its rows are missed there, unless all its keys come again in the next
-one; so numbers without a file are counted too. A repeated epoch has rows too many.
+The last row of an epoch is the last one of its key, so the highest `last` of an epoch identifies
+its rows, and thus its required results. A missing epoch makes the next one seem larger, and its
+rows are missed there, unless all its keys occur again in the next one; so numbers without a file
+are counted too. A repeated epoch has surplus rows.
 """
 
 from dataclasses import dataclass
@@ -50,26 +50,26 @@ class Verdict:
     """How the output compares with the recount."""
 
     fed: int
-    """Rows that were to be counted."""
+    """Rows that were fed."""
     delivered: int
-    """Result rows that came out."""
+    """Result rows that were delivered."""
     epochs: int
     missing: int
-    """Result rows that the recount has and the output has not."""
+    """Result rows in the recount that the output lacks."""
     surplus: int
-    """Result rows that the output has and the recount has not."""
+    """Result rows in the output that the recount lacks."""
     skipped: int
     """Numbers of epochs without a file between the first and the last: an epoch without rows has
     none, but every epoch of these inputs has rows, except where a split's lane was closed."""
 
     @property
     def right(self) -> bool:
-        """Whether nothing is lost, doubled or wrong."""
+        """Whether nothing is lost, duplicated or wrong."""
         return self.missing == 0 and self.surplus == 0
 
     @property
     def brief(self) -> str:
-        """In a few words, for a table."""
+        """A short text for a table."""
         if self.right:
             return f"equal, {self.epochs:,} epochs"
         return f"DIFFERENT: {self.missing:,} missing, {self.surplus:,} too many"
@@ -89,7 +89,7 @@ def recount(directory: Path, rows: Rows, fed: int) -> Verdict:
 
 
 def counted_rows(directory: Path) -> int:
-    """How many rows a sink's files say were counted: the last count of every key."""
+    """How many rows a sink's files counted: the last count of every key."""
     files = [str(path) for path in files_of(directory)]
     if not files:
         return 0

@@ -1,4 +1,4 @@
-"""Pictures of the measurements, for the documentation."""
+"""Draws plots of the measurements, for the documentation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ COLOURS = ("#1f78b4", "#66a61e", "#d95f02", "#999999", "#7570b3", "#e6ab02")
 def draw_failover(
     cases: Sequence["failover.Case"], kinds: Sequence[str], interval: float, path: Path
 ) -> None:
-    """Deliveries around one failure of each case, and all longest gaps; cases of a kind alike."""
+    """Draw deliveries around one failure of each case, and all longest gaps, coloured by kind."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 0.4 * len(cases) + 1.6), sharey=True)
     colours = dict(zip(dict.fromkeys(kinds), COLOURS, strict=False))
     for row, (case, kind) in enumerate(zip(cases, kinds, strict=True)):
@@ -43,7 +43,7 @@ def draw_failover(
 def draw_throughput(
     results: Sequence[tuple["throughput.Case", list["throughput.Run"]]], path: Path
 ) -> None:
-    """Rates, and processor time for a million rows by kind of process."""
+    """Draw rates, and processor time for a million rows by kind of process."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 0.4 * len(results) + 2), sharey=True)
     kinds = sorted({kind for _, runs in results for run in runs for kind in run.cpu})
     for row, (_, runs) in enumerate(results):
@@ -63,7 +63,7 @@ def draw_throughput(
 
 
 def draw_epochs(cases: Sequence["epochs.Case"], interval: float, path: Path) -> None:
-    """Share of rows by their latency."""
+    """Draw the share of rows by latency."""
     figure, axis = plt.subplots(figsize=(8, 4))
     for case, colour in zip(cases, COLOURS, strict=False):
         values = np.sort(case.latencies)
@@ -81,7 +81,7 @@ def draw_epochs(cases: Sequence["epochs.Case"], interval: float, path: Path) -> 
 def draw_catchup(
     cases: Sequence["catchup.Case"], peers: Sequence["failover.Case"], path: Path
 ) -> None:
-    """Times until whole again, and the longest gaps meanwhile."""
+    """Draw recovery times, and the longest gaps meanwhile."""
     names = [f"Tandem, {case.way}, {case.setting.keys:,} keys" for case in cases]
     names += [f"{peer.name}, {peer.keys:,} keys" for peer in peers]
     figure, axis = plt.subplots(figsize=(9, 0.45 * len(names) + 1.8))
@@ -102,7 +102,7 @@ def draw_catchup(
 
 
 def draw_memory(result: "memory.Result", path: Path) -> None:
-    """Memory of each member, bytes on volumes and rows taken in, over time."""
+    """Draw memory of each member, bytes on volumes and rows read, over time."""
     figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(9, 8), sharex=True)
     start = result.samples[0].at
     names = sorted({usage.name for each in result.samples for usage in each.usages.values()})
@@ -134,7 +134,7 @@ def draw_memory(result: "memory.Result", path: Path) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture."""
+    """Write a plot."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
     figure.savefig(path, dpi=120)

@@ -1,4 +1,4 @@
-"""Manifests of the pipelines that are measured."""
+"""Manifests of the measured pipelines."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from tandem_runtime.sources.generator.partition import generated
 
 @dataclass(frozen=True)
 class Shape:
-    """What differs between the pipelines."""
+    """The parameters of a pipeline."""
 
     interval_ms: int = 500
     pairs: int = 1
@@ -23,13 +23,13 @@ class Shape:
     memory: str = "1Gi"
     max_bytes: str | None = None
     generator: tuple[int, int] | None = None
-    """Rows per second and keys of a generator; files are read without it."""
+    """Rows per second and keys of a generator; without it, files are read."""
     wide_columns: int = 0
     """Columns of a generator's rows that the query does not use."""
 
 
 def manifest(shape: Shape, source: Path, output: Path) -> dict[str, Any]:
-    """Pairs that count per key; `source` has JSON files."""
+    """The manifest of pairs that count per key; `source` has JSON files."""
     epoch: dict[str, Any] = {"interval": f"{shape.interval_ms}ms"}
     if shape.max_bytes is not None:
         epoch["maxBytes"] = shape.max_bytes
@@ -58,11 +58,11 @@ GENERATED_SQL = (
     "SELECT user, count(*) AS n, sum(amount) AS total, unix_micros(max(at)) AS last "
     "FROM payments GROUP BY user"
 )
-"""A generator's event times rise with the row number, so they number the rows."""
+"""A generator's event times rise with the row number, so they identify rows."""
 
 
 def generated_rows(shape: Shape, through: int) -> pa.Table:
-    """The rows of a generator up to the one with a time, numbered by their times."""
+    """The rows of a generator up to the one with a given time, numbered by their times."""
     pipeline = parse_pipeline(manifest(shape, Path(), Path("out")))
     assert not isinstance(pipeline, Refusal)  # noqa: S101 - it has run
     assert shape.generator is not None  # noqa: S101

@@ -1,8 +1,8 @@
-"""A plain Structured Streaming query, as a program: the peer that Tandem is compared with.
+"""A plain Structured Streaming query, as a program, to compare Tandem with.
 
-Reads JSON files, runs the same SQL, and writes each micro-batch as one Parquet file named by its
-number, by `foreachBatch`. Started by `spark-submit` it is stock; with `--tuned` it takes the JVM
-and the settings that Tandem's replicas have. Runs until it is killed.
+It reads JSON files, runs the same SQL, and writes each micro-batch as one Parquet file named by its
+number, by `foreachBatch`. Started by `spark-submit` it is stock; with `--tuned` it has the JVM and
+the settings of Tandem's replicas. It runs until it is killed.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
 
     def deliver(result: DataFrame, batch: int) -> None:
-        """Write a batch so that it appears at once; a repeated one replaces itself."""
+        """Write a batch atomically; a repeated one replaces itself."""
         draft = options.output / f".{batch:012d}"
         pq.write_table(result.toArrow(), draft)
         draft.replace(options.output / f"{batch:012d}.parquet")
@@ -56,7 +56,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _tuned_session(options: argparse.Namespace) -> SparkSession:
-    # Here and not above: stock Spark must not need any of it.
+    # Imported here: stock Spark must not need any of it.
     from tandem_core.model.fields.quantities import ByteSize  # noqa: PLC0415
     from tandem_core.model.spec import Spark  # noqa: PLC0415
     from tandem_runtime.spark.jvm.launch import start_driver  # noqa: PLC0415

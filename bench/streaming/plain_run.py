@@ -1,4 +1,4 @@
-"""Plain Structured Streaming under a supervisor that notices at once when it has died."""
+"""Runs plain Structured Streaming under a supervisor that notices its death at once."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ class Launch(Enum):
 
 @dataclass(frozen=True)
 class Tools:
-    """Where a driver finds what it is made of."""
+    """Paths of the programs and libraries of a driver."""
 
     python: Path
     submit: Path
@@ -44,18 +44,18 @@ HERE = Tools(
 
 @dataclass(frozen=True)
 class PlainSettings:
-    """What a plain query is told."""
+    """Parameters of a plain query."""
 
     launch: Launch
     trigger_ms: int = 0
-    """Milliseconds between micro-batches; 0 means one after the other."""
+    """Milliseconds between micro-batches; 0 starts each right after the last."""
     cores: int = 1
     memory: int = 2**30
-    """Of the whole driver; the heap is derived from it as for a replica."""
+    """Memory of the whole driver; the heap is derived from it as for a replica."""
     max_files: int = 0
 
     def command(self, place: Path, source: Path, tools: Tools = HERE) -> list[str]:
-        """The command line of the driver."""
+        """The driver's command line."""
         options = [
             *("--input", str(source), "--output", str(place / "out")),
             *("--checkpoint", str(place / "checkpoint")),
@@ -68,7 +68,7 @@ class PlainSettings:
         return [str(tools.submit), *self._stock_options(), str(tools.program), *options]
 
     def _stock_options(self) -> list[str]:
-        """What any sensible user sets: with 200 state partitions a batch takes many seconds."""
+        """Settings that any user would make; with 200 state partitions a batch takes long."""
         return [
             *("--master", f"local[{self.cores}]"),
             *("--driver-memory", f"{heap_bytes(self.memory) // 2**20}m"),
@@ -79,7 +79,7 @@ class PlainSettings:
 
 
 def environment_of(tools: Tools) -> dict[str, str]:
-    """What a driver finds in its environment."""
+    """The driver's environment."""
     return {
         "PYSPARK_PYTHON": str(tools.python),
         "PYSPARK_DRIVER_PYTHON": str(tools.python),
@@ -89,7 +89,7 @@ def environment_of(tools: Tools) -> dict[str, str]:
 
 
 class PlainRun:
-    """A driver that is started again as soon as it has ended, until it is stopped."""
+    """A driver that is restarted as soon as it ends, until it is stopped."""
 
     def __init__(self, settings: PlainSettings, place: Path, source: Path) -> None:
         self.output = place / "out"
@@ -106,11 +106,11 @@ class PlainRun:
         return self._process.pid
 
     def kill(self) -> None:
-        """Kill the driver with everything it has started."""
+        """Kill the driver and all its processes."""
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Kill the driver for good."""
+        """Kill the driver and do not restart it."""
         self._stopping = True
         if self._process.poll() is None:
             self.kill()
@@ -138,7 +138,7 @@ class PlainRun:
 
 @contextmanager
 def plain_run(settings: PlainSettings, place: Path, source: Path) -> Iterator[PlainRun]:
-    """A running plain query whose files are in `place`."""
+    """Run a plain query whose files are in `place`."""
     place.mkdir(parents=True)
     run = PlainRun(settings, place, source)
     try:

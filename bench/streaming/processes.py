@@ -1,4 +1,4 @@
-"""What processes cost: processor time and memory, by what they are, sampled while they run."""
+"""Samples processor time and memory of processes, by kind."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from bench.streaming.feeder import now
 
 _SERVICES = ("split", "merge", "replica")
 _CPU_CLOCK = 2
-"""Of a process, among its clocks: nanoseconds that all its threads ran, those that ended too."""
+"""Number of a process's CPU clock: nanoseconds of all its threads, including ended ones."""
 _SPARSE_SECONDS = 2.0
 
 
@@ -26,15 +26,15 @@ class Usage:
 
     kind: str
     name: str
-    """Name of the member, or of the kind where it has none."""
+    """Name of the member, or of the kind if it has none."""
     parent: int
     cpu: float
     """Seconds of processor time since its start, in user and system mode."""
     reaped: float
-    """Seconds that its children used, from start to end, which ended and were waited for."""
+    """Seconds used by children that ended and were waited for."""
     rss: int = 0
     pss: int = 0
-    """Resident bytes, where shared pages count for each process by its share; 0 if not asked."""
+    """Resident bytes, with shared pages divided among their processes; 0 if not measured."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Sample:
 
 
 def look_at(root: int, *, with_pss: bool = False) -> dict[int, Usage]:
-    """A process and all that it has started, directly or not."""
+    """The usage of a process and all its descendants."""
     try:
         top = psutil.Process(root)
         tree = [top, *top.children(recursive=True)]
@@ -54,7 +54,7 @@ def look_at(root: int, *, with_pss: bool = False) -> dict[int, Usage]:
         return {}
     found: dict[int, Usage] = {}
     for process in tree:
-        # Gone while it was looked at, or a zombie: who waits for it then has its processor time.
+        # Gone meanwhile, or a zombie: the parent that waits for it gets its processor time.
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
             above = found.get(process.ppid())
             found[process.pid] = _usage(process, above, with_pss)
@@ -73,7 +73,7 @@ def _usage(process: psutil.Process, above: Usage | None, with_pss: bool) -> Usag
 
 
 def _cpu_of(pid: int) -> float:
-    """As /proc/PID/stat has it, but not in steps of 10 ms.
+    """Processor time as in /proc/PID/stat, but not in steps of 10 ms.
 
     Raises:
         ProcessLookupError: there is no such process.
@@ -85,7 +85,7 @@ def _cpu_of(pid: int) -> float:
 
 
 def _kind_of(process: psutil.Process, above: Usage | None) -> tuple[str, str]:
-    """What a process is, by its command line; what is unknown belongs to who started it."""
+    """Classify a process by its command line; an unknown one belongs to its parent."""
     command = process.cmdline()
     service = _service_of(command)
     if service is not None:
@@ -98,14 +98,14 @@ def _kind_of(process: psutil.Process, above: Usage | None) -> tuple[str, str]:
 
 
 def _service_of(command: Sequence[str]) -> str | None:
-    """Which service `python -m` runs, wherever its module is."""
+    """The service that `python -m` runs, from any package."""
     modules = (module for option, module in pairwise(command) if option == "-m")
     names = (module.rpartition(".")[2] for module in modules)
     return next((name for name in names if name in _SERVICES), None)
 
 
 class Sampler:
-    """Looks at a tree of processes every so often, in a thread of its own."""
+    """Samples a tree of processes periodically, in a thread of its own."""
 
     def __init__(self, root: int, period: float = 0.25, *, with_pss: bool = False) -> None:
         self.samples: list[Sample] = []
@@ -135,9 +135,9 @@ class Sampler:
             self.samples.append(Sample(now(), usages))
 
     def cpu_between(self, start: float, end: float) -> dict[str, float]:
-        """Seconds of processor time by kind; between two samples it is taken to rise evenly.
+        """Seconds of processor time by kind, interpolated between samples.
 
-        What a process used after its last sample is counted too, once its parent has waited for it.
+        Time used after a process's last sample counts too, once its parent has waited for it.
         """
         used: dict[str, float] = defaultdict(float)
         for pid, kind in self._kinds().items():
@@ -155,10 +155,10 @@ class Sampler:
     def _unseen_of_children(
         self, pid: int, kind: str, start: float, end: float
     ) -> Iterator[tuple[str, float]]:
-        """What children used after their last samples, and children that no sample has.
+        """Processor time of children after their last samples, and of children without a sample.
 
-        A parent is told only the sum; it is shared out evenly among those that ended. Children
-        that no sample has belong to their parent.
+        A parent knows only the sum, which is divided evenly among the children that ended. Children
+        without a sample belong to their parent.
         """
         ended = [each for each in self._ended_between(start, end) if each.parent == pid]
         seen = sum(each.cpu + each.reaped for each in ended)
@@ -168,7 +168,7 @@ class Sampler:
             yield each, unseen / len(kinds)
 
     def _ended_between(self, start: float, end: float) -> Iterator[Usage]:
-        """Processes as they were last seen, if they were gone by the end."""
+        """The last samples of processes that were gone by the end."""
         last = {pid: each for each in self.samples for pid in each.usages}
         until = max((each.at for each in self.samples if each.at <= end), default=start)
         for pid, sample in last.items():
@@ -185,7 +185,7 @@ class Sampler:
         points = [(each.at, of(each.usages[pid])) for each in self.samples if pid in each.usages]
         place = bisect_left(points, (at, 0.0))
         if place == 0:
-            # A process that was not there yet had used nothing.
+            # A process that did not exist yet had used nothing.
             return points[0][1] if points[0][0] == self.samples[0].at else 0.0
         if place == len(points):
             return points[-1][1]
@@ -202,9 +202,9 @@ def _reaped(usage: Usage) -> float:
 
 
 def cpu_during(root: int, seconds: float) -> dict[str, float]:
-    """Seconds of processor time by kind, in a stretch of time from now on.
+    """Seconds of processor time by kind, during the next `seconds`.
 
-    Samples are few, so that looking takes no time from those that are looked at.
+    Samples are few, so that sampling takes no time from the sampled processes.
     """
     with Sampler(root, period=_SPARSE_SECONDS) as sampler:
         time.sleep(seconds)
@@ -212,7 +212,7 @@ def cpu_during(root: int, seconds: float) -> dict[str, float]:
 
 
 def directory_bytes(directory: Path) -> int:
-    """Bytes of all files below a directory, while they come and go."""
+    """Bytes of all files below a directory, which may change meanwhile."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:

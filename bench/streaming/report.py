@@ -1,4 +1,4 @@
-"""Conditions of a measurement, tables, and where results are kept."""
+"""Writes the conditions of a measurement, tables and result files."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 
 def conditions(settings: Mapping[str, object]) -> dict[str, Any]:
-    """What a measurement is taken on and with; to be called before it begins."""
+    """The machine and settings of a measurement; call it before the measurement begins."""
     return {
         "machine": _processor(),
         "cores": sorted(os.sched_getaffinity(0)),
@@ -39,7 +39,7 @@ def conditions(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def conditions_text(found: Mapping[str, Any]) -> str:
-    """The conditions for people."""
+    """Format the conditions."""
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     settings = ", ".join(f"{name} {value}" for name, value in found["settings"].items())
     return (
@@ -62,12 +62,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time for people."""
+    """Format a time."""
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
 def median(values: Sequence[float]) -> float:
-    """The median; not a number if there is nothing."""
+    """The median; NaN if there are no values."""
     return float(np.median(values)) if len(values) else float("nan")
 
 
@@ -86,13 +86,13 @@ def arguments_parser(name: str, about: str | None) -> argparse.ArgumentParser:
 
 
 class Attempts:
-    """Runs cases one after the other; one that fails costs its own result and no other."""
+    """Runs cases one after the other; a failing case loses only its own result."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
 
     def run(self, name: str, measure: Callable[[], T]) -> list[T]:
-        """What a case measured, or nothing if it failed."""
+        """Run a case; return its result as a list, empty if it failed."""
         say(name)
         try:
             return [measure()]
@@ -102,7 +102,7 @@ class Attempts:
             return []
 
     def told(self) -> str:
-        """What failed, for the report."""
+        """The failures, for the report."""
         return "".join(f"\n- FAILED, no result: {name}" for name in self.failed)
 
 
@@ -129,7 +129,7 @@ def report(
 
 
 def with_section(document: str, name: str, text: str) -> str:
-    """The document with the text between a measurement's two marks replaced."""
+    """Replace the text between a measurement's two marks in a document."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = document.partition(begin)
     _, _, after = rest.partition(end)
@@ -137,7 +137,7 @@ def with_section(document: str, name: str, text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Tell how a measurement goes."""
+    """Report the progress of a measurement."""
     print(text, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The rows that all sides read. A row is what its number says; nothing is drawn at random."""
+"""The rows that all sides read. A row is determined by its number; nothing is random."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ _MIXED = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Rows:
-    """Payments of so many users: the first rows have each user once, then they come mixed."""
+    """Payments of a number of users: first each user once, then mixed."""
 
     keys: int
 
     def users(self, first: int, last: int) -> np.ndarray:
-        """The user of each row from `first` up to, but without, `last`."""
+        """The user of each row from `first` up to, but excluding, `last`."""
         numbers = np.arange(first, last, dtype=np.uint64)
         mixed = _mix(numbers) % np.uint64(self.keys)
         return np.where(numbers < self.keys, numbers, mixed).astype(np.int64)

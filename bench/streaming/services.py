@@ -1,7 +1,7 @@
-"""`python -m bench.streaming.services`: how long nothing comes out when a split or a merge dies.
+"""`python -m bench.streaming.services`: how long the output pauses when a split or merge dies.
 
 One pair at a steady rate. The lead split, the other split and the active merge are killed in turn,
-while the supervisor runs and while it is stopped: what is left has to go on by itself.
+while the supervisor runs and while it is stopped: the survivors then have to recover alone.
 """
 
 import os
@@ -41,12 +41,12 @@ TARGET = 5.0
 
 _WARM_SECONDS = 10.0
 _ALONE_SECONDS = 10.0
-"""So long the supervisor stays stopped after a kill."""
+"""Seconds for which the supervisor stays stopped after a kill."""
 _LIMIT = 120.0
 
 
 def run_case(stopped: bool, keys: int, options: Options) -> list[Case]:
-    """One pipeline, in which each service is killed several times."""
+    """Run one pipeline, and kill each service several times."""
     with tempfile.TemporaryDirectory(prefix="bench-services-") as work:
         cases = _run(stopped, keys, options, Path(work))
     say(f"  {cases[0].verdict}")
@@ -78,7 +78,7 @@ def _run(stopped: bool, keys: int, options: Options, place: Path) -> list[Case]:
 
 
 def _kill(run: TandemRun, what: str, stopped: bool) -> tuple[float, float]:
-    """When a service was killed, and when everybody was there again."""
+    """Kill a service; return when that was and when all members were back."""
     victim = _victim(run, what)["pid"]
     with _stopped(run.pid) if stopped else _running() as wait:
         killed = now()
@@ -106,7 +106,7 @@ def _is_replaced(run: TandemRun, victim: int) -> bool:
 
 @contextmanager
 def _stopped(supervisor: int) -> Iterator[Callable[[], None]]:
-    """The supervisor does nothing during the block; gives what waits in it."""
+    """Freeze the supervisor during the block; yield a function that waits before it resumes."""
     os.kill(supervisor, signal.SIGSTOP)
     try:
         yield lambda: time.sleep(_ALONE_SECONDS)
@@ -141,7 +141,7 @@ def describe(cases: Sequence[Case]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("services", __doc__)
     parser.add_argument("--tries", type=int, default=3, help="kills of each service (3)")
     parser.add_argument("--keys", type=int, default=1_000)

@@ -1,4 +1,4 @@
-"""A pipeline under `tandem run`: started, watched, disturbed and ended."""
+"""Starts, observes, disturbs and ends a pipeline under `tandem run`."""
 
 import json
 import os
@@ -26,11 +26,11 @@ _SHOWN_LINES = 25
 
 @dataclass(frozen=True)
 class Installation:
-    """Some `tandem`, and the environment that it and all members get."""
+    """A `tandem` program, and the environment of it and all members."""
 
     tandem: Path
     environment: Mapping[str, str] | None = None
-    """That of this process if None."""
+    """This process's environment if None."""
 
 
 INSTALLED = Installation(Path(sys.executable).with_name("tandem"))
@@ -61,10 +61,10 @@ class TandemRun:
 
     @property
     def pid(self) -> int:
-        """The supervisor."""
+        """The supervisor's process id."""
         return self._process.pid
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- observing ----------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
         """The status as `tandem status -o json` prints it; empty while there is none."""
@@ -92,7 +92,7 @@ class TandemRun:
         return next(member for member in self.members() if member.get("role") == role)
 
     def lead(self) -> str | None:
-        """The split that leads, as far as the supervisor knows."""
+        """The split that leads, according to the supervisor."""
         return from_json(Directory(self.directory).members.read_text()).lead
 
     def volume_of(self, name: str) -> Path:
@@ -102,7 +102,7 @@ class TandemRun:
         return directory.volume(str(roll.entry(name).volume))
 
     def is_whole(self) -> bool:
-        """Whether the pair is paired and both its replicas are at work."""
+        """Whether the pair is paired and both its replicas work."""
         status = self.status()
         replicas = [each for each in status.get("members", ()) if each["kind"] == "replica"]
         pairs = status.get("pairs", ())
@@ -124,7 +124,7 @@ class TandemRun:
         """Wait for a condition.
 
         Raises:
-            RunFailed: it does not come about, or the run has ended before.
+            RunFailed: it does not hold in time, or the run has ended before.
         """
 
         def holds_or_ended() -> bool:
@@ -138,9 +138,9 @@ class TandemRun:
             raise RunFailed(f"ended with {self._process.returncode}: {what}\n{self.logs()}")
 
     def wait_for_recovery(self, failed: float, seconds: float) -> float:
-        """Wait until a failure of the primary has been noticed and the pair is whole again.
+        """Wait until a failure of the primary has been noticed and the pair has recovered.
 
-        Gives the time of it, in seconds since 1970; the status tells it at most a second late.
+        Returns when that was, in seconds since 1970; the status shows it at most a second late.
         """
         self.wait_until(lambda: self._take_over(failed) is not None, seconds, "Failover")
         noticed = self._take_over(failed) or failed
@@ -159,13 +159,13 @@ class TandemRun:
     # --- disturbing ---------------------------------------------------------------------------
 
     def signal_group(self, pid: int, number: int) -> None:
-        """Send a signal to a member with everything that it has started."""
+        """Send a signal to a member and all its processes."""
         os.killpg(pid, number)
 
     # --- ending -------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the run in good order, or kill it."""
+        """End the run gracefully, or kill it."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -184,7 +184,7 @@ class TandemRun:
 def tandem_run(
     shape: Shape, place: Path, source: Path, installation: Installation = INSTALLED
 ) -> Iterator[TandemRun]:
-    """A running pipeline whose files are in `place`."""
+    """Run a pipeline whose files are in `place`."""
     place.mkdir(parents=True)
     run = TandemRun(shape, place, source, installation)
     try:

@@ -1,8 +1,8 @@
-"""`python -m bench.streaming.throughput`: rows per second, and what a million rows costs.
+"""`python -m bench.streaming.throughput`: rows per second, and the cost of a million rows.
 
-JSON files, read as fast as possible by Tandem with one and with two replicas, and by plain
-Structured Streaming, all on the same cores. A few files come first, one by one, so that everybody
-is warm. Then all others appear at once; the rate is theirs, up to the last delivery.
+JSON files are read at full speed by Tandem with one and with two replicas, and by plain Structured
+Streaming, all on the same cores. A few files come first, one by one, as a warm-up. Then all others
+appear at once; the rate is theirs, up to the last delivery.
 """
 
 import sys
@@ -38,7 +38,7 @@ KINDS = ("split", "replica", "JVM", "merge", "supervisor", "driver")
 _ROWS_PER_FILE = 100_000
 _WARM_FILES = 5
 _FILES_PER_BATCH = 5
-"""Of a plain query: about as many rows as fit into an epoch under backlog."""
+"""Files per batch of a plain query: about as many rows as an epoch has under backlog."""
 _MILLION = 1_000_000
 _LIMIT = 900.0
 
@@ -76,12 +76,12 @@ class Run:
 
     @property
     def query_cpu(self) -> float:
-        """What runs the query: replicas and drivers with their JVMs."""
+        """Processor time of the query itself: replicas and drivers with their JVMs."""
         return sum(self.cpu.get(kind, 0.0) for kind in ("replica", "JVM", "driver"))
 
     @property
     def all_cpu(self) -> float:
-        """Of all processes together."""
+        """Processor time of all processes."""
         return sum(self.cpu.values())
 
 
@@ -103,7 +103,7 @@ def run_tandem(
     installation: Installation = INSTALLED,
     settle_seconds: float = 0.0,
 ) -> Run:
-    """Run some Tandem once."""
+    """Run a Tandem installation once."""
     source = place / "in"
     source.mkdir(parents=True)
     with tandem_run(shape, place / "run", source, installation) as tandem:
@@ -137,7 +137,7 @@ def _reaches(outlet: Outlet, last: int) -> bool:
     return outlet.reaches() == last
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------------------------
 
 
 def describe(results: Sequence[tuple[Case, list[Run]]]) -> str:
@@ -178,7 +178,7 @@ def _targets(results: Sequence[tuple[Case, list[Run]]]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, keep."""
+    """Measure, print the results and write them to files."""
     parser = arguments_parser("throughput", __doc__)
     parser.add_argument("--tries", type=int, default=3, help="runs of each case (3)")
     parser.add_argument("--rows", type=int, default=6_000_000, help="rows of the input (6000000)")

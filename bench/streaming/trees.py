@@ -1,4 +1,4 @@
-"""Trees of two commits, each made ready to run by itself from one set of installed packages."""
+"""Prepares the trees of two commits, each to run by itself, from one set of installed packages."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from bench.streaming.tandem_run import Installation
 _ARCHIVE_VARIABLE = "TANDEM_CLASS_ARCHIVE"
 _BUILD_JAR = "spark_images/java/build.py"
 _JARS = "spark_images/**/jars/tandem-spark.*"
-# Where it lay in earlier commits, and where it lies now.
+# Its path in earlier commits, and its path now.
 _ARCHIVE_MAKERS = ("*/spark/archive.py", "*/spark/jvm/class_archive.py")
 _WHEELS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tandem", "wheels")
 _REQUIRED_EXTRAS = ("spark",)
@@ -45,13 +45,13 @@ class Side:
 
     name: str
     commit: str
-    """Its hash, with `+` after it if files were changed since."""
+    """The commit's hash, with `+` after it if files were changed since."""
     installation: Installation
 
 
 @contextmanager
 def checked_out(revision: str, directory: Path) -> Iterator[Path]:
-    """The files of a commit in a worktree, as long as the block runs.
+    """Check out a commit in a worktree for the duration of the block.
 
     Raises:
         CannotPrepare: there is no such commit.
@@ -73,13 +73,13 @@ def commit_of(revision: str) -> str:
 
 
 def commit_of_this_tree() -> str:
-    """The hash of what is checked out, with `+` after it if files were changed since."""
+    """The hash of the current commit, with `+` after it if files were changed since."""
     changed = _git("status", "--porcelain", "--untracked-files=no")
     return commit_of("HEAD") + ("+" if changed else "")
 
 
 def prepare(name: str, commit: str, tree: Path, directory: Path) -> Side:
-    """Make an environment in which exactly this tree's code runs, with its jar and class archive.
+    """Make an environment that runs exactly this tree's code, with its jar and class archive.
 
     Both sides are made in the same way, so that nothing but their code differs.
 
@@ -105,10 +105,10 @@ def source_roots(tree: Path, project: Mapping[str, Any]) -> list[Path]:
 
 
 def make_environment(directory: Path, roots: Sequence[Path]) -> Path:
-    """A virtual environment with source roots and what is installed here; gives its Python.
+    """Create a virtual environment with source roots and the packages installed here.
 
-    A path in a .pth file adds what is in it, but follows no .pth file there: the editable install
-    of this tree, which would stand in for what another tree lacks, is left out.
+    Returns its Python. A path in a .pth file is added, but .pth files in that path are ignored.
+    That excludes the editable install of this tree, which would replace what another tree lacks.
     """
     venv.create(directory, with_pip=False)
     python = directory / "bin" / "python"
@@ -154,7 +154,7 @@ def _is_installed(requirement: str) -> bool:
 
 
 def _check_imports(python: Path, roots: Sequence[Path], environment: Mapping[str, str]) -> None:
-    """See that each package of a tree comes from that tree."""
+    """Check that each package of a tree is imported from that tree."""
     for root in roots:
         for package in sorted(path.parent for path in root.glob("*/__init__.py")):
             code = f"import {package.name}; print({package.name}.__file__)"
@@ -164,13 +164,13 @@ def _check_imports(python: Path, roots: Sequence[Path], environment: Mapping[str
 
 
 def _make_jar(python: Path, tree: Path, environment: Mapping[str, str]) -> None:
-    """Take this tree's jar if it is made from the same sources, else build one."""
+    """Use this tree's jar if it is made from the same sources, else build one."""
     for path in ROOT.glob(_JARS):
         copy = tree / path.relative_to(ROOT)
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, copy)
-    # It builds nothing if what is there was made from the tree's sources.
+    # Builds nothing if the present jar was made from the tree's sources.
     say(f"  {_run([str(python), str(tree / _BUILD_JAR)], environment=environment)}")
 
 
@@ -185,7 +185,7 @@ def _make_archive(python: Path, roots: Sequence[Path], environment: Mapping[str,
 
 
 def _write_program(python: Path, project: Mapping[str, Any]) -> Path:
-    """Write `tandem` as the tree's project file declares it."""
+    """Write the `tandem` program that the tree's project file declares."""
     module, _, function = project["project"]["scripts"]["tandem"].partition(":")
     program = python.with_name("tandem")
     program.write_text(_PROGRAM.format(python=python, module=module, function=function))
@@ -198,7 +198,7 @@ def _git(*arguments: str) -> str:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """What a command prints.
+    """Run a command; return its output.
 
     Raises:
         CannotPrepare: it fails.

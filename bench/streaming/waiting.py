@@ -1,4 +1,4 @@
-"""Waiting for something that takes its time."""
+"""Waits for conditions during a run."""
 
 import time
 from collections.abc import Callable
@@ -7,14 +7,14 @@ _LOOK_SECONDS = 0.1
 
 
 class RunFailed(Exception):
-    """A run did not come to where it should; the message says where it stands."""
+    """A run did not reach an expected state; the message describes its state."""
 
 
 def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
     """Return when a condition holds.
 
     Raises:
-        RunFailed: it does not within so many seconds.
+        RunFailed: it does not within the given seconds.
     """
     deadline = time.monotonic() + seconds
     while not holds():

@@ -1,4 +1,4 @@
-"""Whether a pipeline is whole, and whether its status and labels say what is so."""
+"""Checks that a pipeline has all its pods, and that status and labels agree with them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from cluster.trial.pods import Object, Pod, replicas
-from cluster.trial.watching import Change
+from cluster.trial.pods import Object, TrialPod, replicas
+from cluster.trial.watching import ObservedChange
 from tandem_core.model.states import ConditionType, MemberKind, PairState, Phase, Role
 
 
-def shortcomings(resource: Object, pods: Sequence[Pod]) -> list[str]:
-    """What is missing until everybody is there, every pair is paired, and the status says so.
+def shortcomings(resource: Object, pods: Sequence[TrialPod]) -> list[str]:
+    """What is missing until all pods are ready, every pair is paired, and the status says so.
 
-    A status that is older than the pods is found out by the names that it tells.
+    A status that is older than the pods shows by the pod names in it.
     """
     staying = [pod for pod in pods if not pod.going]
     status = resource.get("status") or {}
@@ -26,12 +26,12 @@ def shortcomings(resource: Object, pods: Sequence[Pod]) -> list[str]:
     ]
 
 
-def missing_pods(spec: Object, pods: Sequence[Pod]) -> list[str]:
-    """What is missing until everybody is there, whatever the status says."""
+def missing_pods(spec: Object, pods: Sequence[TrialPod]) -> list[str]:
+    """Which pods are missing, regardless of the status."""
     return list(_of_pods(spec, [pod for pod in pods if not pod.going]))
 
 
-def _of_pods(spec: Object, pods: Sequence[Pod]) -> Iterator[str]:
+def _of_pods(spec: Object, pods: Sequence[TrialPod]) -> Iterator[str]:
     there = Counter(pod.kind for pod in pods if pod.ready)
     wanted = {
         MemberKind.SPLIT: spec["splits"]["count"],
@@ -61,7 +61,7 @@ def _of_status(resource: Object) -> Iterator[str]:
             yield f"{condition} is {found.get('status')}: {found.get('message', '')}"
 
 
-def _of_pair(pair: Object, pods: Sequence[Pod]) -> Iterator[str]:
+def _of_pair(pair: Object, pods: Sequence[TrialPod]) -> Iterator[str]:
     name = pair["name"]
     there = replicas(list(pods), name)
     told = {pair.get("primary"), pair.get("secondary")}
@@ -76,17 +76,17 @@ def _of_pair(pair: Object, pods: Sequence[Pod]) -> Iterator[str]:
 
 
 def condition_of(resource: Object, kind: ConditionType) -> Object:
-    """A condition of the status; empty if it is not there."""
+    """A condition of the status; empty if the status lacks it."""
     conditions: list[Object] = (resource.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == kind), {})
 
 
-def unheld(changes: Iterable[Change], pair: str) -> list[str]:
-    """The moments at which no replica of a pair was ready and stayed, after one had been.
+def unheld(changes: Iterable[ObservedChange], pair: str) -> list[str]:
+    """The changes after which a pair had no replica that was ready and not being deleted.
 
-    Changes are those of pods, in the order in which they happened.
+    Counted from the first ready replica on. `changes` are those of pods, in their order.
     """
-    pods: dict[str, Pod] = {}
+    pods: dict[str, TrialPod] = {}
     held, found = False, []
     for change in changes:
         pod = change.pod
@@ -103,8 +103,8 @@ def unheld(changes: Iterable[Change], pair: str) -> list[str]:
     return found
 
 
-def co_located(pods: Iterable[Pod]) -> list[str]:
-    """The pairs, and the splits, that share a node."""
+def co_located(pods: Iterable[TrialPod]) -> list[str]:
+    """The pairs whose replicas share a node, and `splits` if splits do."""
     staying = [pod for pod in pods if not pod.going and pod.kind in _SPREAD]
     grouped = groupby(sorted(staying, key=_group), _group)
     nodes: dict[str, Any] = {name: [pod.node for pod in members] for name, members in grouped}
@@ -114,5 +114,5 @@ def co_located(pods: Iterable[Pod]) -> list[str]:
 _SPREAD = frozenset({MemberKind.SPLIT, MemberKind.REPLICA})
 
 
-def _group(pod: Pod) -> str:
+def _group(pod: TrialPod) -> str:
     return pod.pair or "splits"

@@ -1,4 +1,4 @@
-"""What is done to nodes, and from nodes to the processes and connections of pods."""
+"""Disturbs nodes, and the processes and connections of the pods on them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product
 
-from cluster.kind_cluster import Cluster
-from cluster.trial.pods import Pod
+from cluster.kind_cluster import KindCluster
+from cluster.trial.pods import TrialPod
 from cluster.trial.waiting import InVain, until
 from tandem.kube.kinds import NODE
 from tandem.kube.port import Kube
 
 READY_WITHIN = 120.0
 LOST_WITHIN = 90.0
-"""Seconds until the cluster notices that a node is gone; about 16 as it is configured."""
+"""Seconds until the cluster notices a lost node; about 16 as it is configured."""
 
 _CUT = "tandem_test_cut"
 
 
-class Nodes:
-    """The nodes that pods are put on. Each is a container of this machine."""
+class ClusterNodes:
+    """The worker nodes, each a container on this machine."""
 
-    def __init__(self, cluster: Cluster, api: Kube) -> None:
+    def __init__(self, cluster: KindCluster, api: Kube) -> None:
         self._cluster = cluster
         self._api = api
 
@@ -38,17 +38,17 @@ class Nodes:
     # --- processes ----------------------------------------------------------------------------
 
     @contextmanager
-    def frozen(self, pod: Pod) -> Iterator[None]:
-        """Stop all processes of a pod's container; at the end of the block they go on."""
+    def frozen(self, pod: TrialPod) -> Iterator[None]:
+        """Pause all processes of a pod's container; resume them at the end of the block."""
         node, pids = str(pod.node), self._processes(pod)
         self._signal(node, "STOP", pids)
         try:
             yield
         finally:
-            # Those that have ended meanwhile are not to be let go.
+            # `kill` fails for processes that have ended meanwhile, which is fine.
             self._signal(node, "CONT", pids)
 
-    def _processes(self, pod: Pod) -> list[str]:
+    def _processes(self, pod: TrialPod) -> list[str]:
         listed = self._on(str(pod.node), "ctr", "-n", "k8s.io", "tasks", "ps", pod.container)
         pids = process_ids(listed)
         if not pids:
@@ -62,7 +62,7 @@ class Nodes:
     # --- connections --------------------------------------------------------------------------
 
     @contextmanager
-    def cut(self, some: Iterable[Pod], others: Iterable[Pod]) -> Iterator[None]:
+    def cut(self, some: Iterable[TrialPod], others: Iterable[TrialPod]) -> Iterator[None]:
         """Drop every packet between two groups of pods, in both directions."""
         rules = cut_rules([str(pod.address) for pod in some], [str(pod.address) for pod in others])
         try:
@@ -73,23 +73,23 @@ class Nodes:
             self.heal()
 
     def dropped(self) -> int:
-        """How many packets the cut has dropped so far, on all nodes."""
+        """Packets that the cut has dropped so far, on all nodes."""
         listed = (
             self._on(node, "nft", "--json", "list", "table", "inet", _CUT) for node in self.names()
         )
         return sum(map(dropped_packets, listed))
 
     def heal(self) -> None:
-        """Remove all cuts, also those that an earlier run left behind."""
+        """Remove all cuts, including those of an earlier run."""
         for node in self.names():
-            # Declared first, so that it can be deleted whether or not it was there.
+            # Declared first, so that deleting it never fails.
             self._on(node, "nft", "-f", "-", text=f"table inet {_CUT}\ndelete table inet {_CUT}\n")
 
     # --- whole nodes --------------------------------------------------------------------------
 
     @contextmanager
     def cordoned(self, node: str) -> Iterator[None]:
-        """Put no pods on a node until the end of the block."""
+        """Keep new pods off a node until the end of the block."""
         self._cluster.kubectl("cordon", node)
         try:
             yield
@@ -97,10 +97,10 @@ class Nodes:
             self._cluster.kubectl("uncordon", node)
 
     def drain(self, node: str, selector: str = "", limit: int = 240) -> None:
-        """Evict the pods of a node, all or those that a selector chooses, as budgets allow.
+        """Evict the pods of a node that match a selector, or all, within their disruption budgets.
 
         Raises:
-            StepFailed: some could not be evicted within so many seconds.
+            StepFailed: some could not be evicted within `limit` seconds.
         """
         chosen = [f"--pod-selector={selector}"] if selector else []
         options = ["--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={limit}s"]
@@ -108,7 +108,7 @@ class Nodes:
 
     @contextmanager
     def stopped(self, node: str) -> Iterator[None]:
-        """Stop a node; at the end of the block it is started again and is ready."""
+        """Stop a node; at the end of the block, start it and wait until it is ready."""
         try:
             self._cluster.engine.ask("stop", node)
             until(lambda: not self.is_ready(node), LOST_WITHIN, f"{node} is missed")
@@ -118,7 +118,7 @@ class Nodes:
             until(lambda: self.is_ready(node), READY_WITHIN, f"{node} is ready again")
 
     def is_ready(self, node: str) -> bool:
-        """Whether the cluster counts on a node."""
+        """Whether the API server reports a node as ready."""
         conditions = self._api.get(NODE, None, node)["status"]["conditions"]
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
@@ -127,20 +127,20 @@ class Nodes:
 
 
 def process_ids(listed: str) -> list[str]:
-    """The first column of `ctr tasks ps`."""
+    """The process ids in the output of `ctr tasks ps`."""
     first = [line.split()[0] for line in listed.splitlines() if line.strip()]
     return [word for word in first if word.isdecimal()]
 
 
 def dropped_packets(listed: str) -> int:
-    """The sum of all counters in what `nft --json list` prints."""
+    """The sum of all packet counters in the output of `nft --json list`."""
     rules = (part["rule"]["expr"] for part in json.loads(listed)["nftables"] if "rule" in part)
     counters = (each["counter"] for rule in rules for each in rule if "counter" in each)
     return sum(int(counter["packets"]) for counter in counters)
 
 
 def cut_rules(some: Iterable[str], others: Iterable[str]) -> str:
-    """What nft reads to drop packets between two groups of addresses, replacing earlier rules."""
+    """Rules for nft that drop packets between two groups of addresses, replacing earlier rules."""
     there = list(product(some, others))
     both = [*there, *((b, a) for a, b in there)]
     drops = "\n".join(f"  ip saddr {a} ip daddr {b} counter drop" for a, b in both)

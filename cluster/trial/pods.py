@@ -1,4 +1,4 @@
-"""Pods of a pipeline, as far as tests look at them."""
+"""Reads the pods of a pipeline, with the fields that tests use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod as the API server shows it."""
+class TrialPod:
+    """A pod, as the API server reports it."""
 
     name: str
     uid: str
@@ -24,23 +24,23 @@ class Pod:
     address: str | None
     ready: bool
     going: bool
-    """Whether it has been deleted and is still there."""
+    """Whether it is being deleted."""
     restarts: int
     container: str
-    """The id that the container has on its node; empty while there is none."""
+    """The container's id on its node; empty while there is none."""
 
     @property
     def well(self) -> bool:
-        """Whether it is ready and stays."""
+        """Whether it is ready and not being deleted."""
         return self.ready and not self.going
 
 
-def read_pod(document: Object) -> Pod:
-    """Take from a pod's document what counts."""
+def read_pod(document: Object) -> TrialPod:
+    """Read a pod from its document."""
     metadata, status = document["metadata"], document.get("status") or {}
     labels = metadata.get("labels") or {}
     containers = status.get("containerStatuses") or [{}]
-    return Pod(
+    return TrialPod(
         name=metadata["name"],
         uid=metadata["uid"],
         kind=labels.get(KIND_LABEL, ""),
@@ -58,8 +58,10 @@ def read_pod(document: Object) -> Pod:
     )
 
 
-def replicas(pods: list[Pod], pair: str | None = None, role: Role | None = None) -> list[Pod]:
-    """The replicas among pods; of a pair, of a role, if these are given."""
+def replicas(
+    pods: list[TrialPod], pair: str | None = None, role: Role | None = None
+) -> list[TrialPod]:
+    """The replicas among pods, optionally of one pair or role."""
     return [
         pod
         for pod in pods

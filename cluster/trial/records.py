@@ -1,4 +1,4 @@
-"""What is kept of a failure, to be read afterwards."""
+"""Collects logs and objects of a failed test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.programs import KUBECTL, built
 
 _LOG_LINES = 2000
@@ -21,8 +21,8 @@ _VIEWS = {
 }
 
 
-def keep(cluster: Cluster, namespace: str, directory: Path) -> None:
-    """Write everything about a namespace to files; what cannot be had, why not."""
+def keep(cluster: KindCluster, namespace: str, directory: Path) -> None:
+    """Write logs and objects of a namespace to files; where kubectl fails, its error message."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, arguments in _VIEWS.items():
         (directory / name).write_text(_said(cluster, "--namespace", namespace, *arguments))
@@ -33,15 +33,15 @@ def keep(cluster: Cluster, namespace: str, directory: Path) -> None:
     (directory / "nodes.txt").write_text(_said(cluster, "describe", "nodes"))
 
 
-def _keep_logs(cluster: Cluster, namespace: str, pod: str, directory: Path) -> None:
+def _keep_logs(cluster: KindCluster, namespace: str, pod: str, directory: Path) -> None:
     logs = ("--namespace", namespace, "logs", pod, "--all-containers", f"--tail={_LOG_LINES}")
     name = pod.removeprefix("pod/")
     (directory / f"{name}.log").write_text(_said(cluster, *logs))
     (directory / f"{name}.previous.log").write_text(_said(cluster, *logs, "--previous"))
 
 
-def _said(cluster: Cluster, *arguments: str) -> str:
-    """What kubectl prints, whether it fails or not."""
+def _said(cluster: KindCluster, *arguments: str) -> str:
+    """The output of kubectl, also if it fails."""
     done = subprocess.run(  # noqa: S603 - commands are made in this package
         [built(KUBECTL), "--request-timeout=20s", *arguments],
         env={**os.environ, **cluster.env},

@@ -1,4 +1,4 @@
-"""The chart on the cluster: installed, upgraded, uninstalled; the operator, there and away."""
+"""Installs and removes the chart, and disturbs the operator."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.programs import HELM_COMMAND, built
 from cluster.steps import ask
-from cluster.trial.pods import Pod, read_pod
+from cluster.trial.pods import TrialPod, read_pod
 from cluster.trial.space import make_namespace
 from cluster.trial.waiting import until
 from tandem.kube.kinds import LEASE, POD
@@ -36,18 +36,18 @@ _PATIENCE = "180s"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of the chart, which need not be installed."""
+    """A release of the chart; it need not be installed."""
 
-    cluster: Cluster
+    cluster: KindCluster
     api: Kube
     images: Mapping[str, str]
-    """References of the images that the project consists of, by their short names."""
+    """References of the project's images, by their short names."""
     chart: Path = CHART
 
     # --- helm ---------------------------------------------------------------------------------
 
     def install(self, values: Mapping[str, Any] | None = None) -> None:
-        """Install the chart, or bring what is installed to these values, and wait for it."""
+        """Install the chart, or upgrade it to these values, and wait for it."""
         make_namespace(self.cluster, NAMESPACE)
         where = ["--namespace", NAMESPACE, "--wait", "--timeout", _PATIENCE, "--values", "-"]
         text = json.dumps({**self._values(), **(values or {})})
@@ -56,7 +56,7 @@ class Release:
         self.cluster.kubectl(*wait, f"customresourcedefinition/{DEFINITION}")
 
     def uninstall(self) -> None:
-        """Uninstall it, and wait until the operator is gone."""
+        """Uninstall the chart, and wait until the operator is gone."""
         self._helm("uninstall", NAME, "--namespace", NAMESPACE, "--wait", "--timeout", _PATIENCE)
         until(lambda: not self.operators(), 60, "the operator is gone")
 
@@ -64,12 +64,12 @@ class Release:
         """`helm test`.
 
         Raises:
-            StepFailed: it does not succeed.
+            StepFailed: it fails.
         """
         self._helm("test", NAME, "--namespace", NAMESPACE, "--timeout", _PATIENCE)
 
     def _values(self) -> dict[str, Any]:
-        """Registry and tag, which all images have in common."""
+        """Registry and tag, which are the same for all images."""
         registry, _, name = self.images["operator"].rpartition("/")
         return {"images": {"registry": registry, "tag": name.partition(":")[2]}}
 
@@ -78,13 +78,13 @@ class Release:
 
     # --- the operator -------------------------------------------------------------------------
 
-    def operators(self) -> list[Pod]:
+    def operators(self) -> list[TrialPod]:
         """The operator's pods."""
         labels = {NAME_LABEL: APPLICATION, COMPONENT_LABEL: OPERATOR}
         return [read_pod(document) for document in self.api.list(POD, NAMESPACE, labels)]
 
     def scale(self, count: int) -> None:
-        """Have so many operators, and wait until they are ready or gone."""
+        """Run `count` operators, and wait until exactly those are ready."""
         self.kubectl("scale", f"deployment/{DEPLOYMENT}", f"--replicas={count}")
         until(
             lambda: [pod.well for pod in self.operators()] == [True] * count,
@@ -94,7 +94,7 @@ class Release:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """No operator until the end of the block; then it is there again, and ready."""
+        """Run no operator until the end of the block; then one again."""
         self.scale(0)
         try:
             yield
@@ -103,21 +103,21 @@ class Release:
 
     @contextmanager
     def twofold(self) -> Iterator[None]:
-        """Two operators until the end of the block."""
+        """Run two operators until the end of the block."""
         self.scale(2)
         try:
             yield
         finally:
             self.scale(1)
 
-    def kill(self, pod: Pod) -> None:
-        """Delete an operator's pod at once."""
+    def kill(self, pod: TrialPod) -> None:
+        """Delete an operator's pod without grace."""
         self.kubectl("delete", "pod", pod.name, "--force", "--grace-period=0", "--wait=false")
 
-    def acting(self) -> Pod | None:
-        """The operator that holds the Lease, if it is there."""
+    def acting(self) -> TrialPod | None:
+        """The operator that holds the Lease, unless it is gone."""
         lease = self.api.get(LEASE, NAMESPACE, FIELD_MANAGER)
-        # A name, and an identity after it.
+        # The holder's identity is the pod's name, `_` and more.
         holder = str(lease["spec"].get("holderIdentity") or "").partition("_")[0]
         return next((pod for pod in self.operators() if pod.name == holder), None)
 

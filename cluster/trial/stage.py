@@ -1,4 +1,4 @@
-"""Tandem on the cluster of this machine, for a demonstration or a measurement."""
+"""Installs Tandem on this machine's cluster, for a demonstration or a measurement."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from spark_images.build import build_images, references, tag
 
 from cluster.base_image import base_image
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.steps import say
-from cluster.trial.nodes import Nodes
+from cluster.trial.nodes import ClusterNodes
 from cluster.trial.records import keep
 from cluster.trial.release import Release
 from cluster.trial.space import MOUNT, Space, with_storage
@@ -25,52 +25,52 @@ RECORDS = Path(__file__).parents[2] / "build" / "stage"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster on which the chart is installed."""
+    """A cluster with the chart installed."""
 
     release: Release
-    nodes: Nodes
+    nodes: ClusterNodes
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> KindCluster:
         """The cluster."""
         return self.release.cluster
 
     @contextmanager
     def space(self, title: str) -> Iterator[Space]:
-        """A namespace with a directory that pods share with this machine, removed at the end.
+        """Create a namespace with a shared directory; delete it at the end of the block.
 
-        If something goes wrong, what was to be seen in it is kept in `RECORDS`.
+        If the block raises, logs and objects of the namespace are kept in `RECORDS`.
 
         Raises:
-            StepFailed: it cannot be made or removed.
+            StepFailed: the namespace cannot be created or deleted.
         """
         with tempfile.TemporaryDirectory(prefix="tandem-stage-") as records:
             made = Space.make(self.cluster, self.release.api, title, Path(records))
             try:
                 yield made
             except Exception:
-                say(f"what there was is kept in {RECORDS / made.name}")
+                say(f"logs and objects are kept in {RECORDS / made.name}")
                 keep(self.cluster, made.name, RECORDS / made.name)
                 raise
             finally:
                 made.remove(forget=True)
 
     def replaceable_node(self) -> str:
-        """A worker without the operator: what is measured or shown there does not wait for it."""
+        """A worker without the operator: its failure does not delay the operator."""
         (operator,) = self.release.operators()
         return self.nodes.others(operator.node)[0]
 
 
 @contextmanager
 def stage(*, leave: bool) -> Iterator[Stage]:
-    """Make the cluster if there is none, build the images, install the chart.
+    """Create the cluster if there is none, build the images, install the chart.
 
-    At the end what was not there before goes, unless all is to be left there.
+    At the end the cluster or the chart is removed again if it was not there before, unless `leave`.
 
     Raises:
-        StepFailed: something failed.
+        StepFailed: a step failed.
     """
-    cluster = Cluster.here()
+    cluster = KindCluster.here()
     new_cluster = not cluster.runs()
     with ExitStack() as removals:
         if new_cluster and not leave:
@@ -81,7 +81,7 @@ def stage(*, leave: bool) -> Iterator[Stage]:
         build_images(cluster.engine, base, images)
         cluster.load(images.values())
         api = connect(str(cluster.kubeconfig))
-        made = Stage(Release(cluster, api, images), Nodes(cluster, api))
+        made = Stage(Release(cluster, api, images), ClusterNodes(cluster, api))
         made.nodes.heal()
         if not (new_cluster or leave or made.release.operators()):
             removals.callback(made.release.uninstall)
@@ -90,9 +90,9 @@ def stage(*, leave: bool) -> Iterator[Stage]:
 
 
 def with_shared_directory(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The same pipeline with its files in the directory of a space.
+    """The manifest with its files in the shared directory of a space.
 
-    Paths of files that are relative begin there.
+    Relative paths of files start at that directory.
     """
     spec = manifest["spec"]
     changed = {

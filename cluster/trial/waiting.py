@@ -1,4 +1,4 @@
-"""Waiting for something that takes its time, in a cluster that is being disturbed."""
+"""Waits for conditions in a cluster that is being disturbed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Answer = TypeVar("Answer")
 
 POLL_SECONDS = 0.2
 PASSING = (StepFailed, KubeError)
-"""What may go wrong while asking. It counts as not yet: a node or a connection may be down."""
+"""Errors while checking a condition that count as not yet: a node or connection may be down."""
 
 
 class InVain(Exception):
-    """What was waited for, or relied upon, did not come about; the message says what."""
+    """An awaited or assumed condition did not hold; the message names it."""
 
 
 def until(condition: Callable[[], Answer | None], limit: float, what: str) -> Answer:
-    """Wait until a condition holds; what it answered, which is neither nothing nor false.
+    """Wait until a condition returns a true value; return it.
 
     Raises:
-        InVain: it does not within so many seconds; the message has the last trouble.
+        InVain: it did not within `limit` seconds; the message has the last error.
     """
     deadline = time.monotonic() + limit
     while True:
@@ -42,10 +42,10 @@ def until(condition: Callable[[], Answer | None], limit: float, what: str) -> An
 
 
 def until_none(troubles: Callable[[], Sequence[str]], limit: float, what: str) -> None:
-    """Wait until there is no trouble left.
+    """Wait until there are no troubles left.
 
     Raises:
-        InVain: some is left after so many seconds; the message tells all of it.
+        InVain: some are left after `limit` seconds; the message lists them.
     """
     left: Sequence[str] = ()
 

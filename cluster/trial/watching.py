@@ -1,6 +1,6 @@
-"""What objects of a namespace went through, in the order in which the API server told.
+"""Watches the objects of a namespace, in the order in which the API server reports changes.
 
-`kubectl get --watch` writes it to a file, which stays when a test fails.
+`kubectl get --watch` writes the changes to a file, which is kept if a test fails.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.programs import KUBECTL, built
-from cluster.trial.pods import Object, Pod, read_pod
+from cluster.trial.pods import Object, TrialPod, read_pod
 from cluster.trial.waiting import InVain
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """An object that came, changed or went."""
+class ObservedChange:
+    """An object that was added, modified or deleted."""
 
     type: str
     """ADDED, MODIFIED or DELETED."""
     document: Object
 
     @property
-    def pod(self) -> Pod:
+    def pod(self) -> TrialPod:
         """The object, if it is a pod."""
         return read_pod(self.document)
 
@@ -42,48 +42,48 @@ class Told:
 
     @property
     def subject(self) -> str:
-        """Whom it is about: the message's first word."""
+        """The subject of the event: the message's first word."""
         return self.message.partition(" ")[0].rstrip(":")
 
 
-class Record:
-    """A file to which changes are being written, read piece by piece."""
+class WatchFile:
+    """Reads the file that a watch writes, incrementally."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._offset = 0
         self._rest = ""
-        self._changes: list[Change] = []
+        self._changes: list[ObservedChange] = []
 
-    def changes(self) -> Sequence[Change]:
-        """All changes that are in it by now."""
+    def changes(self) -> Sequence[ObservedChange]:
+        """All changes in the file so far."""
         with self._file.open("rb") as file:
             file.seek(self._offset)
             written = file.read()
         lines = written[: written.rfind(b"\n") + 1]
         self._offset += len(lines)
         found, self._rest = documents(self._rest + lines.decode())
-        self._changes += [Change(each["type"], each["object"]) for each in found]
+        self._changes += [ObservedChange(each["type"], each["object"]) for each in found]
         return self._changes
 
 
 class Watch:
-    """All changes of one kind of objects in a namespace, from now on."""
+    """All changes of one kind of object in a namespace since the watch began."""
 
-    def __init__(self, cluster: Cluster, namespace: str, kind: str, directory: Path) -> None:
+    def __init__(self, cluster: KindCluster, namespace: str, kind: str, directory: Path) -> None:
         output, self._errors = directory / f"{kind}.json", directory / f"{kind}.errors"
         get = ["--namespace", namespace, "get", kind, "--watch", "--output-watch-events"]
         with output.open("wb") as stream, self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(  # noqa: S603 - likewise
+            self._process = subprocess.Popen(  # noqa: S603 - made in this package
                 [built(KUBECTL), *get, "--output=json"],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=errors,
                 env={**os.environ, **cluster.env},
             )
-        self._record = Record(output)
+        self._file = WatchFile(output)
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[ObservedChange]:
         """All changes up to now.
 
         Raises:
@@ -92,10 +92,10 @@ class Watch:
         code = self._process.poll()
         if code is not None:
             raise InVain(f"the watch has ended with {code}: {self._errors.read_text()}")
-        return self._record.changes()
+        return self._file.changes()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """End the watch."""
         self._process.kill()
         self._process.wait()
 
@@ -108,20 +108,20 @@ class Events:
         self._pipeline = pipeline
 
     def all(self) -> list[Told]:
-        """Events in the order in which they were written; one that is told again comes again."""
+        """All events, in the order in which they were written; repeated ones are included."""
         return told(self._watch.changes(), self._pipeline)
 
     def since(self, mark: int) -> list[Told]:
-        """Those that came after `mark` others."""
+        """The events after the first `mark` ones."""
         return self.all()[mark:]
 
     def mark(self) -> int:
-        """How many there are."""
+        """The number of events so far."""
         return len(self.all())
 
 
 def documents(text: str) -> tuple[list[Any], str]:
-    """The JSON documents that a text begins with, one after the other, and the rest of it."""
+    """Parse the JSON documents at the start of a text; return them and the rest of the text."""
     decoder = json.JSONDecoder()
     found, text = [], text.lstrip()
     while text:
@@ -134,8 +134,8 @@ def documents(text: str) -> tuple[list[Any], str]:
     return found, text
 
 
-def told(changes: Iterable[Change], pipeline: str) -> list[Told]:
-    """The events about a pipeline among changes of events."""
+def told(changes: Iterable[ObservedChange], pipeline: str) -> list[Told]:
+    """The events about a pipeline, from changes of Event objects."""
     return [
         Told(change.document["reason"], change.document["message"])
         for change in changes
@@ -146,6 +146,6 @@ def told(changes: Iterable[Change], pipeline: str) -> list[Told]:
 
 
 def in_order(events: Iterable[Told], subject: str, reasons: Sequence[str]) -> bool:
-    """Whether all these reasons are told of a subject, each for the first time in this order."""
+    """Whether all these reasons occur for a subject, and first occur in this order."""
     first = list(dict.fromkeys(each.reason for each in events if each.subject == subject))
     return [reason for reason in first if reason in reasons] == list(reasons)

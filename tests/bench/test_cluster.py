@@ -39,7 +39,7 @@ def memory_of(pipeline: float, operator: float) -> Memory:
     )
 
 
-def test_the_pipeline_has_its_pairs_and_its_files_in_shared_storage() -> None:
+def test_pipeline_document_has_pairs_and_shared_storage() -> None:
     made = document(LOAD, pairs=2)
     assert refusals(made) == []
     parsed = parse_pipeline(made)
@@ -49,7 +49,7 @@ def test_the_pipeline_has_its_pairs_and_its_files_in_shared_storage() -> None:
 
 
 @pytest.mark.parametrize("launch", Launch)
-def test_plain_spark_runs_in_one_restricted_pod_with_the_same_memory(launch: Launch) -> None:
+def test_plain_spark_runs_in_restricted_pod_with_equal_memory(launch: Launch) -> None:
     program, deployment = documents("spark:1", launch, LOAD)
     pod = deployment["spec"]["template"]["spec"]
     assert violations(pod) == []
@@ -65,7 +65,7 @@ def test_plain_spark_runs_in_one_restricted_pod_with_the_same_memory(launch: Lau
     assert command[command.index("--trigger-ms") + 1] == "1000"
 
 
-def test_memory_is_added_up_over_nodes_for_one_namespace() -> None:
+def test_memory_is_summed_over_nodes_per_namespace() -> None:
     def pod(namespace: str, *working: int) -> dict[str, Any]:
         containers = [{"memory": {"workingSetBytes": each, "rssBytes": 1}} for each in working]
         return {"podRef": {"name": "x", "namespace": namespace}, "containers": containers}
@@ -79,7 +79,7 @@ def test_memory_is_added_up_over_nodes_for_one_namespace() -> None:
     assert footprint(summaries, "c") == Footprint(0, 0, 0)
 
 
-def test_runs_of_one_plan_are_joined() -> None:
+def test_runs_of_same_plan_are_joined() -> None:
     memory = memory_of(1, 1)
     runs = [
         outcome(TANDEM, Fault.NODE, 1.0),
@@ -93,14 +93,14 @@ def test_runs_of_one_plan_are_joined() -> None:
     assert found.case.name == runs[0].case.name
 
 
-def test_a_wrong_run_is_not_hidden_by_right_ones() -> None:
+def test_wrong_run_is_not_hidden_by_right_ones() -> None:
     wrong = outcome(TANDEM, Fault.NODE, 1.0)
     case = Case("x", 1, wrong.case.failures, (), Verdict(10, 5, 4, 1, 0, 0))
     found = joined([outcome(TANDEM, Fault.NODE, 1.0), Outcome(TANDEM, Fault.NODE, case, ())])
     assert not found.case.verdict.right
 
 
-def test_every_fault_is_met_by_both_sides_and_memory_is_measured_once() -> None:
+def test_both_sides_meet_every_fault_and_memory_is_measured_once() -> None:
     planned = list(plans(list(Fault), 5))
     ours = {plan.fault for plan in planned if plan.side == TANDEM}
     plain = {plan.fault for plan in planned if plan.side == PLAIN}
@@ -110,7 +110,7 @@ def test_every_fault_is_met_by_both_sides_and_memory_is_measured_once() -> None:
     assert all(plan.tries >= 1 for plan in plans(list(Fault), 1))
 
 
-def test_targets_are_told_with_whether_they_are_reached() -> None:
+def test_description_states_whether_targets_are_reached() -> None:
     good = [
         outcome(TANDEM, Fault.KILL, 1.2, 1.4, 9.0),
         outcome(PLAIN, Fault.KILL, 20.0, 30.0, 25.0),
@@ -136,7 +136,7 @@ def test_targets_are_told_with_whether_they_are_reached() -> None:
         (TWO_PAIRS, Fault.KILL, Fault.KILL),
     ],
 )
-def test_who_has_no_equal_has_no_target_but_a_comparison(
+def test_side_without_exact_counterpart_is_compared_without_target(
     side: str, fault: Fault, plain: Fault
 ) -> None:
     found = [outcome(side, fault, 8.0), outcome(PLAIN, plain, 40.0)]
@@ -145,14 +145,14 @@ def test_who_has_no_equal_has_no_target_but_a_comparison(
     assert "5.0 times shorter" in text
 
 
-def test_data_for_programs_holds_every_try() -> None:
+def test_machine_readable_data_holds_every_try() -> None:
     (found,) = data([outcome(TANDEM, Fault.DRAIN, 1.0, 2.0)])
     assert found["fault"] == "DRAIN"
     assert found["worst_gap"] == 2.0
     assert math.isclose(float(str(found["median_gap"])), 1.5)
 
 
-def test_everything_that_is_planned_can_be_drawn(tmp_path: Path) -> None:
+def test_every_planned_case_can_be_drawn(tmp_path: Path) -> None:
     planned = list(plans(list(Fault), 1))
     cases = [outcome(plan.side, plan.fault, 1.0).case for plan in planned]
     draw_failover(cases, [plan.side for plan in planned], 1.0, tmp_path / "drawn.png")

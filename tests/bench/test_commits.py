@@ -41,46 +41,46 @@ def judged(base: Runs, new: Runs) -> dict[str, str]:
     }
 
 
-def test_what_is_equal_is_within_the_limit() -> None:
+def test_equal_results_are_within_limits() -> None:
     assert judged(runs(FULL), runs(FULL)) == dict.fromkeys(LIMITED, "yes")
 
 
 @pytest.mark.parametrize("member", ["split", "replica", "merge"])
 @pytest.mark.parametrize(("factor", "said"), [(1.04, "yes"), (1.06, "NO"), (0.5, "yes")])
-def test_processor_time_of_each_member_has_a_limit(member: str, factor: float, said: str) -> None:
+def test_cpu_time_of_each_member_is_limited(member: str, factor: float, said: str) -> None:
     new = runs(*with_cpu(member, FULL.cpu[member] * factor))
     assert judged(runs(FULL), new) == {
         name: said if name == f"CPU {member}" else "yes" for name in LIMITED
     }
 
 
-def test_medians_are_compared_and_not_the_worst() -> None:
+def test_medians_are_compared_instead_of_maxima() -> None:
     new = runs(*with_cpu("split", 1.0, 9.0, 1.0), p99=(0.6, 0.6, 0.1))
     found = judged(runs(FULL), new)
     assert found["CPU split"] == "yes"
     assert found["latency p99"] == "NO"
 
 
-def test_a_side_without_a_result_reaches_nothing() -> None:
+def test_missing_result_is_reported_as_not_measured() -> None:
     told = describe(runs(FULL), runs(p99=()), LOAD)
     assert judged(runs(FULL), runs(p99=())) == {}
     assert told.count("NOT MEASURED") >= len(LIMITED)
 
 
-def test_a_replica_is_charged_with_its_jvm() -> None:
+def test_replica_cpu_includes_its_jvm() -> None:
     used = {"split": 1.0, "replica": 0.5, "JVM": 4.0, "merge": 0.25, "supervisor": 7.0}
     assert by_member(used) == {"split": 1.0, "replica": 4.5, "merge": 0.25}
 
 
 @pytest.mark.parametrize("kind", ["split", "replica", "JVM", "merge"])
-def test_members_that_were_not_recognised_cost_the_result(kind: str) -> None:
+def test_unrecognised_member_fails_the_run(kind: str) -> None:
     used = {"split": 1.0, "replica": 0.5, "JVM": 4.0, "merge": 0.25, "supervisor": 7.0}
     del used[kind]
     with pytest.raises(RunFailed, match=kind):
         by_member(used)
 
 
-def test_rows_are_counted_from_the_last_result_of_each_key(tmp_path: Path) -> None:
+def test_rows_are_counted_from_last_result_per_key(tmp_path: Path) -> None:
     assert counted_rows(tmp_path) == 0
     for epoch, counts in enumerate([{"a": 1, "b": 2}, {"a": 4}]):
         result = pa.table({"user": list(counts), "n": list(counts.values())})
@@ -88,7 +88,7 @@ def test_rows_are_counted_from_the_last_result_of_each_key(tmp_path: Path) -> No
     assert counted_rows(tmp_path) == 6
 
 
-def test_an_environment_has_its_trees_code_and_not_this_ones(tmp_path: Path) -> None:
+def test_environment_imports_code_of_its_own_tree(tmp_path: Path) -> None:
     package = tmp_path / "tree" / "src" / "tandem"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")

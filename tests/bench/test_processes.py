@@ -91,14 +91,14 @@ def looked_at_twice(root: int) -> Sampler:
 
 
 @pytest.mark.parametrize("module", ["tandem_runtime.services.split", "elsewhere.split"])
-def test_a_process_that_ends_is_counted_up_to_its_end(module: str) -> None:
+def test_ended_process_is_counted_until_its_end(module: str) -> None:
     with family(WORK, module) as found, looked_at_twice(found.pid) as sampler:
         (used,) = map(float, found.let_child_work())
     (before,) = [each.cpu for each in sampler.samples[0].usages.values() if each.kind == "split"]
     assert sampler.cpu()["split"] >= used - before - STEP
 
 
-def test_what_no_sample_has_seen_is_counted_for_who_started_it() -> None:
+def test_unsampled_child_is_charged_to_its_parent() -> None:
     with (
         family(HELPED_LATER, "tandem_runtime.services.merge") as found,
         looked_at_twice(found.pid) as sampler,
@@ -107,7 +107,7 @@ def test_what_no_sample_has_seen_is_counted_for_who_started_it() -> None:
     assert sampler.cpu()["merge"] >= float(told[-1]) - STEP
 
 
-def test_what_a_member_starts_is_the_members() -> None:
+def test_child_process_belongs_to_its_member() -> None:
     with family(HELPED, "tandem_runtime.services.replica") as found:
         usages = look_at(found.pid).values()
         found.let_child_work()
@@ -115,7 +115,7 @@ def test_what_a_member_starts_is_the_members() -> None:
     assert kinds == [("driver", "driver"), *2 * [("replica", "member-0")]]
 
 
-def test_processor_time_is_finer_than_the_systems_steps() -> None:
+def test_cpu_time_is_finer_than_clock_ticks() -> None:
     before = time.process_time()
     found = look_at(os.getpid())[os.getpid()]
     assert before <= found.cpu <= time.process_time()
@@ -131,7 +131,7 @@ def usage(kind: str, cpu: float, reaped: float = 0.0, parent: int = 1) -> Usage:
     return Usage(kind, kind, parent, cpu, reaped)
 
 
-def test_a_jvm_that_ended_is_counted_as_one() -> None:
+def test_ended_jvm_is_counted_as_jvm() -> None:
     sampler = samples(
         {2: usage("replica", 1.0), 3: usage("JVM", 10.0, parent=2)},
         {2: usage("replica", 1.5), 3: usage("JVM", 14.0, parent=2)},
@@ -140,7 +140,7 @@ def test_a_jvm_that_ended_is_counted_as_one() -> None:
     assert sampler.cpu() == {"replica": 1.0, "JVM": 5.0}
 
 
-def test_processes_that_were_not_there_before_count_from_nothing() -> None:
+def test_new_processes_count_from_zero() -> None:
     sampler = samples(
         {1: usage("supervisor", 1.0, parent=0)},
         {1: usage("supervisor", 1.0, parent=0), 2: usage("split", 3.0)},
@@ -149,7 +149,7 @@ def test_processes_that_were_not_there_before_count_from_nothing() -> None:
     assert sampler.cpu() == {"supervisor": 0.0, "split": 4.0}
 
 
-def test_what_two_that_ended_used_unseen_is_shared_out_and_not_lost() -> None:
+def test_unsampled_time_of_two_ended_processes_is_divided() -> None:
     sampler = samples(
         {
             1: usage("supervisor", 0.0, parent=0),

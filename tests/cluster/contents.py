@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.engine import Engine
+from cluster.engine import ContainerEngine
 
 CONTENTS = {
     "runtime": frozenset({"tandem_core", "tandem_runtime"}),
@@ -23,7 +23,7 @@ for directory, below, files in os.walk("/"):
 """
 
 
-def packages_in(engine: Engine, reference: str) -> frozenset[str]:
+def packages_in(engine: ContainerEngine, reference: str) -> frozenset[str]:
     """The names of the project's packages, found by looking through the image.
 
     Raises:

@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "spark_images/Dockerfile").read_text()
 
 
-def test_requirements_are_those_of_the_project() -> None:
+def test_image_requirements_match_pyproject() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     project = tomllib.loads(text)["project"]
     assert requirements(text) == project["dependencies"]
     assert requirements(text, "spark") == project["optional-dependencies"]["spark"]
 
 
-def test_every_image_is_a_target() -> None:
+def test_every_image_is_a_dockerfile_target() -> None:
     targets = re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE)
     assert set(build.IMAGES) <= set(targets)
 
 
-def test_an_image_takes_in_its_own_side_of_the_project_and_core() -> None:
+def test_image_contains_only_its_own_packages_and_core() -> None:
     packages = {image: set(_packages_copied_into(image)) for image in build.IMAGES}
     assert packages == CONTENTS
 
@@ -54,7 +54,7 @@ def _stages() -> dict[str, list[str]]:
     return {name: [parent, *lines.splitlines()] for parent, name, lines in found}
 
 
-def test_the_tag_changes_with_what_is_copied_and_with_the_base(
+def test_tag_changes_with_copied_files_and_base_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert build.tag("one") != build.tag("other")
@@ -81,7 +81,7 @@ def test_the_tag_changes_with_what_is_copied_and_with_the_base(
     assert build.tag("base") == before
 
 
-def test_images_are_named_alike() -> None:
+def test_image_names_share_one_pattern() -> None:
     assert build.references("example.com/team", "1") == {
         name: f"example.com/team/tandem-{name}:1" for name in ("runtime", "operator", "spark")
     }

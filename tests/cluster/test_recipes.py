@@ -20,7 +20,7 @@ from cluster.versions import OLDEST_GO
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_recipe_names_contents_and_names_and_nothing_else(tmp_path: Path) -> None:
+def test_recipe_digest_covers_names_and_contents_only(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for place in (one, other):
         (place / "__pycache__").mkdir(parents=True)
@@ -34,7 +34,7 @@ def test_a_recipe_names_contents_and_names_and_nothing_else(tmp_path: Path) -> N
     assert recipe("ab", "c") != recipe("a", "bc")
 
 
-def test_what_could_not_be_made_is_not_there(tmp_path: Path) -> None:
+def test_failed_build_leaves_no_target(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "target"
     with pytest.raises(ZeroDivisionError), making(target) as fresh:
         fresh.write_text("half")
@@ -46,7 +46,7 @@ def test_what_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["target"]
 
 
-def test_a_failed_step_tells_the_end_of_its_output(capfd: pytest.CaptureFixture[str]) -> None:
+def test_failed_step_reports_end_of_its_output(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(StepFailed, match="the reason"):
         step("trying", ["sh", "-c", "echo the reason >&2; exit 1"])
     assert "the reason" not in capfd.readouterr().err
@@ -56,7 +56,7 @@ def test_a_failed_step_tells_the_end_of_its_output(capfd: pytest.CaptureFixture[
     assert not works(["no-such-program-anywhere"])
 
 
-def test_sources_are_those_of_the_release() -> None:
+def test_apt_sources_match_release() -> None:
     targets = """\
 http://mirror/debian|bookworm|main
 http://mirror/debian|bookworm|main
@@ -81,16 +81,16 @@ https://elsewhere/apt|cloud-sdk-bookworm|main
         ("go version devel +abc", (0, 0)),
     ],
 )
-def test_versions_of_go_are_read(sentence: str, version: tuple[int, int]) -> None:
+def test_go_version_is_parsed(sentence: str, version: tuple[int, int]) -> None:
     assert version_of(sentence) == version
 
 
-def test_a_machine_without_go_gets_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_go_command_works_without_go_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert version_of(ask([go_command(), "version"])) >= OLDEST_GO
 
 
-def test_parts_of_kubernetes_come_from_their_own_modules() -> None:
+def test_published_parts_name_kubernetes_staging_modules() -> None:
     text = """
 replace (
 	k8s.io/api => ./staging/src/k8s.io/api
@@ -118,7 +118,7 @@ def test_images_share_layers_in_an_archive(tmp_path: Path) -> None:
         assert content.getmember("usr/local/bin/alias").linkname == "program"
 
 
-def test_every_worker_sees_the_shared_directory() -> None:
+def test_shared_directory_is_mounted_on_every_worker() -> None:
     template = yaml.safe_load((ROOT / "cluster/kind.yaml").read_text())
     nodes = kind_configuration(template, Path("/somewhere"))["nodes"]
     assert [node["role"] for node in nodes] == ["control-plane", "worker", "worker"]
@@ -126,7 +126,7 @@ def test_every_worker_sees_the_shared_directory() -> None:
     assert [node.get("extraMounts") for node in nodes] == [None, [mount], [mount]]
 
 
-def test_a_claim_is_bound_to_its_own_volume() -> None:
+def test_claim_is_bound_to_its_own_volume() -> None:
     volume: dict[str, Any]
     volume, claim = shared_claim("space", "data")
     storage = yaml.safe_load((ROOT / "cluster/storage.yaml").read_text())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster.trial.stage import with_shared_directory
-from cluster.trial.watching import Change
+from cluster.trial.watching import ObservedChange
 from demo.failures import Failure, Told, overcome
 from demo.kind_story import events_of
 from demo.kind_view import growth_bars, growth_text
@@ -18,13 +18,13 @@ from tandem_core.model.pipeline import Refusal, parse_pipeline
 MANIFEST = Path(__file__).parents[2] / "demo" / "payments.yaml"
 
 
-def event(reason: str, message: str, at: str, name: str = "demo") -> Change:
+def event(reason: str, message: str, at: str, name: str = "demo") -> ObservedChange:
     about = {"kind": "StreamPipeline", "name": name}
     document = {"reason": reason, "message": message, "eventTime": at, "involvedObject": about}
-    return Change("ADDED", document)
+    return ObservedChange("ADDED", document)
 
 
-def test_the_pipeline_of_the_laptop_runs_on_a_cluster_with_its_files_in_shared_storage() -> None:
+def test_laptop_pipeline_runs_on_cluster_with_shared_storage() -> None:
     document: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
     moved = with_shared_directory(document)
     assert refusals(moved) == []
@@ -39,7 +39,7 @@ def test_the_pipeline_of_the_laptop_runs_on_a_cluster_with_its_files_in_shared_s
     assert "template" not in document["spec"].get("splits", {})
 
 
-def test_events_have_their_times_and_subjects() -> None:
+def test_events_are_read_with_time_and_subject() -> None:
     changes = [
         event(
             "Failover", "pair-0 failed over to b: a does not answer", "2024-05-01T12:00:00.250000Z"
@@ -54,7 +54,7 @@ def test_events_have_their_times_and_subjects() -> None:
     assert events_of(changes, "demo") == [Told(1714564800.25, "Failover", "pair-0")]
 
 
-def test_a_failure_is_overcome_by_the_first_pairing_after_it() -> None:
+def test_failure_is_overcome_by_first_later_pairing() -> None:
     failures = [Failure("pair-0", "killed", 10.0), Failure("pair-1", "node lost", 20.0)]
     said: list[str] = []
     early = [
@@ -72,7 +72,7 @@ def test_a_failure_is_overcome_by_the_first_pairing_after_it() -> None:
     assert overcome(failures, [], said.append)
 
 
-def test_bars_show_the_last_seconds_newest_last() -> None:
+def test_growth_bars_end_with_newest_second() -> None:
     bars = growth_bars([99.9, 99.5, 98.2, 20.0, 101.0], at=100.0)
     assert len(bars) == 40
     assert bars[-2:] == "▂▄"
@@ -83,11 +83,11 @@ def test_bars_show_the_last_seconds_newest_last() -> None:
 @pytest.mark.parametrize(
     ("times", "told"), [([], "no epoch"), ([1.0, 98.5], "2 epochs delivered, the last one 1.5 s")]
 )
-def test_growth_in_words(times: list[float], told: str) -> None:
+def test_growth_text_describes_recent_rate(times: list[float], told: str) -> None:
     assert growth_text(times, 100.0).startswith(told)
 
 
-def test_gaps_belong_to_before_during_and_after(tmp_path: Path) -> None:
+def test_gaps_are_split_into_before_during_and_after(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number:012d}.parquet").touch()
     first = min(path.stat().st_ctime for path in tmp_path.iterdir())

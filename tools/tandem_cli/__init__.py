@@ -1,8 +1,8 @@
 """The `tandem` command.
 
 Each subcommand is a module of this package, or an object in one, that offers
-`add_parser(subparsers)` and `run(args) -> int`. Commands turn arguments into calls and results into
-text and exit codes; what they show is decided elsewhere.
+`add_parser(subparsers)` and `run(args) -> int`. Commands turn arguments into calls, and results
+into text and exit codes; other packages decide what is shown.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from tandem_cli.signals import KILL, PAUSE, RESUME
 
 
 class Command(Protocol):
-    """What a subcommand offers."""
+    """The interface of a subcommand."""
 
     def add_parser(self, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         """Declare the subcommand and its arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the result is the exit code."""
+        """Run the subcommand; return the exit code."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -33,11 +33,11 @@ COMMANDS: dict[str, Command] = {
     "resume": RESUME,
     "simulate": simulate,
 }
-"""By name as typed. Its `add_parser` declares a parser of the same name."""
+"""All commands by name; each declares a parser of the same name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code (2: the command itself was wrong)."""
+    """Run the command line; return its exit code (2: a usage error)."""
     parser = argparse.ArgumentParser(
         prog="tandem",
         description="Exactly-once streaming pipelines on Spark that fail over without a restart.",

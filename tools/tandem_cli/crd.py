@@ -1,4 +1,4 @@
-"""Writes the resource's definition from the declarations of the model: `make crd`."""
+"""Generates the StreamPipeline CRD from the declarations of the model: `make crd`."""
 
 import sys
 from typing import Any
@@ -15,13 +15,13 @@ _HEAD = """\
 # that Spark refuses) comes back as the condition Ready. Every list and text is bounded, because
 # the API server estimates from the bounds what a rule may cost.
 """
-# A line ends after the word that goes beyond this.
+# A folded line ends after the word that exceeds this.
 _WIDTH = 80
 _LONGEST_PLAIN = 60
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes long texts folded, and equal parts in full: aliases would hide what a field is."""
+    """Folds long texts, and writes equal parts in full: aliases make fields hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         del data
@@ -37,7 +37,7 @@ _Dumper.add_representer(str, _text)
 
 
 def definition_text() -> str:
-    """The whole file, in YAML."""
+    """The CRD as YAML."""
     body = yaml.dump(definition(), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
     return f"{_HEAD}{body}"
 

@@ -31,7 +31,7 @@ class Remote:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say where a pipeline is."""
+    """Declare the arguments that select a pipeline's place."""
     parser.add_argument("--dir", metavar="DIR", help="directory of a pipeline on this machine")
     parser.add_argument(
         "-n", "--namespace", metavar="NAMESPACE", help="namespace of a pipeline on a cluster"
@@ -40,14 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Directory | Remote:
-    """The pipeline that is meant.
+    """Find the pipeline.
 
-    `--dir` means this machine; `--namespace` and `--context` mean a cluster. Without them it is a
-    pipeline that runs below `home`, else one of the current kubeconfig, else one that rests here,
-    also if the cluster does not answer.
+    `--dir` means this machine; `--namespace` and `--context` mean a cluster. Without them, the
+    order is: a pipeline that runs below `home`, one of the current kubeconfig, a stopped one below
+    `home`. The last also applies if the cluster does not answer.
 
     Raises:
-        Nowhere: there is no such pipeline, or no such cluster.
+        Nowhere: there is no such pipeline or cluster.
     """
     with complaints():
         on_cluster = args.namespace is not None or args.context is not None
@@ -68,7 +68,7 @@ def find(name: str | None, args: argparse.Namespace, home: Path = HOME) -> Direc
 
 
 def _resting(name: str | None, home: Path, elsewhere: Nowhere) -> Directory:
-    """A pipeline that rests here; where there is none, either place may have been meant."""
+    """Find a stopped pipeline on this machine; if there is none, the error names both places."""
     try:
         return directory_of(name, None, home)
     except Missing as missing:
@@ -79,10 +79,10 @@ def _resting(name: str | None, home: Path, elsewhere: Nowhere) -> Directory:
 
 @contextmanager
 def complaints(access: "UserAccess | None" = None) -> Iterator[None]:
-    """Turn whatever is missing or forbidden, on a cluster if one is named, into a sentence.
+    """Turn missing objects and permissions into a readable error that names the cluster, if any.
 
     Raises:
-        Nowhere: with that sentence.
+        Nowhere: something is missing or forbidden.
     """
     cluster = "the cluster"
     if access is not None:
@@ -106,19 +106,19 @@ def _runs_here(name: str | None, home: Path) -> bool:
 
 
 def _directories(name: str | None, home: Path) -> Iterator[Directory]:
-    """Where pipelines of this name, or all, run or rest below a directory."""
+    """Directories of running or stopped pipelines of this name, or of all, below a directory."""
     return (Directory(file.parent) for file in home.glob(f"{name or '*'}/pipeline.json"))
 
 
 def _access(args: argparse.Namespace) -> "UserAccess":
-    """The cluster.
+    """Connect to the cluster.
 
     Raises:
         Nowhere: there is none.
     """
     try:
-        # Here and not above: the client takes long to load, and pipelines on this machine do
-        # without it.
+        # Imported here: the client loads slowly, and pipelines on this machine do not
+        # need it.
         from tandem.kube.user import NoCluster, connect_user  # noqa: PLC0415
     except ImportError:
         hint = "install it with: pip install 'tandem[operator]'"

@@ -1,4 +1,4 @@
-"""Writes the reference of a pipeline's fields from their declarations: `make reference`."""
+"""Generates the reference of a pipeline's fields from their declarations: `make reference`."""
 
 import inspect
 import json
@@ -22,7 +22,7 @@ _COLUMNS = "| field | value | default | meaning |\n|---|---|---|---|\n"
 
 
 def reference() -> str:
-    """The whole page, in Markdown."""
+    """The page in Markdown."""
     sections = [
         _HEAD,
         "## The resource\n",
@@ -36,7 +36,7 @@ def reference() -> str:
 
 
 def _documents(path: str, cls: type[Any], shown: dict[type[Any], str]) -> Iterator[str]:
-    """A table for a document, then one for each document inside it; each only once."""
+    """A table for each document, nested documents after their parent, each once."""
     if cls in shown:
         yield f"### `{path}`\n\nAs `{shown[cls]}`.\n"
         return
@@ -63,7 +63,7 @@ def _inner(path: str, kind: object, shown: dict[type[Any], str]) -> Iterator[str
 
 
 def _parts(setting: Setting) -> Iterator[tuple[str, object]]:
-    """The names under which a setting stands in the manifest, and what each of them is."""
+    """The names of a setting in the manifest, and the type of each."""
     if len(setting.names) > 1 and isinstance(setting.kind, OneOf):
         yield from setting.kind.alternatives.items()
     else:

@@ -1,4 +1,4 @@
-"""`tandem run FILE`: a pipeline on this machine."""
+"""`tandem run FILE`: runs a pipeline on this machine."""
 
 import argparse
 import contextlib
@@ -30,8 +30,8 @@ DONE, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def rows_delivered(pipeline: Pipeline, directory: Directory) -> int:
-    """Rows in all sinks together; one that cannot be asked counts nothing."""
-    # Here and not above: it loads Arrow, which only the end of a run needs.
+    """Rows in all sinks together; a sink that cannot be read counts none."""
+    # Imported here: it loads Arrow, which only the end of a run needs.
     from tandem_runtime.sinks.base import SinkError  # noqa: PLC0415
     from tandem_runtime.sinks.factory import count_rows  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it and print what was counted."""
+    """Run the pipeline and print a summary."""
     file = Path(args.file)
     loaded = load(file)
     if isinstance(loaded, int):
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_what_can_be_printed() -> None:
-    """Rows of console sinks may hold what the terminal's encoding does not."""
+    """Replace characters of console sinks that the terminal's encoding lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
@@ -96,7 +96,7 @@ def execute(
     seconds: float | None = None,
     limits: Timeouts | None = None,
 ) -> int:
-    """Run a pipeline with these programs and print how it ended; the exit code."""
+    """Run a pipeline with these programs, print how it ended, and return the exit code."""
     try:
         end = run_pipeline(
             pipeline, base, directory, programs, Console(), seconds, _print_warnings, limits
@@ -109,7 +109,7 @@ def execute(
 
 
 def load(file: Path) -> Pipeline | int:
-    """The one pipeline of a file that can be run here, or the exit code of what was printed."""
+    """Load the one pipeline of a file; print problems and return an exit code if that fails."""
     text = read_text(file)
     if isinstance(text, Unread):
         print(f"tandem run: cannot read {file}: {text.reason}", file=sys.stderr)
@@ -127,7 +127,7 @@ def load(file: Path) -> Pipeline | int:
 
 
 def _pipelines(text: str) -> list[Pipeline]:
-    """The pipelines of a text that was found right."""
+    """The pipelines of a valid text."""
     manifests = load_manifests(text)
     documents = [] if isinstance(manifests, Unparsable) else [each.data for each in manifests]
     parsed = [parse_pipeline(document) for document in documents]
@@ -179,7 +179,7 @@ def _fail(text: str) -> int:
 
 
 def duration(text: str) -> Duration:
-    """Parse an argument that says how long."""
+    """Parse a duration."""
     try:
         parsed = parse_duration(text)
     except ValueError:

@@ -55,7 +55,7 @@ class SignalCommand:
         return SENT
 
     def _hit(self, place: Directory | Remote, target: str) -> str:
-        """Send the signal; who got it, in words."""
+        """Send the signal; return a text that names the receivers."""
         if isinstance(place, Remote):
             with complaints(place.access):
                 return self._there(place, target)

@@ -1,4 +1,4 @@
-"""`tandem simulate`: the protocol under thousands of random failure schedules."""
+"""`tandem simulate`: tests the protocol under thousands of random failure schedules."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from tandem_simulator.campaign.failure import FailedSchedule, explain
 from tandem_simulator.campaign.seeded_bugs import PLANTS
 
 REPORT_EVERY = 5.0
-"""Seconds between two lines of progress where they cannot overwrite each other."""
+"""Seconds between two lines of progress, if the output is not a terminal."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,7 +22,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="test the protocol under simulated failures",
         description="Runs the state machines of the protocol under random failures and checks "
         "every invariant against a ledger. The first failing schedule is shrunk and printed. Exit "
-        "code 0: no violation; 1: a violation, as expected with a planted bug; 2: the command "
+        "code 0: no violation; 1: a violation, as expected with a seeded bug; 2: the command "
         "line cannot be read.",
     )
     parser.add_argument(
@@ -39,10 +39,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="S",
         help="random seed (default: 1); a seed always gives the same schedules",
     )
-    parser.add_argument("--plant", choices=sorted(PLANTS), metavar="BUG", help="plant a bug")
     parser.add_argument(
-        "--list-plants", action="store_true", help="list the bugs that can be planted"
+        "--plant", choices=sorted(PLANTS), metavar="BUG", help="run with a seeded bug"
     )
+    parser.add_argument("--list-plants", action="store_true", help="list the seeded bugs")
     parser.add_argument("--only", type=_number, metavar="N", help="run only schedule N, from 0")
     parser.add_argument(
         "--jobs", type=_positive, default=1, metavar="N", help="worker processes (default: 1)"
@@ -69,7 +69,7 @@ def _at_least(least: int, text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the schedules; 1 if something broke."""
+    """Run the schedules; return 1 if an invariant was violated."""
     if args.list_plants:
         for plant in PLANTS.values():
             print(f"{plant.name:<22} {plant.what}")
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _progress(numbers: range, started: float) -> Callable[[Tally], None]:
-    """A line that says how far it is: over the last one on a terminal, else every few seconds."""
+    """Return a function that prints progress: on one line of a terminal, else every few seconds."""
     terminal = sys.stderr.isatty()
     last = started
 

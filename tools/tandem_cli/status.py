@@ -27,13 +27,13 @@ _IN_PODS = "/tandem/volume/dead-letter of the splits"
 
 
 class Shown(NamedTuple):
-    """A pipeline for people."""
+    """What is shown of a pipeline."""
 
     where: str
     status: Status
     members: Table
     dead_letters: str
-    """Where rows are that did not fit their schema."""
+    """Place of the rows that did not fit their schema."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _wait(args: argparse.Namespace) -> bool:
-    """Wait; whether the pipeline is ready."""
+    """Wait until the pipeline is ready; return whether it is."""
 
     def say(text: str) -> None:
         print(f"tandem status: waiting: {text}", file=sys.stderr)
@@ -91,7 +91,7 @@ def _wait(args: argparse.Namespace) -> bool:
 
 
 def _look(args: argparse.Namespace) -> Version | None:
-    """The status, if there is one: on this machine as it was written, on a cluster as it is."""
+    """The status, if any: as last written on this machine, as observed now on a cluster."""
     try:
         place = find(args.name, args)
         if isinstance(place, Remote):
@@ -129,7 +129,7 @@ def _there(remote: Remote) -> Shown:
 
 
 def current_status(directory: Directory) -> tuple[Status, bool]:
-    """The status, and whether the pipeline runs; one that does not has no members."""
+    """The status, and whether the pipeline runs; a stopped one has no members."""
     running = is_supervised(directory)
     status = read_status(directory) or Status()
     if running:
@@ -161,7 +161,7 @@ def _print(shown: Shown) -> None:
     trouble = why_not_ready(status)
     if trouble is not None:
         console.print(trouble, markup=False)
-    # Names of pods are long, and of no use if they are cut.
+    # Truncated pod names would be useless, so long lines are not cut.
     wide = console.measure(members, options=console.options.update(max_width=_WIDEST)).maximum
     console.width = max(console.width, wide)
     console.print(members)

@@ -1,4 +1,4 @@
-"""`tandem validate FILE`: everything that can be known about a manifest before starting it."""
+"""`tandem validate FILE`: checks a manifest as far as possible without running it."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ _STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class ManifestFinding:
-    """A problem and where it stands."""
+    """A problem and its position in the file."""
 
     file: str
     position: TextPosition
@@ -63,7 +63,7 @@ class Unread:
     reason: str
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs, with the fields of a finding."""
+        """The error for programs, with the fields of a finding."""
         return {
             "file": self.file,
             "line": None,
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_text(file: Path, *, standard_input: bool = False) -> str | Unread:
-    """The text of a file, or of the standard input in its place."""
+    """Read a file, or the standard input if the file is `-`."""
     try:
         if standard_input:
             return sys.stdin.buffer.read().decode("utf-8")
@@ -130,8 +130,8 @@ def check_text(
 ) -> tuple[list[ManifestFinding], int]:
     """Find all problems of a file's text, and count its documents.
 
-    Queries in Python are looked up beside the file. `more` finds what else is wrong with a pipeline
-    for whoever asks.
+    Python queries are looked up relative to the file. `more` runs additional checks on each
+    pipeline.
     """
     loaded = load_manifests(text)
     if isinstance(loaded, Unparsable):
@@ -164,7 +164,7 @@ def _problems(
 
 
 def _repeated_name(pipeline: Pipeline, names: set[tuple[str, str]]) -> list[Problem]:
-    """Report a name that an earlier document of the file has; remember this one."""
+    """Report a name that an earlier document of the file uses; remember this one."""
     name = (pipeline.metadata.namespace, pipeline.metadata.name)
     if name not in names:
         names.add(name)

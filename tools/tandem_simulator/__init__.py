@@ -1,5 +1,5 @@
-"""Tries to break the protocol: thousands of schedules of failures, and a ledger that knows better.
+"""Tests the protocol with thousands of failure schedules and an independent ledger.
 
-The real state machines run here on simulated networks, volumes, sources, sinks and a toy Spark,
-all from one queue of events and one seed. Nothing here reads a clock.
+The real state machines run on simulated networks, volumes, sources, sinks and a toy Spark, all
+driven by one event queue and one seed. The simulator reads no clock.
 """

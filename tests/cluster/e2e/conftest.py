@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from _pytest.capture import CaptureManager
 from cluster.base_image import base_image
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.steps import StepFailed
-from cluster.trial.nodes import Nodes
+from cluster.trial.nodes import ClusterNodes
 from cluster.trial.records import keep
 from cluster.trial.release import NAMESPACE, Release
 from cluster.trial.space import MakeSpace, Space, remove_leftovers, slug
@@ -68,11 +68,11 @@ def progress(request: pytest.FixtureRequest) -> Progress:
 
 
 @pytest.fixture(scope="session")
-def cluster(progress: Progress) -> Iterator[Cluster]:
+def cluster(progress: Progress) -> Iterator[KindCluster]:
     """A cluster that runs; if there was none before, it is removed in the end."""
     with progress():
         try:
-            found = Cluster.here()
+            found = KindCluster.here()
             was_there = found.runs()
             found.up()
         except StepFailed as problem:
@@ -84,21 +84,21 @@ def cluster(progress: Progress) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def api(cluster: Cluster) -> Client:
+def api(cluster: KindCluster) -> Client:
     """Its API server."""
     return connect(str(cluster.kubeconfig))
 
 
 @pytest.fixture(scope="session")
-def nodes(cluster: Cluster, api: Client) -> Nodes:
+def nodes(cluster: KindCluster, api: Client) -> ClusterNodes:
     """Its workers, with no cuts between them that an earlier run has left."""
-    found = Nodes(cluster, api)
+    found = ClusterNodes(cluster, api)
     found.heal()
     return found
 
 
 @pytest.fixture(scope="session")
-def images(cluster: Cluster, progress: Progress) -> dict[str, str]:
+def images(cluster: KindCluster, progress: Progress) -> dict[str, str]:
     """The project's images as the sources are now, on all workers."""
     with progress():
         try:
@@ -112,7 +112,7 @@ def images(cluster: Cluster, progress: Progress) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Cluster, api: Client, images: dict[str, str]) -> Release:
+def installed(cluster: KindCluster, api: Client, images: dict[str, str]) -> Release:
     """The chart, installed for all tests; a test that removes it puts it back."""
     remove_leftovers(cluster)
     release = Release(cluster, api, images)

@@ -15,7 +15,7 @@ from bench.streaming.feeder import Feeder, now
 from bench.streaming.oracle import recount
 from bench.streaming.pipelines import Shape, manifest
 from bench.streaming.rows import Rows
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.pods import Object
 from cluster.trial.space import MOUNT, Space, with_storage
 from cluster.trial.waiting import until
@@ -39,7 +39,7 @@ _MUST_NOT_HAPPEN = frozenset(
 )
 
 
-class Flow(Pipeline):
+class Flow(TrialPipeline):
     """A pipeline that counts payments."""
 
     def __init__(self, space: Space, document: Object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.trial.pods import Pod, replicas
+from cluster.trial.pods import TrialPod, replicas
 from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow
 from tests.cluster.e2e.measuring import Recovery
@@ -17,17 +17,17 @@ TAKEN_OVER = [EventReason.FAILOVER, *CAUGHT_UP]
 """The events of a recovery: when a secondary failed, and when a primary did."""
 
 
-def primary(flow: Flow) -> Pod:
+def primary(flow: Flow) -> TrialPod:
     """The primary of the first pair."""
     return flow.replica("pair-0", Role.PRIMARY)
 
 
-def secondary(flow: Flow) -> Pod:
+def secondary(flow: Flow) -> TrialPod:
     """The secondary of the first pair."""
     return flow.replica("pair-0", Role.SECONDARY)
 
 
-def survives_deletion(flow: Flow, *victims: Pod) -> Recovery:
+def survives_deletion(flow: Flow, *victims: TrialPod) -> Recovery:
     """Delete replicas of different pairs at once; see the events and the roles of each recovery."""
     mark, gone = flow.events.mark(), {pod.uid for pod in victims}
     twins = {pod.pair: pod for pod in replicas(flow.pods()) if pod.uid not in gone}

@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_the_contract_of_the_client_holds_on_a_real_api_server(
-    space: Space, release: Release
-) -> None:
+def test_client_contract_holds_on_real_api_server(space: Space, release: Release) -> None:
     # The contract's pods never run, and are not made to.
     baseline = "pod-security.kubernetes.io/enforce=baseline"
     space.cluster.kubectl("label", "namespace", space.name, baseline, "--overwrite")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from bench.streaming.feeder import now
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.release import Release
 from cluster.trial.space import MakeSpace, Space, with_storage
 from cluster.trial.waiting import until
@@ -33,7 +33,7 @@ QUIET_SECONDS = 3.0
 
 @pytest.mark.smoke
 @pytest.mark.timeout(600, func_only=True)
-def test_a_pipeline_is_applied_shown_and_deleted(space: Space) -> None:
+def test_pipeline_is_applied_shown_and_deleted(space: Space) -> None:
     before = space.inventory()
     with flowing(space) as flow:
         header, row = (line.split() for line in space.kubectl("get", "stp").splitlines())
@@ -50,14 +50,14 @@ def test_a_pipeline_is_applied_shown_and_deleted(space: Space) -> None:
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_the_example_becomes_ready_and_completed_and_is_right(space: Space, tmp_path: Path) -> None:
+def test_example_pipeline_completes_with_correct_output(space: Space, tmp_path: Path) -> None:
     document, rows = adapted(EXAMPLE, 0.8, 2, tmp_path)
     spec = document["spec"]
     spec["pairs"] = {"count": 2}
     spec["streams"][0]["source"]["generator"]["rowsPerSecond"] = ROWS_PER_SECOND
     # The example's path is relative, so it begins at the root of a pod.
     spec["merges"] = {"template": with_storage(mount="/out")}
-    pipeline = Pipeline(space, document)
+    pipeline = TrialPipeline(space, document)
     pipeline.apply()
     until(lambda: _is_ready(pipeline), 240, "the example is ready")
     until(lambda: pipeline.status()["phase"] == Phase.COMPLETED, 240, "the example is completed")
@@ -70,12 +70,12 @@ def test_the_example_becomes_ready_and_completed_and_is_right(space: Space, tmp_
     assert Phase.COMPLETED in space.kubectl("get", "stp").splitlines()[1].split()
 
 
-def _is_ready(pipeline: Pipeline) -> bool:
+def _is_ready(pipeline: TrialPipeline) -> bool:
     return pipeline.condition(ConditionType.READY).get("status") == "True"
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_pipelines_go_on_while_the_chart_is_upgraded_and_while_it_is_uninstalled(
+def test_pipelines_survive_chart_upgrade_and_uninstall(
     space: Space, release: Release, tmp_path: Path
 ) -> None:
     with flowing(space) as flow:
@@ -122,7 +122,7 @@ def with_another_tag(release: Release) -> Release:
     return replace(release, images=later)
 
 
-def until_status_follows(epoch: int, pipeline: Pipeline) -> None:
+def until_status_follows(epoch: int, pipeline: TrialPipeline) -> None:
     until(
         lambda: pipeline.status()["epoch"]["delivered"] >= epoch,
         30,
@@ -131,11 +131,11 @@ def until_status_follows(epoch: int, pipeline: Pipeline) -> None:
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_an_operator_for_some_namespaces_sees_to_those_alone(
+def test_namespaced_operator_ignores_other_namespaces(
     new_space: MakeSpace, release: Release
 ) -> None:
     here, elsewhere = new_space(), new_space()
-    ignored = Pipeline(elsewhere, counting())
+    ignored = TrialPipeline(elsewhere, counting())
     ignored.apply()
     until(ignored.status, 60, "an operator for all namespaces sees to it")
     ignored.delete()
@@ -151,9 +151,7 @@ def test_an_operator_for_some_namespaces_sees_to_those_alone(
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_deletion_leaves_nothing_behind_while_the_operator_is_away(
-    space: Space, release: Release
-) -> None:
+def test_deletion_without_operator_leaves_nothing_behind(space: Space, release: Release) -> None:
     before = space.inventory()
     with flowing(space) as flow:
         pass
@@ -163,7 +161,7 @@ def test_deletion_leaves_nothing_behind_while_the_operator_is_away(
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_suspended_pipeline_takes_nothing_in_and_keeps_its_pods(space: Space) -> None:
+def test_suspended_pipeline_reads_no_rows_and_keeps_pods(space: Space) -> None:
     with flowing(space) as flow:
         pods = {pod.uid for pod in flow.pods()}
         suspend(flow, True)
@@ -180,6 +178,6 @@ def test_a_suspended_pipeline_takes_nothing_in_and_keeps_its_pods(space: Space) 
         assert {pod.uid for pod in flow.pods()} == pods
 
 
-def suspend(pipeline: Pipeline, wanted: bool) -> None:
+def suspend(pipeline: TrialPipeline, wanted: bool) -> None:
     change = f'{{"spec": {{"suspend": {str(wanted).lower()}}}}}'
     pipeline.space.kubectl("patch", "stp", pipeline.name, "--type=merge", "--patch", change)

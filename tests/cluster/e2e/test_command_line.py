@@ -16,7 +16,7 @@ from tandem_core.model.states import MemberState
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_pipeline_is_shown_paused_and_resumed_by_command(space: Space) -> None:
+def test_cli_shows_pauses_and_resumes_members(space: Space) -> None:
     with flowing(space) as flow:
         shown = shown_status(flow)
         there = {(pod.name, pod.kind, pod.pair, pod.role, pod.node) for pod in flow.pods()}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from cluster.programs import KUBECTL, built
 from cluster.steps import works
-from cluster.trial.pods import Object, Pod
+from cluster.trial.pods import Object, TrialPod
 from cluster.trial.release import NAMESPACE, Release
 from cluster.trial.space import MakeSpace, Space
 from cluster.trial.waiting import until
@@ -54,7 +54,7 @@ _HAS_CREDENTIALS = f"import os; print(os.path.exists('{CREDENTIALS}'))"
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_two_pipelines_of_one_name_keep_to_themselves(
+def test_pipelines_of_same_name_are_isolated_by_namespace(
     new_space: MakeSpace, release: Release
 ) -> None:
     here, elsewhere = new_space(), new_space()
@@ -126,7 +126,7 @@ def is_running(space: Space) -> bool:
     return bool(status["phase"] == "Running")
 
 
-def probe(space: Space, program: str, pod: Pod, token: str) -> str:
+def probe(space: Space, program: str, pod: TrialPod, token: str) -> str:
     """What a program in the probe prints that is told a pod's address and a token."""
     return space.execute(PROBE, "python", "-c", program, str(pod.address), token)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from bench.streaming.feeder import now
-from cluster.trial.nodes import Nodes
-from cluster.trial.pods import Pod
+from cluster.trial.nodes import ClusterNodes
+from cluster.trial.pods import TrialPod
 from cluster.trial.space import Space
 from tests.cluster.e2e.flow import Flow, flowing
 from tests.cluster.e2e.measuring import Note
@@ -16,18 +16,18 @@ from tests.cluster.e2e.recovering import primary, secondary
 
 CUT_SECONDS = 30.0
 
-Sides = Callable[[Flow], tuple[list[Pod], list[Pod]]]
+Sides = Callable[[Flow], tuple[list[TrialPod], list[TrialPod]]]
 
 
-def splits_from_each_other(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+def splits_from_each_other(flow: Flow) -> tuple[list[TrialPod], list[TrialPod]]:
     return [flow.lead()], flow.other_splits()
 
 
-def a_twin_from_the_merge(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+def a_twin_from_the_merge(flow: Flow) -> tuple[list[TrialPod], list[TrialPod]]:
     return [secondary(flow)], flow.merges()
 
 
-def a_driver_from_the_splits(flow: Flow) -> tuple[list[Pod], list[Pod]]:
+def a_driver_from_the_splits(flow: Flow) -> tuple[list[TrialPod], list[TrialPod]]:
     return [primary(flow)], [flow.lead(), *flow.other_splits()]
 
 
@@ -35,8 +35,8 @@ CUTS: tuple[Sides, ...] = (splits_from_each_other, a_twin_from_the_merge, a_driv
 
 
 @pytest.mark.timeout(1200, func_only=True)
-def test_cut_connections_leave_no_trace_in_the_output(
-    space: Space, nodes: Nodes, note: Note
+def test_network_partitions_do_not_affect_output(
+    space: Space, nodes: ClusterNodes, note: Note
 ) -> None:
     with flowing(space) as flow:
         for sides in CUTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.streaming.feeder import now
 from cluster.trial.judging import co_located, unheld
-from cluster.trial.nodes import Nodes
+from cluster.trial.nodes import ClusterNodes
 from cluster.trial.release import Release
 from cluster.trial.space import Space
 from cluster.trial.waiting import until_none
@@ -22,8 +22,8 @@ REPLICAS = f"{KIND_LABEL}={MemberKind.REPLICA}"
 
 
 @pytest.mark.timeout(1800, func_only=True)
-def test_a_drained_worker_never_takes_both_replicas_of_a_pair(
-    space: Space, nodes: Nodes, note: Note
+def test_node_drain_never_evicts_both_replicas_of_pair(
+    space: Space, nodes: ClusterNodes, note: Note
 ) -> None:
     first, second = nodes.names()
     with flowing(space) as flow:
@@ -41,8 +41,8 @@ def test_a_drained_worker_never_takes_both_replicas_of_a_pair(
 
 
 @pytest.mark.timeout(1800, func_only=True)
-def test_a_stopped_worker_is_done_without_until_it_returns(
-    space: Space, nodes: Nodes, release: Release, note: Note
+def test_pipeline_survives_stopped_worker_and_respreads_on_return(
+    space: Space, nodes: ClusterNodes, release: Release, note: Note
 ) -> None:
     with flowing(space, counting(pairs=2)) as flow:
         (operator,) = release.operators()

@@ -6,8 +6,8 @@ import random
 
 import pytest
 from cluster.trial.judging import co_located, missing_pods
-from cluster.trial.nodes import Nodes
-from cluster.trial.pods import Pod
+from cluster.trial.nodes import ClusterNodes
+from cluster.trial.pods import TrialPod
 from cluster.trial.release import Release
 from cluster.trial.space import Space
 from cluster.trial.waiting import until
@@ -36,7 +36,7 @@ KILLED_SHARE = 0.15
 
 @pytest.mark.smoke
 @pytest.mark.timeout(600, func_only=True)
-def test_what_happened_while_the_operator_was_away_is_in_the_status_when_it_returns(
+def test_returning_operator_reports_changes_during_absence(
     space: Space, release: Release, note: Note
 ) -> None:
     with flowing(space) as flow:
@@ -47,8 +47,8 @@ def test_what_happened_while_the_operator_was_away_is_in_the_status_when_it_retu
 
 
 @pytest.mark.timeout(1800, func_only=True)
-def test_every_kind_of_fault_is_survived_while_the_operator_is_away(
-    space: Space, release: Release, nodes: Nodes, note: Note
+def test_all_faults_are_survived_without_operator(
+    space: Space, release: Release, nodes: ClusterNodes, note: Note
 ) -> None:
     with flowing(space, counting(pairs=2)) as flow:
         with release.away():
@@ -69,7 +69,7 @@ def test_every_kind_of_fault_is_survived_while_the_operator_is_away(
         until_sharing_is(flow, bool(co_located(flow.pods())))
 
 
-def goes_on_without(flow: Flow, *pods: Pod) -> None:
+def goes_on_without(flow: Flow, *pods: TrialPod) -> None:
     """Delete pods, see delivery go on and Kubernetes replace them."""
     flow.delete_now(*pods)
     flow.goes_on()
@@ -77,7 +77,7 @@ def goes_on_without(flow: Flow, *pods: Pod) -> None:
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_what_somebody_edits_is_put_right(space: Space) -> None:
+def test_manual_scaling_is_reverted(space: Space) -> None:
     with flowing(space) as flow:
         splits = f"deployment/{splits_name(flow.name)}"
         space.kubectl("scale", splits, "--replicas=3")
@@ -90,7 +90,7 @@ def scale_of(space: Space, workload: str) -> str:
 
 
 @pytest.mark.timeout(1800, func_only=True)
-def test_an_operator_killed_at_any_step_of_a_recovery_leaves_it_to_the_next_one(
+def test_operator_killed_during_recovery_is_resumed_by_successor(
     space: Space, release: Release
 ) -> None:
     draws = random.Random(7)  # noqa: S311 - a seed is wanted, not secrecy
@@ -132,7 +132,7 @@ def killing_until_replaced(flow: Flow, release: Release, draws: random.Random) -
     until(replaced, 240, "everybody is there though the operator is killed")
 
 
-def recovers(flow: Flow, survivor: Pod) -> None:
+def recovers(flow: Flow, survivor: TrialPod) -> None:
     """The end is the same as if nobody had disturbed the operator."""
     flow.until_whole()
     assert primary(flow).uid == survivor.uid
@@ -140,9 +140,7 @@ def recovers(flow: Flow, survivor: Pod) -> None:
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_of_two_operators_one_acts_and_the_other_takes_its_place(
-    space: Space, release: Release
-) -> None:
+def test_standby_operator_takes_over_when_leader_dies(space: Space, release: Release) -> None:
     with flowing(space) as flow, release.twofold():
         acting = until(release.acting, 60, "one operator holds the Lease")
         mark, version = flow.events.mark(), intent_version(flow)
@@ -158,7 +156,7 @@ def test_of_two_operators_one_acts_and_the_other_takes_its_place(
         survives_deletion(flow, primary(flow))
 
 
-def another(release: Release, than: Pod) -> Pod | None:
+def another(release: Release, than: TrialPod) -> TrialPod | None:
     """The operator that acts, if it is not that one."""
     acting = release.acting()
     return acting if acting is not None and acting.uid != than.uid else None

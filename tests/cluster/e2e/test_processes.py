@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench.streaming.feeder import now
-from cluster.trial.nodes import Nodes
+from cluster.trial.nodes import ClusterNodes
 from cluster.trial.pods import replicas
 from cluster.trial.space import Space
 from tests.cluster.e2e.flow import INTERVAL, flowing
@@ -17,7 +17,7 @@ WITHIN = 120.0
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_killed_process_resumes_from_its_own_volume(space: Space, note: Note) -> None:
+def test_killed_process_resumes_from_own_volume(space: Space, note: Note) -> None:
     with flowing(space) as flow:
         mark = flow.events.mark()
         pods = {pod.uid for pod in flow.pods()}
@@ -32,8 +32,8 @@ def test_a_killed_process_resumes_from_its_own_volume(space: Space, note: Note) 
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_frozen_driver_is_taken_over_and_harmless_when_it_goes_on(
-    space: Space, nodes: Nodes, note: Note
+def test_frozen_driver_fails_over_and_is_harmless_when_resumed(
+    space: Space, nodes: ClusterNodes, note: Note
 ) -> None:
     with flowing(space) as flow:
         mark, begin = flow.events.mark(), now()

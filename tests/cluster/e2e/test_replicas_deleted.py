@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from cluster.trial.pods import Pod, replicas
+from cluster.trial.pods import TrialPod, replicas
 from cluster.trial.space import Space
 from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, median_whole, summary
@@ -16,12 +16,12 @@ from tandem_core.model.states import EventReason, MemberKind, Role
 
 TRIES = 5
 
-Victims = Callable[[Flow], list[Pod]]
+Victims = Callable[[Flow], list[TrialPod]]
 
 
 @pytest.mark.smoke
 @pytest.mark.timeout(600, func_only=True)
-def test_a_deleted_primary_is_taken_over_and_replaced(space: Space, note: Note) -> None:
+def test_deleted_primary_fails_over_and_is_replaced(space: Space, note: Note) -> None:
     with flowing(space) as flow:
         recovery = survives_deletion(flow, primary(flow))
         note(summary("primary deleted", [recovery], INTERVAL))
@@ -40,7 +40,9 @@ VICTIMS: dict[str, tuple[int, Victims]] = {
 
 @pytest.mark.timeout(1200, func_only=True)
 @pytest.mark.parametrize("what", VICTIMS)
-def test_deleted_replicas_are_replaced_again_and_again(what: str, space: Space, note: Note) -> None:
+def test_repeatedly_deleted_replicas_are_replaced_in_time(
+    what: str, space: Space, note: Note
+) -> None:
     pairs, victims = VICTIMS[what]
     with flowing(space, counting(pairs=pairs)) as flow:
         recoveries = [survives_deletion(flow, *victims(flow)) for _ in range(TRIES)]
@@ -49,7 +51,7 @@ def test_deleted_replicas_are_replaced_again_and_again(what: str, space: Space, 
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_warm_spare_takes_the_place_of_a_deleted_replica(space: Space, note: Note) -> None:
+def test_warm_spare_replaces_deleted_replica(space: Space, note: Note) -> None:
     with flowing(space, counting(spares=1)) as flow:
         (spare,) = (pod for pod in flow.pods() if pod.kind == MemberKind.SPARE)
         # The survivor is on another node than the spare.

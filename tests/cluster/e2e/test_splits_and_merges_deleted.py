@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench.streaming.feeder import now
-from cluster.trial.pods import Pod
+from cluster.trial.pods import TrialPod
 from cluster.trial.space import Space
 from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, flowing
@@ -24,7 +24,7 @@ GOES_ON_WITHIN = 15.0
 
 @pytest.mark.smoke
 @pytest.mark.timeout(600, func_only=True)
-def test_another_split_leads_when_the_lead_is_deleted(space: Space, note: Note) -> None:
+def test_deleted_lead_is_succeeded_by_another_split(space: Space, note: Note) -> None:
     with flowing(space) as flow:
         mark, lead = flow.events.mark(), flow.lead()
         note(f"lead deleted: gap {goes_on_without(flow, lead):.2f} s")
@@ -37,9 +37,7 @@ def test_another_split_leads_when_the_lead_is_deleted(space: Space, note: Note) 
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_delivery_goes_on_without_the_other_split_and_without_the_active_merge(
-    space: Space, note: Note
-) -> None:
+def test_delivery_survives_deletion_of_split_or_active_merge(space: Space, note: Note) -> None:
     with flowing(space) as flow:
         (other,) = flow.other_splits()
         note(f"other split deleted: gap {goes_on_without(flow, other):.2f} s")
@@ -49,7 +47,7 @@ def test_delivery_goes_on_without_the_other_split_and_without_the_active_merge(
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_while_rows_have_one_copy_no_other_split_is_evicted(space: Space) -> None:
+def test_split_is_not_evicted_while_rows_have_one_copy(space: Space) -> None:
     with flowing(space) as flow:
         with blocked(flow.output):
             # Nothing is forgotten while nothing is delivered, so it cannot leave in good order.
@@ -75,23 +73,23 @@ def blocked(sink: Path) -> Iterator[None]:
         sink.chmod(mode)
 
 
-def keeps_rows(flow: Flow) -> Pod | None:
+def keeps_rows(flow: Flow) -> TrialPod | None:
     """The split that has rows which are still needed, and no other has."""
     keeping = [pod for pod in flow.splits() if lane_bytes(flow, pod)]
     return keeping[0] if len(keeping) == 1 else None
 
 
-def lane_bytes(flow: Flow, pod: Pod) -> int:
+def lane_bytes(flow: Flow, pod: TrialPod) -> int:
     part = flow.report_of(pod).part
     assert isinstance(part, SplitState)
     return part.lane_bytes
 
 
-def is_gone(flow: Flow, pod: Pod) -> bool:
+def is_gone(flow: Flow, pod: TrialPod) -> bool:
     return pod.uid not in {each.uid for each in flow.pods()}
 
 
-def evicts(flow: Flow, pod: Pod) -> bool:
+def evicts(flow: Flow, pod: TrialPod) -> bool:
     """Ask for a pod's eviction; whether the budget allows it."""
     try:
         flow.space.api.evict(flow.space.api.get(POD, flow.space.name, pod.name))
@@ -100,7 +98,7 @@ def evicts(flow: Flow, pod: Pod) -> bool:
     return True
 
 
-def goes_on_without(flow: Flow, pod: Pod) -> float:
+def goes_on_without(flow: Flow, pod: TrialPod) -> float:
     """Delete a pod, see delivery go on and everybody come back; the gap."""
     begin = now()
     flow.delete_now(pod)

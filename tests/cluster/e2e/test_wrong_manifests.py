@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster.steps import StepFailed
-from cluster.trial.pipeline import Pipeline
+from cluster.trial.pipeline import TrialPipeline
 from cluster.trial.pods import Object
 from cluster.trial.space import Space
 from cluster.trial.waiting import until
@@ -45,7 +45,7 @@ def document_in(file: Path) -> Object:
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_wrong_manifests_are_refused_by_the_api_server_by_field_and_reason(space: Space) -> None:
+def test_api_server_refuses_wrong_manifests_by_field_and_reason(space: Space) -> None:
     assert len(REFUSED) >= 20
     for name in REFUSED:
         document = document_in(WRONG[name])
@@ -65,7 +65,7 @@ def refusal(space: Space, document: Object) -> str:
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_what_the_api_server_cannot_know_is_refused_by_a_condition(space: Space) -> None:
+def test_operator_refuses_remaining_wrong_manifests_by_condition(space: Space) -> None:
     applied = {name: applied_as(space, name) for name in sorted(LEFT_TO_THE_OPERATOR)}
     for name, pipeline in applied.items():
         said = until(partial(refused_because, pipeline), 60, f"{name} is refused")
@@ -75,22 +75,22 @@ def test_what_the_api_server_cannot_know_is_refused_by_a_condition(space: Space)
         assert not pipeline.pods()
 
 
-def applied_as(space: Space, name: str) -> Pipeline:
+def applied_as(space: Space, name: str) -> TrialPipeline:
     document = document_in(WRONG[name])
     document["metadata"]["name"] = name
-    pipeline = Pipeline(space, document)
+    pipeline = TrialPipeline(space, document)
     pipeline.apply()
     return pipeline
 
 
-def refused_because(pipeline: Pipeline) -> str | None:
+def refused_because(pipeline: TrialPipeline) -> str | None:
     """Why a pipeline is not ready; None while nothing is said about it."""
     ready = pipeline.condition(ConditionType.READY)
     return str(ready.get("message")) if ready.get("status") == "False" else None
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_query_that_spark_refuses_is_told_of_and_runs_once_it_is_mended(space: Space) -> None:
+def test_query_refused_by_spark_is_reported_and_runs_once_fixed(space: Space) -> None:
     right = counting()
     wrong = deepcopy(right)
     wrong["spec"]["query"]["sql"] = right["spec"]["query"]["sql"].replace("amount", "amuont")
@@ -119,7 +119,7 @@ OTHERWISE: dict[str, Any] = {
 
 
 @pytest.mark.timeout(600, func_only=True)
-def test_a_running_pipeline_is_not_harmed_by_wrong_updates(space: Space) -> None:
+def test_wrong_updates_do_not_harm_running_pipeline(space: Space) -> None:
     with flowing(space) as flow:
         pods = {pod.uid for pod in flow.pods()}
         for path, value in OTHERWISE.items():
@@ -142,7 +142,7 @@ def test_a_running_pipeline_is_not_harmed_by_wrong_updates(space: Space) -> None
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_drivers_of_a_wrong_template_cost_no_output_and_are_made_anew_once_it_is_mended(
+def test_wrong_template_costs_no_output_and_fixed_one_rolls_out(
     space: Space,
 ) -> None:
     with flowing(space) as flow:
@@ -161,7 +161,7 @@ def test_drivers_of_a_wrong_template_cost_no_output_and_are_made_anew_once_it_is
         flow.until_whole()
 
 
-def ready_says(pipeline: Pipeline, reason: str) -> bool:
+def ready_says(pipeline: TrialPipeline, reason: str) -> bool:
     return pipeline.condition(ConditionType.READY).get("reason") == reason
 
 

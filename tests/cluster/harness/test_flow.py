@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bench.streaming.deliveries import Delivery
-from cluster.kind_cluster import Cluster
+from cluster.kind_cluster import KindCluster
 from cluster.trial.judging import missing_pods
 from cluster.trial.space import Space
 from cluster.trial.waiting import InVain
-from cluster.trial.watching import Change, Watch
+from cluster.trial.watching import ObservedChange, Watch
 from tests.cluster.e2e import flow as flows
 from tests.cluster.e2e.flow import Flow, counting, fed
 from tests.crds.definition import SCHEMA, defaulted, refusals
@@ -31,10 +31,10 @@ EPOCHS = [(0, 30), (30, 50)]
 class Quiet(Watch):
     """A watch that was told everything before."""
 
-    def __init__(self, *changes: Change) -> None:
+    def __init__(self, *changes: ObservedChange) -> None:
         self._all = changes
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[ObservedChange]:
         return self._all
 
 
@@ -47,9 +47,9 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flow]:
         yield made
 
 
-def space_in(directory: Path, *events: Change) -> Space:
+def space_in(directory: Path, *events: ObservedChange) -> Space:
     return Space(
-        cluster=cast("Cluster", None),
+        cluster=cast("KindCluster", None),
         api=cast("Kube", None),
         name="nowhere",
         shared=directory,
@@ -80,7 +80,7 @@ def deliver(flow: Flow, epochs: Sequence[tuple[int, int]]) -> None:
         pq.write_table(table, flow.output / f"{number:012}.parquet")
 
 
-def test_what_was_delivered_right_is_right(flow: Flow) -> None:
+def test_correct_output_is_accepted(flow: Flow) -> None:
     deliver(flow, EPOCHS)
     flow.is_right()
     assert flow.last() == 2
@@ -91,23 +91,23 @@ def test_what_was_delivered_right_is_right(flow: Flow) -> None:
     [[(0, 30)], [(0, 20), (30, 50)], [(0, 30), (20, 50)], [(0, 30), (30, 50), (30, 50)]],
     ids=["the end is missing", "rows are lost", "rows are counted twice", "an epoch is repeated"],
 )
-def test_what_is_lost_or_doubled_is_seen(flow: Flow, epochs: list[tuple[int, int]]) -> None:
+def test_lost_or_doubled_rows_are_detected(flow: Flow, epochs: list[tuple[int, int]]) -> None:
     deliver(flow, epochs)
     with pytest.raises((AssertionError, InVain)):
         flow.is_right()
 
 
-def test_what_must_not_happen_is_seen_though_the_output_is_right(tmp_path: Path) -> None:
+def test_forbidden_event_is_detected_despite_correct_output(tmp_path: Path) -> None:
     involved = {"kind": "StreamPipeline", "name": "spending"}
     event = {"reason": EventReason.TWINS_DIFFER, "message": "", "involvedObject": involved}
-    with fed(space_in(tmp_path, Change("ADDED", event)), counting()) as flow:
+    with fed(space_in(tmp_path, ObservedChange("ADDED", event)), counting()) as flow:
         flow.output.mkdir()
         deliver(flow, EPOCHS)
         with pytest.raises(AssertionError, match=EventReason.TWINS_DIFFER):
             flow.is_right()
 
 
-def test_gaps_are_those_that_overlap_the_fault(flow: Flow) -> None:
+def test_longest_gap_overlaps_fault(flow: Flow) -> None:
     times = [10.0, 11.0, 16.0, 17.0, 19.5, 20.5]
     flow.outlet.seen = [Delivery(epoch, at, 0) for epoch, at in enumerate(times, 1)]
     assert flow.longest_gap(15.0, 18.0) == 5.0
@@ -115,7 +115,7 @@ def test_gaps_are_those_that_overlap_the_fault(flow: Flow) -> None:
     assert flow.longest_gap(20.0, 21.0) == 1.0
 
 
-def test_the_manifest_is_one_that_model_and_api_server_take() -> None:
+def test_trial_manifest_is_accepted_by_model_and_api_server() -> None:
     document = counting(pairs=2, spares=1)
     assert refusals(document) == []
     pipeline = parse_pipeline(document)
@@ -124,6 +124,6 @@ def test_the_manifest_is_one_that_model_and_api_server_take() -> None:
     assert pipeline.spec.merges.template is not None
 
 
-def test_counts_that_the_manifest_leaves_out_stand_in_the_resource() -> None:
+def test_omitted_counts_are_defaulted_in_resource() -> None:
     spec = defaulted(SCHEMA, counting())["spec"]
     assert len(missing_pods(spec, [])) == len({"splits", "replicas", "merges"})

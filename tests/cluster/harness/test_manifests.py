@@ -9,16 +9,16 @@ from tests.crds.test_manifests import CHANGES
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_the_values_that_are_tried_are_others_than_the_pipelines(path: str) -> None:
+def test_tried_values_differ_from_pipeline(path: str) -> None:
     found = refusals(changed(counting(), path, OTHERWISE[path]), old=counting())
     assert path in {each.path for each in found}
 
 
-def test_more_than_twenty_manifests_are_wrong() -> None:
+def test_at_least_twenty_wrong_manifests_are_tried() -> None:
     assert len(REFUSED) >= 20
 
 
-def test_titles_become_names() -> None:
+def test_test_title_becomes_namespace_name() -> None:
     assert slug("test_a_drained_worker[one of each pair]") == "a-drained-worker-one-of-each-pair"
     assert slug("test_" + "long_" * 20) == "long-long-long-long-long-long-long-long"
     assert len(slug("x" * 100)) == 40

@@ -5,7 +5,7 @@ from tests.cluster.e2e.measuring import Recovery, median_whole, summary
 TRIES = [Recovery(1.2, 20.0), Recovery(4.0, 70.0), Recovery(1.0, 25.0)]
 
 
-def test_several_tries_give_median_and_worst() -> None:
+def test_summary_gives_median_and_worst_of_several_tries() -> None:
     told = summary("primary deleted", TRIES, 1.0)
     assert told == (
         "primary deleted: longest gap median 1.20 s, worst 4.00 s, within two intervals of 1 s; "
@@ -14,9 +14,9 @@ def test_several_tries_give_median_and_worst() -> None:
     assert median_whole(TRIES) == 25.0
 
 
-def test_a_median_beyond_what_is_promised_is_told() -> None:
+def test_summary_flags_median_beyond_target() -> None:
     assert "BEYOND two intervals of 0.5 s" in summary("it", TRIES, 0.5)
 
 
-def test_a_single_try_has_no_median() -> None:
+def test_summary_of_single_try_has_no_median() -> None:
     assert summary("it", TRIES[:1], 1.0).startswith("it: longest gap 1.20 s, within")

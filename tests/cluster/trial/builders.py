@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.trial.pods import Object, Pod
+from cluster.trial.pods import Object, TrialPod
 
 from tandem_core.model.states import MemberKind, PairState, Phase, Role
 
 PRIMARY, SECONDARY = "spending-g1-pair-0-aaaaa", "spending-g1-pair-0-bbbbb"
 
 
-def pod(name: str, kind: str, **other: Any) -> Pod:
+def pod(name: str, kind: str, **other: Any) -> TrialPod:
     """A pod that is well."""
     fields: dict[str, Any] = {
         "uid": f"uid of {name}",
@@ -24,15 +24,15 @@ def pod(name: str, kind: str, **other: Any) -> Pod:
         "restarts": 0,
         "container": "c0ffee",
     }
-    return Pod(name=name, kind=kind, **{**fields, **other})
+    return TrialPod(name=name, kind=kind, **{**fields, **other})
 
 
-def replica(name: str, role: str | None, **other: Any) -> Pod:
+def replica(name: str, role: str | None, **other: Any) -> TrialPod:
     """A replica of the first pair."""
     return pod(name, MemberKind.REPLICA, **{"pair": "pair-0", "role": role, **other})
 
 
-def everybody() -> list[Pod]:
+def everybody() -> list[TrialPod]:
     """The pods of a whole pipeline of one pair."""
     return [
         pod("split-a", MemberKind.SPLIT),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from cluster.trial.judging import co_located, missing_pods, shortcomings, unheld
-from cluster.trial.pods import Object, Pod, read_pod
-from cluster.trial.watching import Change
+from cluster.trial.pods import Object, TrialPod, read_pod
+from cluster.trial.watching import ObservedChange
 from tests.cluster.trial.builders import (
     PRIMARY,
     SECONDARY,
@@ -21,17 +21,17 @@ from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, ROLE_LABE
 from tandem_core.model.states import MemberKind, Role
 
 
-def test_a_whole_pipeline_with_a_true_status_lacks_nothing() -> None:
+def test_whole_pipeline_has_no_shortcomings() -> None:
     leaving = replica("spending-g1-pair-0-old", Role.SECONDARY, going=True, ready=False)
     assert shortcomings(resource(), [*everybody(), leaving]) == []
     assert missing_pods(resource()["spec"], [*everybody(), leaving]) == []
 
 
-def without(name: str) -> Callable[[list[Pod]], list[Pod]]:
+def without(name: str) -> Callable[[list[TrialPod]], list[TrialPod]]:
     return lambda pods: [each for each in pods if each.name != name]
 
 
-def changed(who: str, **fields: Any) -> Callable[[list[Pod]], list[Pod]]:
+def changed(who: str, **fields: Any) -> Callable[[list[TrialPod]], list[TrialPod]]:
     return lambda pods: [replace(e, **fields) if e.name == who else e for e in pods]
 
 
@@ -47,8 +47,8 @@ def changed(who: str, **fields: Any) -> Callable[[list[Pod]], list[Pod]]:
         (changed(SECONDARY, role=None), f"{SECONDARY} is secondary and is labelled None"),
     ],
 )
-def test_pods_that_are_not_as_they_should_be_are_seen(
-    disturb: Callable[[list[Pod]], list[Pod]], words: str
+def test_faulty_pods_are_detected(
+    disturb: Callable[[list[TrialPod]], list[TrialPod]], words: str
 ) -> None:
     assert any(words in each for each in shortcomings(resource(), disturb(everybody())))
 
@@ -63,13 +63,13 @@ def test_pods_that_are_not_as_they_should_be_are_seen(
         ({"pairs": [{"name": "pair-0", "state": "Alone", "primary": PRIMARY}]}, "pair-0 is Alone"),
     ],
 )
-def test_a_status_that_is_not_what_it_should_be_is_seen(changes: Object, words: str) -> None:
+def test_wrong_status_is_detected(changes: Object, words: str) -> None:
     told = resource()
     told["status"] |= changes
     assert any(words in each for each in shortcomings(told, everybody()))
 
 
-def test_a_resource_without_a_status_is_not_whole() -> None:
+def test_missing_status_is_a_shortcoming() -> None:
     told = resource()
     del told["status"]
     assert shortcomings(told, everybody())
@@ -90,8 +90,8 @@ def of_a_pod(name: str, *, ready: bool, going: bool = False, pair: str = "pair-0
     return {"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}}
 
 
-def came(name: str, **state: Any) -> Change:
-    return Change("MODIFIED", of_a_pod(name, **state))
+def came(name: str, **state: Any) -> ObservedChange:
+    return ObservedChange("MODIFIED", of_a_pod(name, **state))
 
 
 ONE_AFTER_THE_OTHER = [
@@ -99,18 +99,18 @@ ONE_AFTER_THE_OTHER = [
     came("a", ready=True),
     came("b", ready=True),
     came("a", ready=True, going=True),
-    Change("DELETED", of_a_pod("a", ready=False, going=True)),
+    ObservedChange("DELETED", of_a_pod("a", ready=False, going=True)),
     came("c", ready=False),
     came("c", ready=True),
     came("b", ready=True, going=True),
 ]
 
 
-def test_a_pair_that_always_has_one_replica_is_held() -> None:
+def test_pair_with_one_replica_at_all_times_is_held() -> None:
     assert unheld(ONE_AFTER_THE_OTHER, "pair-0") == []
 
 
-def test_both_replicas_gone_at_once_are_seen() -> None:
+def test_simultaneous_loss_of_both_replicas_is_detected() -> None:
     both = [*ONE_AFTER_THE_OTHER[:4], came("b", ready=True, going=True)]
     assert len(unheld(both, "pair-0")) == 1
     assert unheld(both, "pair-1") == []
@@ -118,7 +118,7 @@ def test_both_replicas_gone_at_once_are_seen() -> None:
     assert len(unheld(lost, "pair-0")) == 1
 
 
-def test_twins_and_splits_on_one_node_are_seen() -> None:
+def test_colocated_twins_and_splits_are_detected() -> None:
     assert co_located(everybody()) == []
     together = [replace(each, node="worker") for each in everybody()]
     assert co_located(together) == ["pair-0", "splits"]
@@ -129,7 +129,7 @@ def test_twins_and_splits_on_one_node_are_seen() -> None:
 # --- pods ---------------------------------------------------------------------------------------
 
 
-def test_a_pods_document_is_read() -> None:
+def test_pod_document_is_parsed() -> None:
     document = of_a_pod("a", ready=True)
     document["spec"]["nodeName"] = "worker"
     document["status"] |= {
@@ -142,6 +142,6 @@ def test_a_pods_document_is_read() -> None:
     assert found.well
 
 
-def test_a_pod_that_nobody_has_started_yet_is_read() -> None:
+def test_unstarted_pod_is_parsed() -> None:
     found = read_pod({"metadata": {"name": "a", "uid": "1"}, "spec": {}})
     assert (found.ready, found.container, found.kind) == (False, "", "")

@@ -5,13 +5,13 @@ import json
 from cluster.trial.nodes import cut_rules, dropped_packets, process_ids
 
 
-def test_processes_of_a_container_are_read() -> None:
+def test_container_process_ids_are_parsed() -> None:
     listed = "PID      INFO\n1234     -\n1250     -\n"
     assert process_ids(listed) == ["1234", "1250"]
     assert process_ids("") == []
 
 
-def test_every_packet_between_two_groups_is_dropped_both_ways() -> None:
+def test_cut_rules_drop_packets_in_both_directions() -> None:
     rules = cut_rules(["10.0.0.1"], ["10.0.1.1", "10.0.1.2"])
     drops = [line.strip() for line in rules.splitlines() if line.endswith(" counter drop")]
     assert sorted(drops) == [
@@ -24,7 +24,7 @@ def test_every_packet_between_two_groups_is_dropped_both_ways() -> None:
     assert rules.count("{") == rules.count("}") == 2
 
 
-def test_dropped_packets_are_counted_over_all_rules() -> None:
+def test_dropped_packets_are_summed_over_rules() -> None:
     def rule(packets: int) -> dict[str, object]:
         counter = {"counter": {"packets": packets, "bytes": 60 * packets}}
         return {"rule": {"expr": [{"match": {}}, counter, {"drop": None}]}}

@@ -25,21 +25,21 @@ def one_after_the_other(*answers: Answer | Exception) -> Callable[[], Answer]:
     return condition
 
 
-def test_what_the_condition_answered_is_given() -> None:
+def test_until_returns_first_truthy_answer() -> None:
     assert until(one_after_the_other(None, "", "there"), 10, "somebody is there") == "there"
 
 
-def test_passing_trouble_counts_as_not_yet() -> None:
+def test_transient_errors_count_as_not_yet() -> None:
     trouble = (StepFailed("kubectl failed"), Unreachable("no answer"))
     assert until(one_after_the_other(*trouble, True), 10, "it is well")
 
 
-def test_a_mistake_is_not_passing() -> None:
+def test_programming_error_is_raised_at_once() -> None:
     with pytest.raises(KeyError):
         until(one_after_the_other(KeyError("status"), True), 10, "it is well")
 
 
-def test_the_limit_is_kept_and_the_last_trouble_told() -> None:
+def test_timeout_reports_last_error() -> None:
     def fails() -> bool:
         raise StepFailed("no such pod")
 
@@ -47,7 +47,7 @@ def test_the_limit_is_kept_and_the_last_trouble_told() -> None:
         until(fails, 0.3, "it is there")
 
 
-def test_troubles_that_are_left_are_told() -> None:
+def test_until_none_reports_remaining_problems() -> None:
     until_none(one_after_the_other(["one is missing"], []), 10, "all are there")
     with pytest.raises(InVain, match="all are there; one is missing; another too"):
         until_none(lambda: ["one is missing", "another too"], 0.3, "all are there")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster.trial.watching import Change, Record, Told, documents, in_order, told
+from cluster.trial.watching import ObservedChange, Told, WatchFile, documents, in_order, told
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.repeatable import thorough
@@ -25,7 +25,7 @@ def event(reason: str, message: str, pipeline: str = "spending", **other: Any) -
 
 @thorough(100)
 @given(st.lists(st.dictionaries(st.text(), st.text() | st.integers())), st.integers(0, 500))
-def test_whole_documents_are_read_and_the_rest_is_kept(
+def test_complete_documents_are_parsed_and_remainder_kept(
     written: list[dict[str, Any]], cut: int
 ) -> None:
     text = "".join(f"{json.dumps(each, indent=4)}\n" for each in written)
@@ -35,13 +35,13 @@ def test_whole_documents_are_read_and_the_rest_is_kept(
     assert left == ""
 
 
-def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
+def test_growing_file_is_read_incrementally(tmp_path: Path) -> None:
     file = tmp_path / "events.json"
     change = {"type": "ADDED", "object": event(FAILOVER, "pair-0: für den anderen")}
     data = f"{json.dumps(change, ensure_ascii=False, indent=4)}\n".encode()
     middle = data.index("ü".encode()) + 1
     file.write_bytes(data + data[:middle])
-    record = Record(file)
+    record = WatchFile(file)
     assert [each.type for each in record.changes()] == ["ADDED"]
     with file.open("ab") as more:
         more.write(data[middle:])
@@ -49,13 +49,13 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert len(record.changes()) == 2
 
 
-def test_only_events_about_the_pipeline_count_and_what_is_told_again_comes_again() -> None:
+def test_events_are_filtered_by_pipeline_and_repeats_kept() -> None:
     changes = [
-        Change("ADDED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
-        Change("ADDED", event(FAILOVER, "pair-0 failed over to c", pipeline="other")),
-        Change("ADDED", event("Scheduled", "pod", kind="Pod")),
-        Change("MODIFIED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
-        Change("DELETED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
+        ObservedChange("ADDED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
+        ObservedChange("ADDED", event(FAILOVER, "pair-0 failed over to c", pipeline="other")),
+        ObservedChange("ADDED", event("Scheduled", "pod", kind="Pod")),
+        ObservedChange("MODIFIED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
+        ObservedChange("DELETED", event(FAILOVER, "pair-0 failed over to a: b does not answer")),
     ]
     found = told(changes, "spending")
     assert found == [Told(FAILOVER, "pair-0 failed over to a: b does not answer")] * 2
@@ -66,7 +66,7 @@ def of(subject: str, *reasons: str) -> list[Told]:
     return [Told(reason, f"{subject}: whatever") for reason in reasons]
 
 
-def test_order_is_that_of_the_first_times_and_of_one_subject() -> None:
+def test_order_is_checked_by_first_occurrence_per_subject() -> None:
     wanted = [FAILOVER, STARTED, PAIRED]
     assert in_order(of("pair-0", FAILOVER, STARTED, PAIRED), "pair-0", wanted)
     assert in_order(of("pair-0", FAILOVER, STARTED, PAIRED, STARTED, PAIRED), "pair-0", wanted)

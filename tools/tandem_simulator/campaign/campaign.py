@@ -1,4 +1,4 @@
-"""Many schedules: run, counted, and added up."""
+"""Runs many schedules and adds up their outcomes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tandem_simulator.engine.schedule import ScheduleOutcome, run_schedule
 from tandem_simulator.oracle.violation import Violation
 
 BATCH = 20
-"""Schedules after which garbage is collected, and that one worker gets at once."""
+"""Schedules that a worker gets at once; garbage is collected after each batch."""
 
 
 class Failed(NamedTuple):
-    """A schedule that broke something."""
+    """A schedule that violated an invariant."""
 
     number: int
     violation: Violation
 
 
 class Tally:
-    """What a run has seen so far."""
+    """Totals of a run so far."""
 
     def __init__(self) -> None:
         self.schedules = 0
@@ -56,7 +56,7 @@ def run_campaign(
     jobs: int = 1,
     watch: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
-    """Run schedules in order; with a planted bug only up to the first that finds it."""
+    """Run schedules in order; with a seeded bug, stop at the first that finds it."""
     tally = Tally()
     for batch in _batches(seed, numbers, plant, jobs):
         for outcome in batch:
@@ -95,7 +95,7 @@ def _run_batch(seed: int, plant: str | None, numbers: range) -> list[ScheduleOut
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Collect garbage once for many schedules: the collector would find nothing in between."""
+    """Collect garbage once after many schedules: within one there is hardly any."""
     gc.disable()
     try:
         yield

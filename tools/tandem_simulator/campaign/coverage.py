@@ -1,4 +1,4 @@
-"""The coverage table: which cases schedules have reached, so that one sees that they do."""
+"""The coverage table: how often schedules have reached each case."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ NETWORK = (
     "swap sent twice",
     "sink answer lost",
 )
-"""What the network, the register and the sinks do by themselves."""
+"""Disturbances by network, register and sinks that no script injects."""
 
 
 def table(counted: Counter[str]) -> dict[str, int]:
-    """Every row of the table, also those that were not reached."""
+    """Every row of the table, including those at zero."""
     rows = {row: counted[counter] for row, counter in CASES.items()}
     rows |= {f"fault: {kind}": counted[f"fault: {kind}"] for kind in (*DESTRUCTION, *DISTURBANCE)}
     rows |= {row: counted[row] for row in NETWORK}

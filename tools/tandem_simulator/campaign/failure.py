@@ -1,4 +1,4 @@
-"""A failing schedule: shrunk to the faults that matter, and told as a story."""
+"""Explains a failing schedule: shrinks it to the faults that matter and prints its story."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tandem_simulator.faults.scripts import steps_of
 from tandem_simulator.oracle.violation import Violation
 
 NOISE = 0
-"""Stands for the network's own noise in the list of things that can be left out."""
+"""Stands for the network noise in the list of steps that can be left out."""
 
 
 class FailedSchedule(NamedTuple):
-    """What is told of the first failing schedule of a run."""
+    """The first failing schedule of a run, explained."""
 
     seed: int
     number: int
@@ -27,7 +27,7 @@ class FailedSchedule(NamedTuple):
 
 
 def explain(seed: int, number: int, violation: Violation, plant: str | None) -> FailedSchedule:
-    """Shrink a failing schedule and tell what is left of it."""
+    """Shrink a failing schedule and tell its story."""
     configuration = configure(seed, number)
     steps = [step.number for step in steps_of(draw(configuration))]
 
@@ -39,14 +39,14 @@ def explain(seed: int, number: int, violation: Violation, plant: str | None) -> 
     trace = Trace()
     outcome = _run(configuration, kept, steps, plant, trace)
     if outcome.violation is None or not _same(outcome.violation, violation):
-        # Bounded shrinking always ends on a failing set; this is for the set of all steps.
+        # Bounded shrinking always ends on a failing set; this covers the set of all steps.
         kept = frozenset([*steps, NOISE])
         trace = Trace()
         outcome = _run(configuration, kept, steps, plant, trace)
     found = outcome.violation or violation
     head = [
         f"seed {seed}, schedule {number}"
-        + (f", planted bug {plant}" if plant else "")
+        + (f", seeded bug {plant}" if plant else "")
         + f": {len(kept - {NOISE})} of {len(steps)} faults matter"
         + ("" if NOISE in kept else ", and no message need be lost, late or doubled"),
         f"again: tandem simulate --seed {seed} --only {number}"

@@ -1,4 +1,4 @@
-"""Tells how a schedule failed: its world in two lines, what happened, and where accounts part."""
+"""Formats a failed schedule: its world, its events, and the accounts that differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tandem_simulator.engine.trace import DETAIL, FAULT, ROUTINE, TURN, Line, Tr
 from tandem_simulator.oracle.violation import Violation
 
 MOST_LINES = 48
-"""Lines of what happened; a few dozen can be read."""
+"""Most lines of events in a story."""
 
 NAMES = {
     0: "progress",
@@ -28,7 +28,7 @@ NAMES = {
 
 
 def tell(configuration: Configuration, violation: Violation, trace: Trace) -> str:
-    """The whole story."""
+    """The story of a failed schedule."""
     lines = [*_world(configuration), ""]
     lines.extend(_line(line) for line in select(trace.lines, violation))
     name = NAMES.get(violation.invariant, "")
@@ -57,7 +57,7 @@ def _world(configuration: Configuration) -> list[str]:
 
 
 def select(lines: list[Line], violation: Violation) -> list[Line]:
-    """The lines that matter most, in their order: faults, turns, and what is near the break."""
+    """The most relevant lines, in order: faults, turns, and events near the violation."""
     told = [line for line in lines if _relevant(line, violation)]
     struck = min((line.time for line in told if line.weight == FAULT), default=0)
     ranked = sorted(
@@ -73,7 +73,7 @@ def _relevant(line: Line, violation: Violation) -> bool:
 
 
 def _named(line: Line, violation: Violation) -> bool:
-    """Does the line speak of what broke?"""
+    """Whether the line concerns what was violated."""
     if violation.epoch and line.epoch == violation.epoch:
         return True
     about = {violation.subject, violation.where} - {""}
@@ -81,7 +81,7 @@ def _named(line: Line, violation: Violation) -> bool:
 
 
 def _rank(line: Line, violation: Violation, struck: int) -> int:
-    """How much a line tells; the start-up, before anything was struck, tells little."""
+    """The relevance of a line; lines before the first fault count little."""
     if line.weight == FAULT:
         return 6
     rank = {TURN: 3, DETAIL: 1, ROUTINE: 0}[line.weight]

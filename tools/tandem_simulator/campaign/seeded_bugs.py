@@ -1,7 +1,7 @@
-"""Planted bugs: mistakes that the simulator must find.
+"""Lists the seeded bugs, which the simulator must find.
 
-Each replaces a function of the protocol by a wrong one for as long as a run lasts, so that no
-shipped code path knows of them.
+Each replaces a function of the protocol for the duration of a run, so no shipped code path contains
+it.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ from tandem_simulator.campaign.bugs.substitution import SeededBug
 PLANTS: dict[str, SeededBug] = {
     bug.name: bug for bug in (*log_bugs.BUGS, *delivery_bugs.BUGS, *lane_bugs.BUGS, *seat_bugs.BUGS)
 }
-"""All of them, by the name that `tandem simulate --plant` takes."""
+"""All seeded bugs, by the name that `tandem simulate --plant` takes."""

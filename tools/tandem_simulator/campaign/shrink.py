@@ -1,18 +1,18 @@
-"""Finds out which faults of a failing schedule matter, by leaving the others out."""
+"""Finds out which faults of a failing schedule matter, by leaving out the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 MOST_RUNS = 150
-"""Most schedules run to shrink one."""
+"""Most schedules that are run to shrink one."""
 
 
 def shrink(steps: Sequence[int], fails: Callable[[frozenset[int]], bool]) -> tuple[int, ...]:
-    """The steps that are left when every other one can be left out and it still fails.
+    """Drop steps while the schedule still fails; return the remaining ones.
 
     Args:
-        steps: what could be left out.
+        steps: the steps that can be left out.
         fails: runs the schedule with only these steps; true if it fails in the same way.
     """
     kept = list(steps)

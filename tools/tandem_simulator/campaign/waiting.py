@@ -1,4 +1,4 @@
-"""Who waits for what: told when a pipeline makes no progress."""
+"""Describes which process waits for what, if a pipeline makes no progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def who_waits(world: World) -> str:
-    """The state of everybody, as far as it can be seen from outside."""
+    """The observable state of all processes."""
     expected = world.ledger.expected
     lines = [
         "the pipeline has not completed",

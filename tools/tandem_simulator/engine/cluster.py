@@ -1,7 +1,7 @@
-"""Kubernetes' part, which is there with or without an operator.
+"""Simulates Kubernetes, which works with or without an operator.
 
-Processes that end are started again on their volume, pods that are lost are replaced by new ones
-with new volumes, and everybody is told which splits exist and which volumes are gone.
+It restarts ended processes on their volumes, replaces lost pods by new ones with empty volumes, and
+announces which splits exist and which volumes are gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 ENDS_FOR_GOOD = frozenset({"retired", "completed", "left"})
-"""Reasons to exit after which a process is not started again."""
+"""Exit reasons after which a process is not restarted."""
 
 
 def _checkpoints(disk: Disk) -> list[int]:
@@ -40,7 +40,7 @@ def _checkpoints(disk: Disk) -> list[int]:
 
 
 class Cluster:
-    """All pods, and what becomes of them."""
+    """All pods and their processes."""
 
     def __init__(self, world: World, operator: SimulatedOperator) -> None:
         self.world = world
@@ -48,7 +48,7 @@ class Cluster:
         self.pods: dict[str, SimulatedPod] = {}
         self.zombies: list[SimulatedProcess] = []
         self.kept: dict[str, Disk] = {}
-        """Volumes of zombies: their pods are gone, but somebody still writes to them."""
+        """Volumes of zombies: their pods are gone, but a process still writes to them."""
         self.gone: list[str] = []
         """Volumes that no longer exist, in the order they went."""
         self.nodes_down: set[str] = set()
@@ -73,7 +73,7 @@ class Cluster:
         return pod
 
     def add_split(self) -> None:
-        """One more split, of a name that no split had before."""
+        """Add a split, under a name that no split has had."""
         pod = self._add(f"split-{self.next_split}", SPLIT, self.next_split)
         self.next_split += 1
         if self.world.now:
@@ -81,7 +81,7 @@ class Cluster:
             self.announce()
 
     def add_pair(self, pair: str, keys: frozenset[int]) -> None:
-        """The two replicas of a pair, on different nodes where there are several."""
+        """Add the two replicas of a pair, on different nodes if there are several."""
         first = len(self.pods)
         for number, letter in enumerate("ab"):
             pod = self._add(f"{pair}{letter}", REPLICA, first + number)
@@ -91,7 +91,7 @@ class Cluster:
                 self.world.after(self.world.rng.randint(20, 250), self.start, pod)
 
     def add_slot(self, slot: int) -> None:
-        """The two merges of a slot."""
+        """Add the two merges of a slot."""
         for number, letter in enumerate("ab"):
             pod = self._add(f"merge-{slot}{letter}", MERGE, number)
             pod.slot = slot
@@ -99,7 +99,7 @@ class Cluster:
                 self.world.after(self.world.rng.randint(20, 250), self.start, pod)
 
     def merges(self, slot: int) -> list[SimulatedPod]:
-        """The pods of a merge slot that are there."""
+        """The existing pods of a merge slot."""
         return [p for p in self.pods.values() if p.kind == MERGE and p.slot == slot]
 
     def slots(self) -> set[int]:
@@ -107,11 +107,11 @@ class Cluster:
         return {pod.slot for pod in self.pods.values() if pod.kind == MERGE}
 
     def replicas(self, pair: str) -> list[SimulatedPod]:
-        """The pods of a pair that are there."""
+        """The existing pods of a pair."""
         return [p for p in self.pods.values() if p.kind == REPLICA and p.group == pair]
 
     def running(self, kind: str = "") -> list[SimulatedProcess]:
-        """Processes that are alive, zombies apart."""
+        """Running processes, without zombies."""
         return [
             pod.process
             for pod in self.pods.values()
@@ -119,7 +119,7 @@ class Cluster:
         ]
 
     def disks(self) -> Iterable[Disk]:
-        """All volumes that exist, with those that zombies still write to."""
+        """All existing volumes, including those of zombies."""
         for pod in self.pods.values():
             if not pod.removed:
                 yield pod.disk
@@ -128,7 +128,7 @@ class Cluster:
     # --- starting -----------------------------------------------------------------------------
 
     def start_all(self) -> None:
-        """Bring everything up, not quite at once."""
+        """Start all processes, at slightly different times."""
         for pod in list(self.pods.values()):
             self.world.after(self.world.rng.randint(0, 300), self.start, pod)
 
@@ -176,7 +176,7 @@ class Cluster:
             process.machine = MergeMachine(pod.volume, number, pod.slot, sinks, settings, now)
 
     def _welcome(self, process: SimulatedProcess) -> None:
-        """Tell a new process what everybody is told; first of all which volumes are gone."""
+        """Send a new process the current announcements, gone volumes first."""
         world = self.world
         if process.kind == SPLIT:
             for volume in self.gone:
@@ -187,11 +187,11 @@ class Cluster:
         world.after(world.rng.randint(1, 150), self._tell_splits, process)
 
     def _boots(self) -> int:
-        """How long Spark takes to come up: not at all, or for some epochs."""
+        """How long Spark takes to start: zero, or several epochs."""
         rng = self.world.rng
         return rng.choice((0, rng.randint(1, 300), rng.randint(300, 3000)))
 
-    # --- telling ------------------------------------------------------------------------------
+    # --- announcements ------------------------------------------------------------------------
 
     def members(self) -> tuple[Member, ...]:
         """The splits that exist now."""
@@ -205,13 +205,13 @@ class Cluster:
         self.world.tell(process, None, SplitsDiscovered(self.members()))
 
     def announce(self) -> None:
-        """Which splits exist has changed: everybody learns it, sooner or later."""
+        """Announce a changed set of splits to all processes, each after a delay."""
         world = self.world
         for process in self.running():
             world.after(world.rng.randint(5, 400), self._tell_splits, process)
 
     def repeat_announcements(self, _a: object = None, _b: object = None, _c: object = None) -> None:
-        """Now and then everything is told again, so that nothing stays lost."""
+        """Repeat all announcements periodically, so none stays lost."""
         world = self.world
         self.announce()
         for process in self.running(SPLIT):
@@ -231,7 +231,7 @@ class Cluster:
     # --- ending -------------------------------------------------------------------------------
 
     def end(self, process: SimulatedProcess) -> None:
-        """A process is no more: its memory is lost."""
+        """Remove a process; its memory is lost."""
         process.dead = process.halted = True
         process.inbox = []
         if process.pod.process is process:
@@ -240,7 +240,7 @@ class Cluster:
             del self.world.by_volume[process.volume]
 
     def crash(self, process: SimulatedProcess, back_after: int) -> None:
-        """The process dies, the volume stays."""
+        """Crash a process; its volume stays."""
         self.end(process)
         if process.zombie:
             self._bury(process)
@@ -248,7 +248,7 @@ class Cluster:
             self.world.after(back_after, self.start, process.pod)
 
     def exited(self, process: SimulatedProcess, reason: str, *, wipe: bool) -> None:
-        """A process ended by itself."""
+        """Handle a process that has exited."""
         world = self.world
         if world.trace is not None:
             text = f"exits: {reason}{', its volume is of no use' if wipe else ''}"
@@ -269,7 +269,7 @@ class Cluster:
             world.after(world.rng.randint(100, 700), self.start, pod)
 
     def _renew(self, pod: SimulatedPod) -> None:
-        """Give a pod an empty volume; the old one is gone for good."""
+        """Give a pod an empty volume; the old one is gone permanently."""
         old = pod.volume
         pod.fresh_volume()
         self._volume_gone(old)
@@ -277,7 +277,7 @@ class Cluster:
             self.announce()
 
     def destroy(self, pod: SimulatedPod, back_after: int, *, moves: bool = True) -> None:
-        """A pod is lost with its volume; a new one takes its place after a while."""
+        """Destroy a pod with its volume; a new one replaces it after a while."""
         if pod.process is not None:
             self.end(pod.process)
         if moves:
@@ -286,9 +286,9 @@ class Cluster:
         self.world.after(back_after, self.start, pod)
 
     def abandon(self, pod: SimulatedPod, back_after: int) -> SimulatedProcess | None:
-        """A pod is given up and replaced, but its process still runs: a zombie.
+        """Replace a pod while its process keeps running: a zombie.
 
-        Its node cannot be reached from the API server, so it does not reach the register either.
+        The API server cannot reach its node, so the process cannot reach the register either.
         """
         process = pod.process
         if process is None:
@@ -309,7 +309,7 @@ class Cluster:
         self.kept.pop(zombie.volume, None)
 
     def end_zombies(self) -> None:
-        """Their node is back: the kubelet ends what should not run."""
+        """End all zombies: their nodes are back, and the kubelet ends processes without a pod."""
         for zombie in list(self.zombies):
             if self.world.trace is not None:
                 self.world.trace.note(self.world.now, zombie.volume, "the zombie ends", DETAIL)
@@ -317,7 +317,7 @@ class Cluster:
             self._bury(zombie)
 
     def remove(self, pod: SimulatedPod) -> None:
-        """A pod that is not wanted any more goes, with its volume."""
+        """Remove a pod that is no longer wanted, with its volume."""
         if pod.removed:
             return
         if pod.process is not None:
@@ -340,13 +340,13 @@ class Cluster:
         return self.world.rng.choice(free)
 
     def node_back(self, node: str, _b: object = None, _c: object = None) -> None:
-        """A node is there again, empty."""
+        """Bring a node back, without pods."""
         self.nodes_down.discard(node)
 
     # --- coverage -----------------------------------------------------------------------------
 
     def answered(self, process: SimulatedProcess, pair: str, epoch: int) -> None:
-        """A replica answers while its twin is down: that is a take-over."""
+        """Count a failover: a replica answers while its twin is down."""
         if (pair, epoch) in self._taken_over:
             return
         for pod in self.replicas(pair):
@@ -358,6 +358,6 @@ class Cluster:
                     self.world.trace.note(self.world.now, process.volume, text, DETAIL, epoch)
 
     def note_fault(self, what: str, who: str = "") -> None:
-        """A line of the story."""
+        """Add a fault to the trace."""
         if self.world.trace is not None:
             self.world.trace.note(self.world.now, who or "fault", what, FAULT)

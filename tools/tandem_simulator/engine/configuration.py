@@ -1,4 +1,4 @@
-"""What a schedule consists of before anything fails: sizes, settings, rows, changes, seeds."""
+"""Draws a schedule's configuration: sizes, settings, rows, changes, seeds; no faults."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Row = tuple[int, int, int, int]
 """Partition index, sequence within the partition, key, event time."""
 
 ROW_BYTES = 10
-"""What a row counts for in every bound."""
+"""The size of a row in every bound."""
 
 REBUILDS = 0.03
 """Share of schedules in which the header log is lost and rebuilt twice."""
 
 
 class Partition(NamedTuple):
-    """A source partition: its rows and when each one comes into being."""
+    """A source partition: its rows and when each one appears."""
 
     name: str
     number: int
@@ -29,11 +29,11 @@ class Partition(NamedTuple):
     ends: int
     """When it becomes known that no row follows."""
     forgets: bool
-    """Rows that were acknowledged are gone, as with a client that pushes."""
+    """Acknowledged rows are dropped, as with a client that pushes."""
 
 
 class Noise(NamedTuple):
-    """How badly the network behaves, as shares of all messages."""
+    """Disturbances by the network, as shares of all messages."""
 
     loss: float
     repeat: float
@@ -47,7 +47,7 @@ QUIET = Noise(0.0, 0.0, 0.0, 10)
 
 
 class Configuration(NamedTuple):
-    """One schedule's world."""
+    """The configuration of one schedule."""
 
     seed: int
     number: int
@@ -64,16 +64,16 @@ class Configuration(NamedTuple):
     keys: int
     faults_end: int
     beyond: bool
-    """Faults may destroy more than the design survives."""
+    """Faults may exceed what the design survives."""
     noise: Noise
     changes: tuple[int, ...]
     """When the operator starts to build a new generation."""
     skews: tuple[tuple[int, int], ...]
-    """Offset and rate (per mille) of clocks, dealt to processes in turn."""
+    """Offset and rate (per mille) of clocks, assigned to processes in turn."""
     rebuilds: bool = False
-    """The header log is lost and rebuilt twice, and somebody is silent the first time."""
+    """The header log is lost and rebuilt twice; a member is silent the first time."""
     resizes: tuple[tuple[int, int], ...] = ()
-    """When the operator wants another number of merge slots, and how many."""
+    """When the operator changes the number of merge slots, and to how many."""
 
 
 def configure(seed: int, number: int) -> Configuration:
@@ -112,9 +112,9 @@ def configure(seed: int, number: int) -> Configuration:
 
 
 def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
-    """Some schedules last long enough for two rebuilds, and their sources forget nothing.
+    """Let some schedules last long enough for two rebuilds, with sources that forget nothing.
 
-    Else rows that were acknowledged and are in no known header end them with `DataLost`.
+    Otherwise acknowledged rows without a known header would end them with `DataLost`.
     """
     if rng.random() >= REBUILDS:
         return drawn
@@ -133,7 +133,7 @@ def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
 
 
 def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """How many merge slots there are, and when there are to be more or fewer."""
+    """Draw the number of merge slots, and its changes."""
     slots = now = rng.choice((1, 1, 1, 2, 2, 3))
     resizes = []
     times = sorted(rng.randint(500, faults_end) for _ in range(rng.choice((0, 0, 0, 1, 2, 3))))
@@ -173,7 +173,7 @@ def _noise(rng: Random) -> Noise:
 
 
 def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
-    """Mostly early, because a generation takes its time to be built, cut and settled."""
+    """Draw the times of changes, mostly early: replacing a generation takes time."""
     count = rng.choice((0, 0, 1, 1, 1, 2))
     times = (rng.randint(400, rng.choice((900, 900, faults_end // 2))) for _ in range(count))
     return tuple(sorted(times))
@@ -190,7 +190,7 @@ def _pairs(rng: Random, buckets: int, count: int) -> tuple[tuple[str, frozenset[
 def _sources(
     rng: Random, faults_end: int, keys: int, *, forgets: bool
 ) -> tuple[tuple[IntentStream, ...], tuple[Partition, ...]]:
-    """The streams, and their partitions with all rows that will ever come."""
+    """Draw the streams, and their partitions with all rows."""
     streams: list[IntentStream] = []
     partitions: list[Partition] = []
     for s in range(rng.choice((1, 1, 1, 2))):
@@ -212,7 +212,7 @@ def _partition(
     until = rng.randint(faults_end * 2 // 3, faults_end + 600)
     available = sorted(rng.randint(0, until) for _ in range(count))
     if count and rng.random() < 0.3:  # noqa: PLR2004
-        # A burst: bounds are reached, many chunks wait for a header.
+        # A burst: bounds are reached, and many chunks wait for a header.
         burst = rng.randint(0, until)
         available = sorted(burst if rng.random() < 0.5 else at for at in available)  # noqa: PLR2004
     rows = tuple(
@@ -223,5 +223,5 @@ def _partition(
 
 
 def stream(seed: int, number: int, purpose: str) -> Random:
-    """The random numbers of one schedule for one purpose; equal on every machine."""
+    """The random numbers of a schedule for one purpose; the same on every machine."""
     return Random(f"{seed}/{number}/{purpose}")  # noqa: S311 (reproducible, not secret)

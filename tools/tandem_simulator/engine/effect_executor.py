@@ -79,7 +79,7 @@ def _send(world: World, process: SimulatedProcess, effect: Send) -> None:
 
 
 def _note_history(world: World, process: SimulatedProcess, present: Present) -> None:
-    """Count members that bring, to a muster, headers which a rebuilt log has left behind."""
+    """Count members that bring headers to a muster which a rebuilt log has abandoned."""
     if process.volume in world.latecomers:
         return
     shown = world.ledger.expected.headers
@@ -99,7 +99,7 @@ def _show_slots(world: World, to: str, view: MergeView) -> None:
 
 
 def _check_window(world: World, process: SimulatedProcess, want: Want) -> None:
-    """A merge takes in only what its window holds [12]."""
+    """Check that a merge takes in only what its window holds [12]."""
     last = max(world.ledger.positions.values(), default=0) + world.settings.window
     if max(want.epochs) > last:
         broken(
@@ -134,7 +134,7 @@ def _ship(world: World, process: SimulatedProcess, effect: Ship) -> None:
 
 
 def _selected(world: World, key: Key, value: Any, select: frozenset[int] | None) -> object:
-    """A value of the volume, as far as it concerns some buckets."""
+    """A value of the volume, restricted to some buckets."""
     buckets = world.configuration.buckets
     if key[0] == "chunk" and select is not None:
         return tuple(_share(segment, select, buckets) for segment in value.payload)
@@ -176,7 +176,7 @@ def _write(world: World, process: SimulatedProcess, effect: Write) -> None:
     kind = key[0]
     if kind == "chunk":
         lane, number, chunk = cast("tuple[LaneId, int, Chunk]", (*key[1:], value))
-        # What a process decided before it froze it carries out when it thaws.
+        # A frozen process carries out its earlier decisions when it resumes.
         decided = world.now if process.thawed_at != world.now else 0
         world.ledger.chunk_written(lane, number, chunk, decided)
     elif kind == "entry":
@@ -192,7 +192,7 @@ def _write(world: World, process: SimulatedProcess, effect: Write) -> None:
 
 
 def _entry(entry: object) -> str:
-    """An entry of the header log in a few words."""
+    """Describe an entry of the header log briefly."""
     if isinstance(entry, Header):
         return f"header {entry.epoch} {brief(entry)}"
     fields = msgspec.structs.astuple(cast("msgspec.Struct", entry))
@@ -314,7 +314,7 @@ def _installed(world: World, process: SimulatedProcess, effect: Install) -> None
     world.occur("StateInstalled", process)
 
 
-# --- what it says and how it ends --------------------------------------------------------------
+# --- events and exits --------------------------------------------------------------------------
 
 
 def _happened(world: World, process: SimulatedProcess, effect: Happened) -> None:

@@ -1,4 +1,4 @@
-"""The network: every message takes its time, and some are lost, late or doubled."""
+"""Simulates the network: messages are delayed, and some are lost, late or duplicated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 LATE = 3500
-"""A late message comes up to this many milliseconds after its time."""
+"""A late message arrives up to this many milliseconds after its time."""
 
 
 class Network:
@@ -40,25 +40,25 @@ class Network:
         self.coverage = coverage
         self.noise = noise
         self.cuts: Counter[tuple[str, str]] = Counter()
-        """From a volume to a volume: nothing passes. Counted, since cuts may overlap."""
+        """Pairs of volumes (from, to) that are cut. Counted, since cuts may overlap."""
         self.mute: Counter[str] = Counter()
-        """Volumes from which nothing comes."""
+        """Volumes whose messages are all lost."""
         self.deaf: Counter[str] = Counter()
-        """Volumes that nothing reaches."""
+        """Volumes that no message reaches."""
         self.lags: dict[str, int] = {}
-        """Extra delay of everything to and from a volume."""
+        """Extra delay of all messages to and from a volume."""
         self.odd = False
-        """Is any link not as it should be? Spares the look-ups otherwise."""
+        """Whether any link is disturbed; if not, look-ups are skipped."""
 
     def refresh(self) -> None:
-        """Note whether links have to be looked at."""
+        """Update whether any link is disturbed."""
         self.cuts += Counter()
         self.mute += Counter()
         self.deaf += Counter()
         self.odd = bool(self.cuts or self.mute or self.deaf or self.lags)
 
     def heal(self) -> None:
-        """All links work, and well, from now on."""
+        """Repair all links."""
         self.cuts.clear()
         self.mute.clear()
         self.deaf.clear()
@@ -67,11 +67,11 @@ class Network:
         self.odd = False
 
     def passes(self, sender: str, to: str) -> bool:
-        """Does anything get through on this link?"""
+        """Whether messages pass on this link."""
         return not ((sender, to) in self.cuts or sender in self.mute or to in self.deaf)
 
     def transmit(self, process: SimulatedProcess, to: str, message: object) -> None:
-        """Send a message on its way."""
+        """Send a message."""
         world = self.world
         noise = self.noise
         chance = self.random()
@@ -94,7 +94,7 @@ class Network:
     def _troubled(
         self, trouble: float, delay: int, process: SimulatedProcess, to: str, message: object
     ) -> int:
-        """Lose, repeat or delay a message; the delay, or -1 if it is lost."""
+        """Lose, repeat or delay a message; return the delay, or -1 if it is lost."""
         noise = self.noise
         if trouble < noise.loss:
             self.coverage["message lost"] += 1

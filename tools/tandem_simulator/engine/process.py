@@ -1,4 +1,4 @@
-"""Pods, the volumes they have, and the processes that run on them."""
+"""Simulated pods, their volumes, and the processes that run on them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ SPLIT, REPLICA, MERGE = "split", "replica", "merge"
 
 
 class SimulatedMachine(Protocol):
-    """What the simulator drives."""
+    """The interface of a simulated state machine."""
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
-        """Take a message in."""
+        """Handle a message."""
 
     def tick(self, now: int) -> list[Effect]:
-        """Notice that time has passed."""
+        """Handle the passage of time."""
 
 
 Disk = dict["Key", object]
 
 Deferred = tuple[Callable[..., None], tuple[object, ...]]
-"""Something that a frozen process does once it thaws."""
+"""An action that a frozen process performs when it resumes."""
 
 
 class SimulatedPod:
-    """A place where a process runs, one after the other, mostly on the same volume."""
+    """A pod, whose processes run one after the other, mostly on the same volume."""
 
     __slots__ = (
         "disk",
@@ -64,11 +64,11 @@ class SimulatedPod:
         self.incarnation = 0
         self.process: SimulatedProcess | None = None
         self.removed = False
-        """It will not be started again."""
+        """Whether it is no longer restarted."""
         self.leaving = False
 
     def fresh_volume(self) -> None:
-        """Start over with an empty volume of a new name."""
+        """Replace the volume by an empty one with a new name."""
         self.volumes += 1
         self.volume = f"{self.name}.{self.volumes}"
         self.disk = {}
@@ -76,7 +76,7 @@ class SimulatedPod:
 
 
 class SimulatedProcess:
-    """One process start on a volume. `halted` is what the fast path looks at."""
+    """One process on a volume. The fast path checks `halted`."""
 
     __slots__ = (
         "batch",
@@ -114,34 +114,34 @@ class SimulatedProcess:
         self.frozen = False
         self.thawed_at = -1
         self.zombie = False
-        """Its pod has been given up while it still runs."""
+        """Whether its pod has been replaced while it still runs."""
         self.inbox: list[Deferred] = []
         self.lost = 0
-        """Messages that came while it was frozen and its buffers were full."""
+        """Messages that were lost while it was frozen and its buffers were full."""
         self.offset = offset
         self.rate = rate
         """How much faster its clock runs, per mille."""
         self.steady = rate == 0
-        """Its clock only is some way off: the fast path looks at this."""
+        """Whether its clock has an offset only; the fast path checks this."""
         self.clock: tuple[int, int] | None = None
         """True and local time when the rate last changed."""
         self.batch: tuple[int, ToyState | None] | None = None
-        """The epoch Spark is busy with, and the state it will commit."""
+        """The epoch that Spark is processing, and the state it will commit."""
         self.slowness = 1
         self.report: SplitReport | None = None
-        """What a split last told the lead."""
+        """The last report of a split to the lead."""
         self.copies_to = ""
         """The volume that its chunks were last copied to."""
 
     def local(self, now: int) -> int:
-        """The process's own clock."""
+        """The time on the process's own clock."""
         if self.clock is None:
             return now + self.offset + now * self.rate // 1000
         true, local = self.clock
         return local + (now - true) * (1000 + self.rate) // 1000
 
     def skew(self, now: int, rate: int, jump: int) -> None:
-        """Let the clock run at another rate from now on, after a jump forward."""
+        """Change the clock's rate from now on, after a jump forward."""
         self.clock = (now, self.local(now) + jump)
         self.rate = rate
         self.steady = False

@@ -1,4 +1,4 @@
-"""One schedule: from seed and number to an outcome, always the same one."""
+"""Runs one schedule; a seed and a number always give the same outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIME_TO_FINISH = 30_000
 
 
 class ScheduleOutcome(NamedTuple):
-    """What became of a schedule."""
+    """The outcome of a schedule."""
 
     seed: int
     number: int
@@ -41,7 +41,7 @@ class ScheduleOutcome(NamedTuple):
 def run_schedule(
     seed: int, number: int, plant: str | None = None, trace: bool = False
 ) -> ScheduleOutcome:
-    """Run one schedule, with a planted bug if one is named."""
+    """Run one schedule, with a seeded bug if one is named."""
     return run_with(configure(seed, number), plant, Trace() if trace else None)
 
 
@@ -51,7 +51,7 @@ def run_with(
     trace: Trace | None = None,
     skip: frozenset[int] = frozenset(),
 ) -> ScheduleOutcome:
-    """Run a configuration, leaving some steps of its fault scripts out."""
+    """Run a configuration without some steps of its fault scripts."""
     with seeded_bugs.PLANTS[plant].apply() if plant else nullcontext(), watchdog():
         world = prepare(configuration, trace, skip)
         world.run()
@@ -70,7 +70,7 @@ def run_with(
 def prepare(
     configuration: Configuration, trace: Trace | None = None, skip: frozenset[int] = frozenset()
 ) -> World:
-    """The world at its beginning, with everything that will go wrong on its way."""
+    """Build the world with all its faults scheduled."""
     world = World(configuration, trace)
     rng = stream(configuration.seed, configuration.number, "operator")
     operator = SimulatedOperator(world, rng)

@@ -1,11 +1,11 @@
-"""What happened, line by line; kept only while a failing schedule is run again for its story."""
+"""Records events as lines, when a failing schedule is rerun for its story."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 FAULT, TURN, DETAIL, ROUTINE = 3, 2, 1, 0
-"""How much a line tells: faults and breaks, turns of the story, details, daily business."""
+"""The weight of a line: faults and violations, turns of the story, details, routine."""
 
 
 class Line(NamedTuple):
@@ -27,7 +27,7 @@ class Trace:
         self.lines: list[Line] = []
 
     def note(self, time: int, who: str, text: str, weight: int, epoch: int = 0) -> None:
-        """Add a line, unless it only repeats what this one said last."""
+        """Add a line, unless this process repeats its last one."""
         for line in reversed(self.lines[-12:]):
             if line.who == who:
                 if line.text == text:

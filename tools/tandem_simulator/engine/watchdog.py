@@ -12,14 +12,14 @@ LIMIT = 10.0
 
 
 class EndlessError(Exception):
-    """A machine went round in circles."""
+    """A machine did not return."""
 
 
 @contextmanager
 def watchdog(limit: float = LIMIT) -> Iterator[None]:
-    """Raise in the midst of whatever runs when it has taken too long."""
+    """Raise `EndlessError` inside the block when it has used too much processor time."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread gets signals
+        yield  # only the main thread receives signals
         return
 
     def bark(_number: int, _frame: object) -> None:

@@ -1,7 +1,7 @@
-"""The world: one queue of events, the processes, and everything outside them.
+"""The world of a schedule: one event queue, the processes, and their environment.
 
-The loop is lean on purpose: events are plain tuples, effects are dispatched by type, and nothing
-is formatted unless a trace is wanted.
+The loop is optimised: events are plain tuples, effects are dispatched by type, and texts are
+formatted only for a trace.
 """
 
 from __future__ import annotations
@@ -32,13 +32,32 @@ if TYPE_CHECKING:
 Event = tuple[int, int, Callable[..., None], object, object, object]
 
 INBOX = 150
-"""Messages that a frozen process's buffers hold; what comes then is lost."""
+"""Messages that a frozen process's buffers hold; further ones are lost."""
 
 
-class World:
+class Disturbances:
+    """What faults have done to a world; a base of `World`, since its loop reads these often."""
+
+    def __init__(self) -> None:
+        self.register_cut: set[str] = set()
+        """Volumes that cannot reach the register."""
+        self.trouble = 1.0
+        """Probability factor for lost requests to register and sinks; 0 once faults are over."""
+        self.corrupt: set[str] = set()
+        """Volumes whose next result a fault corrupts."""
+        self.slow_swaps: set[str] = set()
+        """Volumes whose next swap takes long."""
+        self.lost_replies: set[str] = set()
+        """Volumes whose next answer from the register is lost."""
+        self.went_beyond = False
+        """Whether a fault has exceeded what the design survives."""
+
+
+class World(Disturbances):
     """State of one schedule while it runs."""
 
     def __init__(self, configuration: Configuration, trace: Trace | None) -> None:
+        super().__init__()
         seed, number = configuration.seed, configuration.number
         self.configuration = configuration
         self.settings = configuration.settings
@@ -58,9 +77,7 @@ class World:
         self.by_volume: dict[str, SimulatedProcess] = {}
         self.place: RegisterState = NOBODY
         self.swaps_under_way: list[tuple[str, int, RegisterState]] = []
-        """Author, expected version and content of swaps that may still land."""
-        self.register_cut: set[str] = set()
-        """Volumes that cannot reach the register."""
+        """Author, expected version and content of swaps that may still take effect."""
         self.sources = {p.name: Source(p) for p in configuration.partitions}
         self.sinks = {
             name: SimulatedSink(name, transactional=transactional, ledger=self.ledger)
@@ -68,20 +85,10 @@ class World:
         }
         self.stream_of = [p.stream for p in configuration.partitions]
         self.cluster: Cluster
-        self.trouble = 1.0
-        """How often requests to register and sinks go astray; 0 once faults are over."""
-        self.corrupt: set[str] = set()
-        """Volumes whose next result a fault makes wrong."""
-        self.slow_swaps: set[str] = set()
-        """Volumes whose next swap takes long."""
-        self.lost_replies: set[str] = set()
-        """Volumes whose next answer from the register is lost."""
-        self.went_beyond = False
-        """A fault has destroyed more than the design survives."""
         self.latecomers: set[str] = set()
         """Volumes that brought headers of an older history to a muster."""
-        self.chosen: dict[str, str] = {}
-        """The merge that was last chosen, by slot."""
+        self.chosen: dict[int, str] = {}
+        """Volume of the merge that was chosen last, by slot."""
         self.ended_slot = -1
         """The merge slot that was ended last."""
         self.violation: Violation | None = None
@@ -97,12 +104,12 @@ class World:
         b: object = None,
         c: object = None,
     ) -> None:
-        """Let something happen later."""
+        """Schedule an action after a delay."""
         self.sequence += 1
         heappush(self.heap, (self.now + delay, self.sequence, action, a, b, c))
 
     def run(self) -> None:
-        """Let everything happen, in order, until the schedule has come to its end."""
+        """Run all events in order, until the schedule ends."""
         heap = self.heap
         try:
             while heap and not self.stop:
@@ -128,7 +135,7 @@ class World:
     # --- processes ----------------------------------------------------------------------------
 
     def deliver(self, volume: str, sender: Peer | None, message: object) -> None:
-        """A message arrives at a volume: its present process takes it."""
+        """Deliver a message to the process that runs on a volume now."""
         process = self.by_volume.get(volume)
         if process is None:
             return
@@ -142,7 +149,7 @@ class World:
             self.apply(process, effects)
 
     def tell(self, process: SimulatedProcess, sender: Peer | None, message: object) -> None:
-        """A message arrives at a process."""
+        """Deliver a message to a process."""
         if process.halted:
             if not process.dead:
                 self._keep(process, sender, message)
@@ -159,7 +166,7 @@ class World:
             self.coverage["message lost, buffers full"] += 1
 
     def tick(self, process: SimulatedProcess, _b: object = None, _c: object = None) -> None:
-        """Time passes at a process."""
+        """Let time pass for a process."""
         if process.dead:
             return
         if not process.frozen:
@@ -170,7 +177,7 @@ class World:
         self.after(pause - 20 + int(self.rng.random() * 40), self.tick, process)
 
     def apply(self, process: SimulatedProcess, effects: list[Effect]) -> None:
-        """Carry effects out in their order; a fault may fall between any two."""
+        """Carry out effects in order; a fault may occur between any two."""
         if self.watch.armed:
             self._apply_watched(process, effects)
             return
@@ -198,14 +205,14 @@ class World:
                 return
 
     def _keep_rest(self, process: SimulatedProcess, effects: list[Effect]) -> None:
-        """What a process was about to do when it froze, it does when it thaws."""
+        """Keep the remaining effects of a process that froze until it resumes."""
         if effects and not process.dead:
             process.inbox.insert(0, (self.apply, (process, effects)))
 
     def in_process(
         self, process: SimulatedProcess, action: Callable[..., None], argument: object
     ) -> None:
-        """Something inside a process comes to its end: not if it died, later if it is frozen."""
+        """Finish an action inside a process: never if it died, later if it is frozen."""
         if process.dead:
             return
         if process.frozen:
@@ -214,11 +221,11 @@ class World:
             action(self, process, argument)
 
     def freeze(self, process: SimulatedProcess) -> None:
-        """Stop a process where it stands (SIGSTOP)."""
+        """Freeze a process (SIGSTOP)."""
         process.frozen = process.halted = True
 
     def thaw(self, process: SimulatedProcess) -> None:
-        """Let it go on: first with what it was doing, then with what came meanwhile."""
+        """Resume a process: first its pending effects, then the messages that came meanwhile."""
         if process.dead or not process.frozen:
             return
         process.frozen = process.halted = False
@@ -231,16 +238,16 @@ class World:
             action(*arguments)
 
     def fault(self, kind: str) -> None:
-        """Count a fault that was carried out."""
+        """Count an injected fault."""
         self.faults += 1
         self.coverage[f"fault: {kind}"] += 1
 
     def complete(self) -> None:
-        """The pipeline says that everything is delivered."""
+        """Note that the pipeline reports completion."""
         self.ledger.finish()
         self.stop = True
 
     def occur(self, label: str, process: SimulatedProcess | None, what: object = None) -> None:
-        """Something happened that faults may wait for."""
+        """Report a moment that faults may wait for."""
         if label in self.watch.armed:
             self.watch.occur(label, process, what, before=False)

@@ -1,4 +1,4 @@
-"""Sinks of the two classes for which exactly-once is promised. Both fence by their positions."""
+"""Simulates the two exactly-once classes of sinks. Both fence by their positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Answers = tuple[tuple[str, tuple[tuple[object, ...], ...]], ...]
 
 
 def admits(position: int, epoch: int) -> bool:
-    """The position check: an epoch is let in only where it is the next one."""
+    """The position check: an epoch is accepted only if it is the next one."""
     return position == epoch - 1
 
 
 class SimulatedSink:
-    """A sink outside the pipeline: it outlives every process of it."""
+    """A sink, which outlives every process of the pipeline."""
 
     __slots__ = (
         "blocked_until",
@@ -37,31 +37,31 @@ class SimulatedSink:
         self.positions: dict[int, int] = {}
         """The last epoch of each slot."""
         self.sealed: set[int] = set()
-        """Slots that nothing is taken from any more."""
+        """Slots that are closed for good."""
         self.stored: dict[tuple[object, ...], int] = {}
         """The epoch in which each key was last written, for an idempotent sink."""
         self.blocked_until = 0
         self.delay = 0
 
     def position(self, slot: int, first: int = 1) -> int:
-        """How far a slot is; one that was never here begins before its first epoch."""
+        """The position of a slot; a new slot is positioned before its first epoch."""
         if slot not in self.positions:
             self.positions[slot] = first - 1
             self.ledger.opened(self.name, slot, first)
         return self.positions[slot]
 
     def admits(self, slot: int, epoch: int) -> bool:
-        """Would this epoch of a slot be let in now?"""
+        """Whether this epoch of a slot would be accepted now."""
         return slot not in self.sealed and admits(self.position(slot), epoch)
 
     def seal(self, slot: int, first: int, last: int) -> bool:
-        """Take nothing more from a slot that stands at its last epoch; is it sealed now?"""
+        """Seal a slot if its last epoch is delivered; return whether it is sealed."""
         if self.position(slot, first) == last:
             self.sealed.add(slot)
         return slot in self.sealed
 
     def deliver(self, slot: int, epoch: int, answers: Answers) -> bool:
-        """Transactional: rows and position in one step; false if the position check refused."""
+        """Transactional: write rows and position in one step; false if the position check fails."""
         if not self.admits(slot, epoch):
             return False
         self.ledger.delivered(self.name, epoch, answers, slot)
@@ -79,7 +79,7 @@ class SimulatedSink:
                 self.ledger.upserted(self.name, epoch, pair, row, slot)
 
     def advance(self, slot: int, epoch: int, answers: Answers) -> bool:
-        """Idempotent: move the position once all rows are in."""
+        """Idempotent: advance the position once all rows are written."""
         if not self.admits(slot, epoch):
             return False
         self.ledger.advanced(self.name, epoch, answers, slot)

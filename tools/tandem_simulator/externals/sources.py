@@ -1,4 +1,4 @@
-"""Source partitions: rows come into being, are read by whoever asks, and may be forgotten."""
+"""Source partitions: rows appear over time, are read by any reader, and may be forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_ROWS = 5
 
 
 class Source:
-    """One source partition. Any number of consumers may read it at once."""
+    """One source partition. Several consumers may read it at once."""
 
     __slots__ = ("acknowledged", "plan")
 
@@ -23,7 +23,7 @@ class Source:
         self.acknowledged = 0
 
     def acknowledge(self, position: int) -> None:
-        """Every row before `position` is safe; a forgetful source drops them."""
+        """Acknowledge the rows before `position`; a forgetful source drops them."""
         self.acknowledged = max(self.acknowledged, position)
 
     def ready_at(self, position: int) -> int:
@@ -34,7 +34,7 @@ class Source:
         return plan.ends
 
     def read(self, position: int, now: int, rng: Random) -> SourceRows:
-        """Answer a pull. Call it when it is ready."""
+        """Answer a pull that is ready."""
         plan = self.plan
         if plan.forgets and position < self.acknowledged:
             return SourceRows(

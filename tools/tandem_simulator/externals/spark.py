@@ -1,7 +1,7 @@
 """A toy Spark: deterministic, stateful, and sensitive to every mistake of its environment.
 
-The query counts rows per key (told in every epoch that touches the key) and rows per key and
-event-time window (told once, when the previous header's watermark has passed the window's end).
+The query counts rows per key (output in every epoch that touches the key) and rows per key and
+event-time window (output once, when the previous header's watermark has passed the window's end).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class ToyState(NamedTuple):
     counts: dict[int, int]
     windows: dict[Window, int]
     watermarks: tuple[int, ...]
-    """Of the last header that was run, by stream."""
+    """Watermarks of the last header that was run, by stream."""
 
 
 EMPTY = ToyState(0, {}, {}, ())
 
 
 class StateMismatchError(Exception):
-    """State that does not belong together, or to the epoch that is to be run."""
+    """The state is inconsistent, or does not match the epoch to run."""
 
 
 def run(
     state: ToyState, header: Header, rows: Iterable[Row], stream_of: Sequence[int]
 ) -> tuple[ToyState, tuple[Output, ...]]:
-    """One micro-batch: the state after it, and its output."""
+    """Run a micro-batch; return the new state and the output."""
     if state.epoch != header.epoch - 1:
         raise StateMismatchError(f"epoch {header.epoch} on the state of epoch {state.epoch}")
     counts = dict(state.counts)
@@ -65,7 +65,7 @@ def run(
 
 
 def digest(output: tuple[Output, ...]) -> int:
-    """An order-free hash; of integers only, so that it is the same in every process."""
+    """A hash that ignores order; of integers only, so it is the same in every process."""
     return sum(map(hash, output)) & 0x1FFFFFFFFFFFFFFF
 
 
@@ -80,7 +80,7 @@ def select(state: ToyState, keys: frozenset[int], buckets: int) -> ToyState:
 
 
 def combine(epoch: int, parts: Sequence[ToyState]) -> ToyState:
-    """State made of the parts that former owners of its keys have given."""
+    """Combine the parts of state from former owners of the keys."""
     if not parts:
         return EMPTY
     if {part.epoch for part in parts} != {epoch}:

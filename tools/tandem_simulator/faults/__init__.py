@@ -1,4 +1,4 @@
-"""Injects what goes wrong: scripts, triggers, victims, and the budget of faults a design survives.
+"""Injects faults: scripts, triggers, victims, and the budget of faults that a design survives.
 
-It must stay within that budget, and draws nothing but from the schedule's seeds.
+It must stay within that budget, and draws random numbers only from the schedule's seeds.
 """

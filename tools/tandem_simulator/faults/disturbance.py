@@ -1,4 +1,4 @@
-"""Faults that make links, clocks, disks and people slow, wrong or absent."""
+"""Faults of links, clocks and disks, of the operator, and of a query."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _cut_both_ways(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def _heard_by_one(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """Of all replicas and merges the lead reaches only one."""
+    """Let the lead reach only one of all replicas and merges."""
     process = injector.target(step, cast)
     lead = injector.find("lead", cast, 0)
     if process is None or lead is None:
@@ -61,7 +61,7 @@ def _heard_by_one(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def _cut_groups(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """The network parts: what runs on one node no longer reaches the others."""
+    """Partition the network: what runs on one node no longer reaches the others."""
     process = injector.target(step, cast)
     if process is None:
         return False
@@ -77,7 +77,7 @@ def _cut_groups(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def _isolate(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """Nobody hears it; in two of three cases it hears nobody either."""
+    """Isolate a process: its messages are lost, and in two of three cases those to it as well."""
     process = injector.target(step, cast)
     if process is None:
         return False
@@ -99,7 +99,7 @@ def _reunite(world: World, volume: str, sets: list[dict[str, int]]) -> None:
 
 
 def _cut_off(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """It reaches nobody, nobody reaches it, and the register is out of its reach as well."""
+    """Cut a process off from all others, in both directions, and from the register."""
     process = injector.target(step, cast)
     if process is None or process.volume in injector.world.register_cut:
         return False
@@ -121,7 +121,7 @@ def _reach_register(world: World, process: SimulatedProcess, _c: object) -> None
 
 
 def mute(world: World, volume: str, duration: int) -> None:
-    """Nobody hears it for a while."""
+    """Lose all messages of a volume for a while."""
     world.network.mute[volume] += 1
     world.network.refresh()
     world.after(duration, _reunite, world, volume, [world.network.mute])
@@ -225,7 +225,7 @@ def _operator_away(injector: Injector, step: FaultStep, _: Victims) -> bool:
 
 
 def _stale_intent(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """Splits whose watch of the intent is stuck."""
+    """Let some splits' watch of the intent get stuck."""
     world = injector.world
     if step.target == "all but lead":
         volumes = [p.volume for p in world.cluster.running(SPLIT) if p.volume != world.place.lead]
@@ -239,7 +239,7 @@ def _stale_intent(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def _diverge(injector: Injector, step: FaultStep, cast: Victims) -> bool:
-    """One replica's next result is wrong; counted when it comes about."""
+    """Corrupt one replica's next result; counted when it occurs."""
     process = injector.target(step, cast)
     if process is not None and process.kind == REPLICA:
         injector.world.corrupt.add(process.volume)
@@ -248,7 +248,7 @@ def _diverge(injector: Injector, step: FaultStep, cast: Victims) -> bool:
 
 
 def end_all(world: World) -> None:
-    """Links, clocks, sinks, register and operator are as they should be."""
+    """Restore links, clocks, sinks, register and operator."""
     world.network.heal()
     world.trouble = 0.0
     world.register_cut.clear()

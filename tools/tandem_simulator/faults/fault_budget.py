@@ -1,8 +1,7 @@
-"""Keeps faults inside what the design survives.
+"""Keeps faults within what the design survives.
 
-It knows everything, and goes by what the protocol *claims* (its published records), not by what
-really lies on volumes: if a record promises a second copy and there is none, a fault may strike,
-and the ledger finds out.
+It goes by the protocol's *claims* (its published records), not by what volumes really hold. If a
+record promises a second copy and there is none, a fault may strike, and the ledger detects it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 UNSETTLED = 4000
-"""How long after twins differed their pair is left in peace."""
+"""How long a pair is spared after its twins differed."""
 
 
 class FaultBudget:
@@ -31,10 +30,10 @@ class FaultBudget:
     def __init__(self, world: World) -> None:
         self.world = world
         self.differed: dict[str, int] = {}
-        """When a pair's twins last were made to differ."""
+        """When a pair's twins were last made to differ."""
 
     def allows(self, pods: Iterable[SimulatedPod]) -> bool:
-        """May these pods be lost at once, with their volumes?"""
+        """Whether these pods may be lost at once, with their volumes."""
         lost = {pod.volume for pod in pods}
         existing = {pod.volume for pod in self.world.cluster.pods.values()}
         left = existing - lost
@@ -50,7 +49,7 @@ class FaultBudget:
     # --- the header log -----------------------------------------------------------------------
 
     def _log_survives(self, lost: set[str], left: set[str]) -> bool:
-        """A member that the register names stays, and nobody dies with a swap under way."""
+        """Whether a member that the register names remains, and no victim has a swap in flight."""
         place = self.world.place
         if place.term == 0:
             return False
@@ -60,12 +59,12 @@ class FaultBudget:
         return place.lead in left or place.buddy in left
 
     def _log_states(self) -> tuple[LogState, LogState]:
-        """What the header log says as far as it is published, and with what is not yet."""
+        """The state of the published header log, and including unpublished entries."""
         place = self.world.place
         disks = {pod.volume: pod.disk for pod in self.world.cluster.pods.values()}
         lead, buddy = disks.get(place.lead), disks.get(place.buddy or "")
         if lead is None:
-            # Beyond what is survivable both may be lost, until the log is rebuilt.
+            # If the budget is exceeded, both may be lost until the log is rebuilt.
             whole = _fold(buddy, None) if buddy is not None else LogState()
             return whole, whole
         return _fold(lead, buddy), _fold(lead, None)
@@ -73,7 +72,7 @@ class FaultBudget:
     # --- lanes --------------------------------------------------------------------------------
 
     def _lanes_survive(self, log_state: LogState, lost: set[str], left: set[str]) -> bool:
-        """Of every lane with chunks that are needed one recorded copy stays."""
+        """Whether every lane with needed chunks keeps a recorded copy."""
         for lane, state in log_state.lanes.items():
             if lane.split not in lost and state.buddy not in lost:
                 continue
@@ -86,7 +85,7 @@ class FaultBudget:
         return True
 
     def _asks_to_go_alone(self, volume: str) -> bool:
-        """Is the owner about to be recorded as the only one with its lane?"""
+        """Whether the owner is about to be recorded as the only holder of its lane."""
         process = self.world.by_volume.get(volume)
         report = process.report if process is not None else None
         return report is not None and any(
@@ -96,7 +95,7 @@ class FaultBudget:
     # --- pairs --------------------------------------------------------------------------------
 
     def _pairs_survive(self, log_state: LogState, lost: set[str], left: set[str]) -> bool:
-        """Of every pair that has to exist one full member stays."""
+        """Whether every required pair keeps a full member."""
         if log_state.epoch == 0:
             return True
         shadows = {
@@ -116,10 +115,9 @@ class FaultBudget:
         return True
 
     def new_pair_may_go(self, pair: str) -> bool:
-        """May a pair that is new in the current generation be lost wholly?
+        """Whether a pair that is new in the current generation may be lost entirely.
 
-        Yes until the retirement of the old pairs is called: they have to run on until then, and
-        they are the second chance.
+        True until the old pairs are retired: they keep running until then, as a fallback.
         """
         world = self.world
         published, whole = self._log_states()
@@ -133,7 +131,7 @@ class FaultBudget:
 
 
 def _full_member(seat: Seat) -> bool:
-    """Is a seat's holder a second copy, as status has it? One called to lapse may be none soon."""
+    """Whether a seat's holder counts as a second copy; one asked to lapse may soon be none."""
     return seat.state is SeatState.VERIFIED
 
 
@@ -142,7 +140,7 @@ def _epochs(disk: Disk) -> list[int]:
 
 
 def _fold(lead: Disk, buddy: Disk | None) -> LogState:
-    """The log state on a volume; with a buddy, only what is on both."""
+    """The log state on a volume; with a buddy, only the entries on both."""
     if ("book",) not in lead:
         return LogState()
     stored = cast("StoredLogState", lead["book",])

@@ -1,4 +1,4 @@
-"""Draws what goes wrong in a schedule: scripts that aim at weak spots, and faults at random."""
+"""Draws the faults of a schedule: scripts that target weak spots, and random faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOMENTS = (
     "LaneClosing",
     "LaneOpened",
 )
-"""At which a random fault may strike whoever is at it."""
+"""Moments at which a random fault may strike the process involved."""
 
 _WEIGHTED = (
     ("crash", 6),
@@ -66,7 +66,7 @@ _TARGETS = ("any", "any", "split", "replica", "replica", "merge", "lead", "buddy
 
 
 def draw(configuration: Configuration) -> tuple[Script, ...]:
-    """The scripts of a schedule: some that aim at a weak spot, and some at random."""
+    """The scripts of a schedule: some target a weak spot, some are random."""
     rng = stream(configuration.seed, configuration.number, "faults")
     if configuration.rebuilds:
         others = [at_random(rng, configuration) for _ in range(rng.choice((0, 0, 1, 2)))]
@@ -94,7 +94,7 @@ def _numbered(scripts: list[Script]) -> tuple[Script, ...]:
 
 
 def at_random(rng: Random, configuration: Configuration) -> Script:
-    """A fault of any kind, at any time or at some telling moment."""
+    """A fault of any kind, at a random time or at a critical moment."""
     kind = rng.choice(KINDS)
     target = rng.choice(_TARGETS)
     moment = None

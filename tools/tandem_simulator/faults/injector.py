@@ -1,4 +1,4 @@
-"""Carries scripts out: waits for their moments, finds out whom they mean, and strikes."""
+"""Executes scripts: waits for their moments, chooses the victims, and injects the faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 RETRIES = 4
-"""How often a fault that would go beyond the survivable is tried again, a little later."""
+"""How often a fault that would exceed the budget is retried, a little later."""
 
 STRIKES: dict[str, Callable[[Injector, FaultStep, Victims], bool]] = {
     **destruction.KINDS,
@@ -83,22 +83,22 @@ class Injector:
             self.world.after(120, self._take, step, cast, tries - 1)
 
     def find(self, role: str, cast: Victims, pick: int) -> SimulatedProcess | None:
-        """Who plays a role now."""
+        """The process that has a role now."""
         return victims.find(self.world, role, cast, pick)
 
     def target(self, step: FaultStep, cast: Victims) -> SimulatedProcess | None:
-        """Whom a step strikes; the script remembers it."""
+        """The victim of a step; the script remembers it."""
         found = self.find(step.target, cast, step.amount)
         if found is not None:
             cast.remember(found)
         return found
 
     def note(self, process: SimulatedProcess, what: str) -> None:
-        """A line of the story."""
+        """Add a fault to the trace."""
         self.world.cluster.note_fault(what, process.volume)
 
     def end(self) -> None:
-        """No more faults: everything thaws, heals and comes back."""
+        """End all faults: processes resume, links are repaired, lost nodes return."""
         self.over = True
         self.world.watch.disarm_all()
         disturbance.end_all(self.world)

@@ -1,4 +1,4 @@
-"""Scripts that aim at the header log: its lead, the lead's buddy, the register, its rebuilding."""
+"""Scripts that target the header log: its lead, the lead's buddy, the register, rebuilds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tandem_simulator.faults.triggers import TriggerPoint
 
 
 def lead_dies_after_header(rng: Random) -> Script:
-    """A header is out, its buddy has not heard that it is."""
+    """A header is published, its buddy does not know yet, and the lead fails."""
     step = FaultStep(way_to_vanish(rng), "it", rng.choice((0, 0, 1, 5, 20, 60)), long_time(rng))
     moment = TriggerPoint("HeaderPublished", rng.randint(1, 8))
     return Script("lead dies after a header", (ScriptStage((step,), moment),))
 
 
 def lead_dies_with_entry(rng: Random) -> Script:
-    """An entry is on its way to the buddy, or there, and not yet published."""
+    """The lead fails with an entry on its way to the buddy, or there, but not yet published."""
     label = rng.choice(("Send:CopyEntry", "Write:entry", "Send:EntryCopied"))
     step = FaultStep(way_to_vanish(rng), "lead", rng.choice((0, 0, 5, 20)), long_time(rng))
     return Script(
@@ -25,7 +25,7 @@ def lead_dies_with_entry(rng: Random) -> Script:
 
 
 def slow_buddy(rng: Random) -> Script:
-    """The lead loses patience with its buddy while the buddy's words are on their way."""
+    """The lead drops its buddy while the buddy's acknowledgements are in flight."""
     lag = FaultStep("slow member", "buddy", 0, rng.randint(2000, 3500), rng.randint(700, 2200))
     dies = FaultStep(way_to_vanish(rng), "lead", rng.choice((0, 0, 10, 40)), long_time(rng))
     after = rng.choice(("WentAlone", "BuddyNamed", "SwapLanded", "HeaderPublished"))
@@ -39,7 +39,7 @@ def slow_buddy(rng: Random) -> Script:
 
 
 def buddy_changes(rng: Random) -> Script:
-    """The buddy goes, another one is filled and named, and then the lead goes."""
+    """The buddy fails, another one is filled and named, and then the lead fails."""
     first = FaultStep(rng.choice(("pod kill", "old volume", "freeze")), "buddy", 0, long_time(rng))
     lag = FaultStep("slow member", "split", 0, rng.randint(500, 2000), rng.randint(100, 600))
     label = rng.choice(("BuddyNamed", "SwapLanded", "Send:FillLog", "HeaderPublished"))
@@ -54,8 +54,8 @@ def buddy_changes(rng: Random) -> Script:
 
 
 def former_buddy_back(rng: Random) -> Script:
-    """A dropped buddy is back and answers while the new one hears nothing; the lead is lost."""
-    # An amount of 1 isolates one way: the buddy hears everything, only its answers are lost.
+    """A dropped buddy returns and acknowledges while the new one is deaf; the lead is lost."""
+    # An amount of 1 isolates one way: the buddy receives everything, only its answers are lost.
     first = FaultStep("isolate", "buddy", 0, rng.randint(1700, 2200), rng.choice((0, 1, 1, 1)))
     cut = FaultStep("cut one way", "lead", rng.randint(300, 700), 3000, other="buddy")
     last = FaultStep("pod kill", "lead", rng.choice((5, 40, 100)), long_time(rng))
@@ -87,7 +87,7 @@ def first_lead_again(rng: Random) -> Script:
 
 
 def lead_leaves(rng: Random) -> Script:
-    """Splits are told to leave in good order, the lead among them; new ones come."""
+    """Splits are asked to leave in good order, the lead among them; new ones come."""
     target = rng.choice(("lead", "lead", "buddy", "split"))
     step = FaultStep("scale in", target, 0, 0, rng.randrange(1000))
     last = FaultStep(
@@ -100,7 +100,7 @@ def lead_leaves(rng: Random) -> Script:
 
 
 def lost_word(rng: Random) -> Script:
-    """The register does what it was asked, and the answer never comes."""
+    """The register executes a request, but its answer is lost."""
     lost = FaultStep("lost swap reply", "it", 0, 0)
     late = FaultStep("late swap", "it", 0, 0)
     cause = FaultStep(
@@ -112,9 +112,9 @@ def lost_word(rng: Random) -> Script:
 
 
 def two_rebuilds(rng: Random) -> Script:
-    """A header is heard by one member only, which falls silent; the log is lost and rebuilt.
+    """A header reaches only one member, which falls silent; the log is lost and rebuilt.
 
-    When the log is lost once more that member is back, with the history that nobody else knows.
+    When the log is lost again, that member is back, with the history that only it knows.
     """
     who = rng.choice(("replica", "replica", "merge"))
     heard = FaultStep("heard by one", who, 0, 6000, rng.randrange(1000))

@@ -1,4 +1,4 @@
-"""What goes wrong in a schedule: scripts of stages, each with the steps it takes at a moment."""
+"""Fault scripts: stages, each with steps that are taken at a moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tandem_simulator.faults.triggers import TriggerPoint
 
 
 class FaultStep(NamedTuple):
-    """One fault. `target` and `other` are roles that are resolved when it strikes."""
+    """One fault. `target` and `other` are roles, resolved when it strikes."""
 
     kind: str
     target: str = ""
@@ -22,7 +22,7 @@ class FaultStep(NamedTuple):
 
 
 class ScriptStage(NamedTuple):
-    """Steps that are taken at a moment, or so long after the stage before."""
+    """Steps that are taken at a moment, or a while after the stage before."""
 
     steps: tuple[FaultStep, ...]
     moment: TriggerPoint | None = None
@@ -42,7 +42,7 @@ def steps_of(scripts: tuple[Script, ...]) -> list[FaultStep]:
 
 
 def long_time(rng: Random) -> int:
-    """Long enough for others to go on without it."""
+    """A duration long enough for others to continue without the victim."""
     return rng.randint(2600, 4500)
 
 

@@ -1,7 +1,7 @@
-"""Scripts that aim at the protocol's narrow places, each a story that must end well.
+"""Scripts that target critical moments of the protocol; the pipeline must survive each.
 
-Random faults hardly ever meet such moments; with these a few hundred schedules visit every one of
-them in many variations.
+Random faults rarely hit these moments. With the scripts, a few hundred schedules visit each of them
+in many variations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _merge_dies_with_answers(rng: Random) -> Script:
 
 
 def _crash_after_commit(rng: Random) -> Script:
-    """Spark has committed and nothing was said; the twin is lost, or at the same point."""
+    """Spark has committed but not reported; the twin is lost, or at the same point."""
     nth = rng.randint(2, 12)
     crash = FaultStep("crash", "it", 0, rng.randint(50, 400))
     twin = FaultStep("pod kill", "twin", rng.choice((0, 50, 300)), rng.randint(100, 500))
@@ -47,7 +47,7 @@ def _crash_after_commit(rng: Random) -> Script:
 
 
 def _survivor_dies_after_copy(rng: Random) -> Script:
-    """A joiner has its copy; at that moment the one it copied from is lost."""
+    """A joiner has its copy; at that moment the replica it copied from is lost."""
     kill = FaultStep("pod kill", "replica", 0, rng.randint(50, 300), rng.randrange(1000))
     block = FaultStep("blocked sink", "", 0, rng.randint(1500, 3500))
     label = rng.choice(("Verified", "Verified", "StateInstalled"))
@@ -63,7 +63,7 @@ def _survivor_dies_after_copy(rng: Random) -> Script:
 
 
 def _slow_joiner(rng: Random) -> Script:
-    """A joiner is slow to copy or to replay while its twin goes on; then the twin is lost."""
+    """A joiner copies or replays slowly while its twin continues; then the twin is lost."""
     kill = FaultStep("pod kill", "replica", 0, rng.randint(50, 300), rng.randrange(1000))
     slow = FaultStep("slow replica", "first", 0, rng.randint(2000, 3500), rng.randint(8, 30))
     last = FaultStep("pod kill", "twin of the first", 0, rng.randint(400, 1500))
@@ -78,14 +78,14 @@ def _slow_joiner(rng: Random) -> Script:
 
 
 def _frozen_merge(rng: Random) -> Script:
-    """A merge freezes before it delivers, its standby takes over, and it thaws."""
+    """A merge freezes before it delivers, its standby takes over, and it resumes."""
     freeze = FaultStep("freeze", "it", 0, rng.randint(2200, 4500))
     moment = TriggerPoint("Deliver", rng.randint(1, 10), before=True)
     return Script("frozen merge", (ScriptStage((freeze,), moment),))
 
 
 def _owner_dies_after_acknowledgement(rng: Random) -> Script:
-    """A source was just told that rows are safe; nobody else knows yet."""
+    """The owner dies when only the source knows that rows are acknowledged."""
     label = rng.choice(("Acknowledge", "Acknowledge", "Send:ChunkCopied", "Ship:CopyChunk"))
     kind = rng.choice(("pod kill", "old volume", "freeze", "isolate"))
     step = FaultStep(kind, "it", rng.choice((0, 0, 0, 10)), long_time(rng))
@@ -96,7 +96,7 @@ def _owner_dies_after_acknowledgement(rng: Random) -> Script:
 
 
 def _lane_buddy_changes(rng: Random) -> Script:
-    """A lane's second copy goes, another one is made, and then the owner goes."""
+    """A lane's second copy is lost, another one is made, and then the owner dies."""
     first = FaultStep(
         rng.choice(("old volume", "isolate", "pod kill")), "lane buddy", 0, long_time(rng)
     )
@@ -115,7 +115,7 @@ def _lane_buddy_changes(rng: Random) -> Script:
 
 
 def _owner_dies_with_backlog(rng: Random) -> Script:
-    """A split with chunks that no header covers dies, and its partitions go to another."""
+    """A split with chunks that no header covers dies; its partitions get another owner."""
     slow = FaultStep("slow replica", "replica", 0, 2500, rng.randint(5, 15))
     kind = rng.choice(("pod kill", "old volume", "scale in", "zombie"))
     last = FaultStep(kind, "it", 0, long_time(rng))
@@ -131,7 +131,7 @@ def _owner_dies_with_backlog(rng: Random) -> Script:
 
 
 def _talking_zombie(rng: Random) -> Script:
-    """A replica that lags is given up and replaced; not hearing that, it goes on and reports."""
+    """A lagging replica is replaced but does not learn it; it continues and reports."""
     lag = FaultStep("slow replica", "replica", 0, rng.randint(900, 1500), rng.randint(6, 12))
     zombie = FaultStep("zombie", "first", 0, rng.randint(20, 150))
     deaf = FaultStep("cut one way", "lead", 0, 4000, other="zombie")
@@ -148,7 +148,7 @@ def _talking_zombie(rng: Random) -> Script:
 
 
 def _both_slow(rng: Random) -> Script:
-    """Both replicas of a pair are slow or stand still while rows come in."""
+    """Both replicas of a pair are slow or stopped while rows arrive."""
     kind = rng.choice(("slow replica", "slow replica", "freeze"))
     first = FaultStep(kind, "replica", 0, rng.randint(2500, 4000), rng.randint(10, 40))
     second = FaultStep(kind, "twin of that", rng.randint(0, 600), rng.randint(2500, 4000), 30)
@@ -156,7 +156,7 @@ def _both_slow(rng: Random) -> Script:
 
 
 def _lead_dies_after_cut(rng: Random) -> Script:
-    """A generation is cut, the lead goes, and the next one has an older intent."""
+    """A generation is cut, the lead fails, and the next one has an older intent."""
     stale = FaultStep("stale intent", "all but lead", 0, 6000)
     last = FaultStep(way_to_vanish(rng), "lead", rng.choice((0, 30, 200)), long_time(rng))
     return Script(
@@ -176,7 +176,7 @@ def _new_pair_dies(rng: Random) -> Script:
 
 
 def _shadow_dies(rng: Random) -> Script:
-    """Something fails while a generation is being built."""
+    """A fault occurs while a generation is being built."""
     kind = rng.choice(("pod kill", "crash", "freeze", "slow replica", "zombie"))
     step = FaultStep(kind, "it", 0, rng.randint(100, 2500), rng.randint(5, 20))
     label = rng.choice(("StateInstalled", "CheckpointWritten", "Ship:StateCopied"))
@@ -190,7 +190,7 @@ def _shadow_dies(rng: Random) -> Script:
 
 
 def _silent_buddy_while_closing(rng: Random) -> Script:
-    """A lane is being closed, its buddy falls silent, and the owner answers again."""
+    """While a lane is being closed, its buddy falls silent, and the owner answers again."""
     owner = FaultStep("freeze", "it", 0, rng.randint(1700, 2600))
     buddy = FaultStep("freeze", "lane buddy of the first", 0, rng.randint(1800, 3000))
     return Script(
@@ -203,14 +203,14 @@ def _silent_buddy_while_closing(rng: Random) -> Script:
 
 
 def _merge_of_ended_slot(rng: Random) -> Script:
-    """A slot ends while its merge sleeps, is lost, or is given up; it may wake when all is over."""
+    """A slot ends while its merge is frozen, lost or replaced; it may resume after the end."""
     kind = rng.choice(("freeze", "freeze", "zombie", "pod kill", "isolate"))
     step = FaultStep(kind, "merge of the ended slot", rng.choice((0, 0, 50)), long_time(rng))
     return Script("merge of an ended slot", (ScriptStage((step,), TriggerPoint("SlotEnded", 1)),))
 
 
 def _slots_change(rng: Random) -> Script:
-    """The lead, or the merge that is at it, goes in the middle of a change of slots."""
+    """The lead, or the merge involved, fails during a change of slots."""
     label = rng.choice(("SlotEnded", "SlotOpened", "PairsDealt", "SealSlot", "Sealed"))
     step = FaultStep(
         way_to_vanish(rng), rng.choice(("it", "it", "lead")), rng.choice((0, 0, 20)), long_time(rng)
@@ -249,7 +249,7 @@ ALWAYS: tuple[Callable[[Random], Script], ...] = (
     _silent_buddy_while_closing,
 )
 OF_TWO = (*ALWAYS, lead_templates.first_lead_again, lead_templates.first_lead_again)
-"""With two splits the lead's buddy is always the other one."""
+"""For two splits: the lead's buddy is always the other one."""
 WITH_CHANGE: tuple[Callable[[Random], Script], ...] = (
     _lead_dies_after_cut,
     _new_pair_dies,
@@ -261,7 +261,7 @@ WITH_RESIZE: tuple[Callable[[Random], Script], ...] = (_merge_of_ended_slot, _sl
 
 
 def choose(rng: Random, configuration: Configuration) -> Script:
-    """A script that can come about in this configuration."""
+    """Choose a script that can occur in this configuration."""
     if configuration.resizes and rng.random() < 0.25:  # noqa: PLR2004
         return rng.choice(WITH_RESIZE)(rng)
     if configuration.changes and rng.random() < 0.45:  # noqa: PLR2004
@@ -270,7 +270,7 @@ def choose(rng: Random, configuration: Configuration) -> Script:
 
 
 def beyond(rng: Random, configuration: Configuration) -> Script:
-    """More is destroyed than the design survives; it has to say so, or get it right."""
+    """Destroy more than the design survives; the pipeline has to report it, or be correct."""
     kind = rng.choice(("lose a pair", "lose lead and buddy", "lose a lane"))
     step = FaultStep(kind, "", 0, rng.randint(100, 800), rng.randrange(1000))
     at = rng.randint(1000, configuration.faults_end - 500)

@@ -1,8 +1,8 @@
-"""Triggers: moments at which a fault strikes, named by what a process is doing.
+"""Triggers: moments at which a fault strikes, named by what a process does.
 
 A moment is named after an effect (`Swap`, `Send:CopyEntry`, `Ship:Answer`, `Write:header`), after
-an event that a machine reports (`HeaderPublished`, `GenerationCut`), or after something a shell
-does (`CheckpointWritten`, `SwapLanded`, `TargetSet`).
+an event that a machine reports (`HeaderPublished`, `GenerationCut`), or after an action of a shell
+(`CheckpointWritten`, `SwapLanded`, `TargetSet`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class TriggerPoint(NamedTuple):
-    """When a stage of a script begins: the n-th time that something happens."""
+    """When a stage of a script begins: at the n-th occurrence of a moment."""
 
     label: str
     nth: int = 1
     before: bool = False
-    """Just before it is carried out, instead of just after."""
+    """Whether to strike just before the effect is carried out, instead of just after."""
     role: str = ""
-    """Only if this one does it: `lead`, `buddy`, or the name of an earlier stage's process."""
+    """Only for this process: `lead`, `buddy`, or the name of an earlier stage's process."""
 
 
 class Trigger:
-    """A moment that is waited for."""
+    """An armed trigger."""
 
     __slots__ = ("fire", "left", "moment", "suits")
 
@@ -73,7 +73,7 @@ def _label_of_write(effect: Write) -> str:
 
 
 class TriggerWatch:
-    """All moments that are waited for, by label. Empty most of the time, and then costs nothing."""
+    """All armed triggers, by label. Usually empty, and then free."""
 
     __slots__ = ("armed",)
 
@@ -81,17 +81,17 @@ class TriggerWatch:
         self.armed: dict[str, list[Trigger]] = {}
 
     def arm(self, trigger: Trigger) -> None:
-        """Wait for a moment."""
+        """Arm a trigger."""
         self.armed.setdefault(trigger.moment.label, []).append(trigger)
 
     def disarm_all(self) -> None:
-        """Wait for nothing more."""
+        """Disarm all triggers."""
         self.armed.clear()
 
     def occur(
         self, label: str, process: SimulatedProcess | None, what: object, *, before: bool
     ) -> None:
-        """Something happens now: count, and fire what was waited for."""
+        """Count an occurrence, and fire the triggers that are due."""
         waiting = self.armed.get(label)
         if waiting is None:
             return

@@ -1,4 +1,4 @@
-"""Knows what must come out: the oracle's own accounts, and violations.
+"""Computes the required output independently, and reports violations.
 
 It may not share the protocol's logic: it imports its types, states and log entries only.
 """

@@ -1,4 +1,4 @@
-"""Looks now and then whether every volume keeps to its bounds [12]."""
+"""Checks periodically that every volume keeps its bounds [12]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
 PERIOD = 1500
-"""Milliseconds between two looks."""
+"""Milliseconds between two checks."""
 CHECKPOINTS = 4
 """Most checkpoints that a replica may keep beyond those for undelivered epochs."""
 
@@ -29,13 +29,13 @@ class Bounds:
             "checkpoint": settings.max_undelivered + CHECKPOINTS,
             "entry": 3 * settings.entries_before_snapshot + 24,
         }
-        # A lane stops reading when it is full, having taken in at most one answer of each
-        # partition more than it has room for. A copy may be a trim point behind in forgetting.
+        # A full lane stops reading; by then it has taken in at most one answer per partition
+        # more than it has room for. A copy may be a trim point behind in forgetting.
         partitions = len(world.configuration.partitions)
         self.lane_bytes = settings.max_lane_bytes + settings.max_chunk_bytes + 50 * partitions
 
     def check(self, _a: object = None, _b: object = None, _c: object = None) -> None:
-        """Look at all volumes, and come again."""
+        """Check all volumes, and schedule the next check."""
         for pod in self.world.cluster.pods.values():
             if pod.process is not None:
                 self._check_disk(pod.volume, pod.disk)

@@ -1,9 +1,9 @@
-"""What must come out: the ledger's own account of epochs, made from headers and source rows.
+"""Computes the required output of every epoch from headers and source rows.
 
-It shares no code with the protocol or with the toy Spark: it looks at every header that anybody
-was ever shown and at what the chunks it names hold, and works out the one right output. What is
-right depends on the header's positions alone: rows of the sources from the last header's positions
-to this one's, by stream, partition and sequence.
+It shares no code with the protocol or the toy Spark: it reads every header that was shown to any
+process and the chunks named in it, and computes the one correct output. That depends on the
+headers' positions alone: the rows of the sources from the last header's positions to this one's, by
+stream, partition and sequence.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Expectation:
         self.headers: dict[int, Header] = {}
         self.seen_at: dict[int, str] = {}
         self.through = 0
-        """Epochs up to here are worked out."""
+        """The last epoch whose output is computed."""
         self.epoch_of: dict[tuple[LaneId, int], int] = {}
         self.next = [0] * len(self.by_index)
-        """The sequence of each partition that has to come next."""
+        """The next expected sequence of each partition."""
         self.latest = [BEGINNING_OF_TIME] * len(self.by_index)
         self.reach: dict[LaneId, int] = {}
         self.counts: dict[int, int] = {}
@@ -62,13 +62,13 @@ class Expectation:
         self.final: int | None = None
 
     def go_back_to(self, history: list[Header]) -> None:
-        """The header log was lost and goes on after these headers: others do not count."""
+        """Continue after these headers: the header log was lost, and others do not count."""
         self._begin()
         for header in history:
             self.header_seen(header, "the rebuilt header log")
 
     def chunk_written(self, lane: LaneId, number: int, chunk: Chunk) -> None:
-        """A chunk reached some volume."""
+        """Record a chunk that was written to a volume."""
         segments = cast("tuple[Segment, ...]", chunk.payload)
         rows = tuple(row for each in segments for row in cast("tuple[Row, ...]", each.payload))
         known = self.chunks.setdefault((lane, number), rows)
@@ -83,7 +83,7 @@ class Expectation:
             self.changed.add((lane, number))
 
     def header_seen(self, header: Header, where: str) -> None:
-        """Somebody was shown a header."""
+        """Record a header that was shown to a process."""
         known = self.headers.get(header.epoch)
         if known is header:
             return
@@ -103,7 +103,7 @@ class Expectation:
             )
 
     def _take(self, header: Header, where: str) -> None:
-        """Check the next header against everything before it, and work out its output."""
+        """Check the next header against its predecessors, and compute its output."""
         self._check_generation(header, where)
         first = list(self.next)
         self._count_rows(self._rows(header, where), header, where)
@@ -164,7 +164,7 @@ class Expectation:
         return rows
 
     def _count_rows(self, rows: list[Row], header: Header, where: str) -> None:
-        """Each partition's rows come once each and in their order [1] [9]."""
+        """Check that each partition's rows occur once and in order [1] [9]."""
         for index, sequence, _, at in rows:
             due = self.next[index]
             if sequence != due:
@@ -186,7 +186,7 @@ class Expectation:
         return [row for one in partitions for row in one.rows[first[one.number] : end[one.number]]]
 
     def _check_marks(self, header: Header, where: str) -> None:
-        """What a header says of a partition is what its rows say."""
+        """Check that a header's marks of a partition agree with its rows."""
         for partition, mark in header.marks:
             index = self.partitions[partition].number
             told = (mark.position, mark.event_time, mark.rows)
@@ -214,7 +214,7 @@ class Expectation:
                 )
 
     def _check_watermarks(self, header: Header, where: str) -> None:
-        """A stream's watermark is the minimum over its partitions and never falls [7]."""
+        """Check that a stream's watermark is its partitions' minimum and never falls [7]."""
         marks = dict(header.marks)
         told = dict(header.watermarks)
         after = []
@@ -248,7 +248,7 @@ class Expectation:
         return min((at - stream.delay for at in latest), default=before)
 
     def _output(self, rows: list[Row], watermarks: list[int]) -> tuple[Output, ...]:
-        """Count per key what came, and give out the windows that the watermark has passed."""
+        """Count the new rows per key, and emit the windows that the watermark has passed."""
         touched: dict[int, list[tuple[int, int]]] = {}
         for index, sequence, key, at in rows:
             self.counts[key] = self.counts.get(key, 0) + 1
@@ -263,7 +263,7 @@ class Expectation:
         )
 
     def of_pair(self, epoch: int, keys: frozenset[int]) -> tuple[Output, ...]:
-        """The right answer of whoever owns these buckets."""
+        """The correct output of the owner of these buckets."""
         return tuple(
             row
             for row in self.outputs[epoch]
@@ -272,11 +272,11 @@ class Expectation:
 
 
 def name(lane: LaneId) -> str:
-    """A lane as stories call it."""
+    """The name of a lane in stories."""
     return f"{lane.split}/{lane.number}"
 
 
 def brief(header: Header) -> str:
-    """A header in a few words."""
+    """Describe a header briefly."""
     spans = ", ".join(f"{name(span.lane)}:{span.first}-{span.last}" for span in header.spans)
     return f"[generation {header.generation}, {spans or 'no rows'}{', final' * header.final}]"

@@ -1,7 +1,7 @@
-"""The ledger's own reading of the header log: who holds what, and what may be forgotten [5].
+"""Reads the header log independently: who holds what, and what may be forgotten [5].
 
-It follows what is written to the volumes of log members. Where two members wrote different
-entries under one number, the higher term is the one that stands.
+It follows the writes to the volumes of log members. If two members wrote different entries with the
+same number, the one with the higher term is valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RELEVANT = (
 
 
 class ExpectedHolder(NamedTuple):
-    """Who sits on a seat, and the epoch it holds the trim point at."""
+    """The holder of a seat, and the epoch it holds the trim point at."""
 
     volume: str
     hold: int
@@ -42,22 +42,22 @@ class ExpectedHolder(NamedTuple):
 
 
 class Holders:
-    """Seats and trim point as the log says, checked against what volumes really hold."""
+    """Seats and trim point by the log, checked against the contents of volumes."""
 
     def __init__(self) -> None:
         self.entries: dict[int, tuple[int, object]] = {}
         """Term and entry, by number; only entries that matter here."""
         self.terms: dict[int, int] = {}
         self.committed: dict[str, int] = {}
-        """The newest checkpoint on each volume: the truth, not what was said of it."""
+        """The newest checkpoint on each volume, as written, not as reported."""
         self.seats: dict[tuple[str, int], ExpectedHolder] = {}
         self.generations: dict[int, tuple[str, ...]] = {}
         self.trim = 0
         self.forgiving = False
-        """The header log was rebuilt from what was left: its past no longer binds."""
+        """Whether the header log was rebuilt, so that its past no longer binds."""
 
     def snapshot(self, term: int, index: int) -> None:
-        """A member starts its copy anew: what lower terms have after it does not stand."""
+        """A member restarts its copy: later entries of lower terms are invalid."""
         stale = [n for n, known in self.terms.items() if n > index and known < term]
         for number in stale:
             del self.terms[number]
@@ -65,7 +65,7 @@ class Holders:
             self._fold()
 
     def wrote(self, term: int, number: int, entry: object, sinks: int) -> None:
-        """A member wrote an entry. `sinks` is how far every sink has been delivered to."""
+        """A member wrote an entry. `sinks` is the last epoch that every sink has."""
         known = self.terms.get(number)
         if known is not None and known >= term:
             return

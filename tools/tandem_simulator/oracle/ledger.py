@@ -1,8 +1,7 @@
-"""The ledger: knows every source row and what must become of it, and says where accounts part.
+"""The ledger: accounts for every source row, and ends the schedule at the first violation.
 
-It shares no code with the protocol, only plain values. It is told what happens at the edges
-(sources, sinks, volumes, headers shown to somebody) and ends the schedule at the first promise
-that is broken.
+It shares no code with the protocol, only plain values. It observes the edges: sources, sinks,
+volumes, and headers shown to processes.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from tandem_simulator.oracle.merge_slots import SlotAccount
 from tandem_simulator.oracle.violation import broken
 
 ANSWERED_WITHIN = 1000
-"""Milliseconds within which a source's answer has reached whoever reads it."""
+"""Milliseconds within which a source's answer reaches its reader."""
 
 Rows = tuple[Output, ...]
 Answers = tuple[tuple[str, Rows], ...]
 
 
 class Ledger:
-    """Everything that must hold, in one place."""
+    """All accounts and checks of a schedule."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -42,18 +41,18 @@ class Ledger:
         self.positions = self.dealt.positions
         self.opened = self.dealt.opened
         self.half_way: dict[tuple[str, int, int], dict[Output, str]] = {}
-        """Rows of an epoch that is on its way into an idempotent sink, with their pair."""
+        """Rows of an epoch that is being written to an idempotent sink, with their pair."""
         self.delivered_headers: dict[int, Header] = {}
-        """The header of every epoch of which some sink has something."""
+        """The header of every epoch of which a sink has any part."""
         self.corrupted: dict[tuple[str, int], Rows] = {}
-        """Answers that a fault made wrong: they may be delivered, or their twin's."""
+        """Answers that a fault corrupted: they may be delivered, or their twin's."""
         self.lost: list[str] = []
-        """What the pipeline itself has said is lost."""
+        """Losses that the pipeline itself has reported."""
 
-    # --- what the operator wrote --------------------------------------------------------------
+    # --- generations --------------------------------------------------------------------------
 
     def generation_made(self, generation: Generation) -> None:
-        """The operator's own words, not what the lead made of them."""
+        """Record a generation as the operator wrote it, independent of the lead."""
         self.generations[generation.number] = generation
         for pair in generation.pairs:
             self.keys_of[pair.name] = buckets_of(pair.label)
@@ -61,17 +60,17 @@ class Ledger:
     # --- sources and chunks -------------------------------------------------------------------
 
     def acknowledge(self, index: int, position: int) -> None:
-        """A source partition was told that rows are safe."""
+        """Record an acknowledgement to a source partition."""
         self.acknowledged[index] = max(self.acknowledged[index], position)
 
     def chunk_written(self, lane: LaneId, number: int, chunk: Chunk, now: int) -> None:
-        """A chunk reached some volume."""
+        """Record a chunk that was written to a volume."""
         if (lane, number) not in self.expected.chunks:
             self._check_idle(lane, chunk, now)
         self.expected.chunk_written(lane, number, chunk)
 
     def _check_idle(self, lane: LaneId, chunk: Chunk, now: int) -> None:
-        """A partition is idle when its source has nothing, not when nobody reads it [7]."""
+        """Check that a partition is idle only if its source has nothing to read [7]."""
         for partition, mark in chunk.note.marks:
             available = self.expected.partitions[partition].available
             position = cast("int", mark.position)
@@ -96,10 +95,10 @@ class Ledger:
         *,
         beyond: bool = False,
     ) -> None:
-        """A chunk was removed from a volume; these are all volumes there are [5].
+        """Check that a chunk removed from a volume was not needed [5]; `disks` are all volumes.
 
-        Where a fault went beyond the survivable, rows of a lane without recorded copies may go,
-        even if somebody still has some of them: then `DataLost` has to be said.
+        If a fault has exceeded the budget, rows of a lane without recorded copies may be lost, even
+        if another volume still has some: then `DataLost` has to be reported.
         """
         if self.holders.forgiving:
             return
@@ -121,7 +120,7 @@ class Ledger:
     def _check_uncut(
         self, lane: LaneId, number: int, where: str, disks: Iterable[Mapping[Any, object]]
     ) -> None:
-        """Rows that were acknowledged and are in no epoch must be in some other chunk [1]."""
+        """Check that acknowledged rows in no epoch are in another chunk [1]."""
         needed = {
             (index, sequence)
             for index, sequence, _, _ in self.expected.chunks[lane, number]
@@ -147,10 +146,10 @@ class Ledger:
     # --- replicas -----------------------------------------------------------------------------
 
     def result(self, pair: str, header: Header, rows: Rows, where: str) -> None:
-        """A replica has computed an epoch; both twins must get what is right [4]."""
+        """Check an epoch that a replica has computed; both twins must be right [4]."""
         epoch = header.epoch
         if self.holders.forgiving and self.expected.headers.get(epoch) != header:
-            # Struck when the header log was rebuilt, and not aware of it yet.
+            # Affected when the header log was rebuilt, and not aware of it yet.
             return
         self.header_seen(header, where)
         right = self.expected.of_pair(epoch, self.keys_of[pair])
@@ -165,10 +164,10 @@ class Ledger:
             )
 
     def rebuilt(self, last: str, kept: Mapping[int, Header], where: str) -> None:
-        """The header log was lost, and goes on after the header of this digest.
+        """The header log was lost, and continues after the header of this digest.
 
-        The account goes on with that header's history if it has everything that was delivered.
-        Else the pipeline has to say that something is lost, before it shows anything more.
+        The account continues with that header's history if it contains everything delivered.
+        Otherwise the pipeline has to report a loss before it shows another header.
         """
         self.holders.forgiving = self.dealt.forgiving = True
         history = (self.expected.lineage.history_of(last) if last else []) or []
@@ -189,13 +188,13 @@ class Ledger:
             self.expected.go_back_to(history)
 
     def committed(self, volume: str, epoch: int) -> None:
-        """A checkpoint stands on a volume."""
+        """Record a committed checkpoint on a volume."""
         self.holders.committed[volume] = epoch
 
     # --- sinks --------------------------------------------------------------------------------
 
     def delivered(self, sink: str, epoch: int, answers: Answers, slot: int = 0) -> None:
-        """A transactional sink took a slot's part of an epoch [1] [2]."""
+        """Check a slot's part of an epoch that a transactional sink accepted [1] [2]."""
         self._check_order(sink, slot, epoch)
         self._check_pairs(sink, slot, epoch, tuple(pair for pair, _ in answers))
         for pair, rows in answers:
@@ -220,7 +219,7 @@ class Ledger:
         )
 
     def upserted(self, sink: str, epoch: int, pair: str, row: Output, slot: int = 0) -> None:
-        """An idempotent sink took one row."""
+        """Check a row that an idempotent sink accepted."""
         self._check_header(sink, epoch)
         self.dealt.check(sink, slot, self.expected.headers[epoch], (pair,))
         right = self.expected.of_pair(epoch, self.keys_of[pair])
@@ -246,7 +245,7 @@ class Ledger:
         self.half_way.setdefault((sink, slot, epoch), {})[row] = pair
 
     def advanced(self, sink: str, epoch: int, answers: Answers, slot: int = 0) -> None:
-        """An idempotent sink has all rows of a slot's part of an epoch."""
+        """Check that an idempotent sink has all rows of a slot's part of an epoch."""
         self._check_order(sink, slot, epoch)
         self._check_pairs(sink, slot, epoch, tuple(pair for pair, _ in answers))
         there = self.half_way.pop((sink, slot, epoch), {})
@@ -300,15 +299,15 @@ class Ledger:
     # --- the end ------------------------------------------------------------------------------
 
     def everywhere(self) -> int:
-        """How far every sink has every pair's answers."""
+        """The last epoch that every sink has from every pair."""
         return min(self.dealt.whole.values())
 
     def complete(self) -> bool:
-        """Has the final epoch reached every sink?"""
+        """Whether the final epoch has reached every sink."""
         return self.expected.final is not None and self.everywhere() >= self.expected.final
 
     def finish(self) -> None:
-        """The pipeline says it has completed: every row must be out [1]."""
+        """Check at completion that every row is delivered [1]."""
         if not self.complete():
             broken(
                 1,
@@ -330,7 +329,7 @@ class Ledger:
 
 
 def difference(right: Rows, rows: Rows) -> str:
-    """Where two accounts of an answer part."""
+    """Describe how two accounts of an answer differ."""
     missing = [row for row in right if row not in rows]
     extra = [row for row in rows if row not in right]
     return f"{extra or 'too little'}, right would be {missing or 'none of that'}"

@@ -1,8 +1,8 @@
-"""The ledger's own account of histories: which header was shown as the successor of which.
+"""Records histories: which header was shown as the successor of which.
 
-A header log that was lost may be rebuilt, and cut epochs anew that somebody was already shown. Then
-there are two histories with the same numbers. A rebuilt log may go on with either, as long as it is
-one that was. Digests serve as names here; what follows what is what the ledger has seen.
+A lost header log may be rebuilt, and may cut again epochs that were already shown. Then there are
+two histories with the same numbers, and a rebuilt log may continue either, as long as it existed.
+Headers are named by digests, and successors are taken from what the ledger has seen.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from tandem_runtime.protocol.types import Header
 
 
 class Lineage:
-    """Every header that was ever shown, and the one before it."""
+    """Every header that was shown, and its predecessor."""
 
     def __init__(self) -> None:
         self._headers: dict[str, Header] = {}
         self._before: dict[str, Header | None] = {}
 
     def seen(self, header: Header, before: Header | None) -> None:
-        """A header was shown, while this one was the last before it."""
+        """Record a header, and the last header before it."""
         self._headers.setdefault(header.digest, header)
         self._before.setdefault(header.digest, before)
 
     def history_of(self, digest: str) -> list[Header] | None:
-        """All headers up to the one of this name, in order; None if nobody was ever shown it."""
+        """All headers up to the one with this digest, in order; None if it was never shown."""
         header = self._headers.get(digest)
         if header is None:
             return None

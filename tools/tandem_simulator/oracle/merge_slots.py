@@ -1,4 +1,4 @@
-"""The ledger's own account of merge slots: who delivers what, and what every sink has [2]."""
+"""Accounts for merge slots: which pairs each delivers, and what every sink has [2]."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from tandem_simulator.oracle.violation import broken
 
 
 class SlotAccount:
-    """Slots and dealings as merges were told, and the pairs that each sink has got."""
+    """Slots and dealings as announced to merges, and the pairs that each sink has received."""
 
     def __init__(self, sinks: Iterable[str]) -> None:
         self.dealings: dict[int, dict[str, int]] = {}
         """The slot of each pair, by dealing."""
         self.slots: dict[int, Slot] = {}
         self.over: set[int] = set()
-        """Slots that are said to be sealed everywhere."""
+        """Slots that are reported as sealed everywhere."""
         self.positions: dict[tuple[str, int], int] = {}
         """The last epoch of each slot at each sink."""
         self.got: dict[tuple[str, int], set[str]] = {}
         """The pairs that a sink has of an epoch."""
         self.whole = dict.fromkeys(sinks, 0)
-        """Through which epoch a sink has every pair."""
+        """The last epoch of which a sink has every pair."""
         self.forgiving = False
 
-    # --- what merges are told -------------------------------------------------------------------
+    # --- announcements to merges ----------------------------------------------------------------
 
     def slot_seen(self, slot: Slot, where: str) -> None:
-        """A merge was told of a slot: where it begins never changes, nor where it ended."""
+        """Record a slot announced to a merge: neither its begin nor its end ever changes."""
         known = self.slots.get(slot.number, slot)
         moved = known.first != slot.first or (not known.is_open and known.last != slot.last)
         if moved and not self.forgiving and not slot.is_open:
@@ -37,7 +37,7 @@ class SlotAccount:
             self.slots[slot.number] = slot
 
     def dealing_seen(self, dealing: Dealing, where: str) -> None:
-        """A merge was told of a dealing; every pair is dealt once, and for ever."""
+        """Record a dealing announced to a merge; every pair is dealt once, permanently."""
         slots = {pair: slot for slot, pairs in dealing.slots for pair in pairs}
         if len(slots) != sum(len(pairs) for _, pairs in dealing.slots):
             broken(2, "dealt-twice", f"{dealing} deals a pair to two slots", where)
@@ -47,7 +47,7 @@ class SlotAccount:
         self.dealings[dealing.number] = slots
 
     def header_shown(self, header: Header, pairs: Iterable[str], where: str) -> None:
-        """A header deals each of its pairs to a slot that delivers its epoch [1]."""
+        """Check that a header deals each of its pairs to a slot that delivers its epoch [1]."""
         if self.forgiving:
             return
         for pair in pairs:
@@ -69,16 +69,16 @@ class SlotAccount:
         """The slot that has to deliver a pair's part of an epoch."""
         return 0 if header.dealing == 0 else self.dealings.get(header.dealing, {}).get(pair)
 
-    # --- what sinks take --------------------------------------------------------------------------
+    # --- deliveries -------------------------------------------------------------------------------
 
     def opened(self, sink: str, slot: int, first: int) -> None:
-        """A sink has a position for a slot from now on."""
+        """Record the first epoch of a slot at a sink."""
         if (sink, slot) in self.positions:
             broken(2, "opened-twice", f"{sink} gets a second position for slot {slot}", sink)
         self.positions[sink, slot] = first - 1
 
     def check(self, sink: str, slot: int, header: Header, pairs: Iterable[str]) -> None:
-        """A slot delivers its own pairs only, and none once it is sealed."""
+        """Check that a slot delivers its own pairs only, and none once it is sealed."""
         epoch = header.epoch
         if slot in self.over:
             broken(2, "sealed-slot", f"{sink} takes epoch {epoch} of sealed slot {slot}", sink)
@@ -95,7 +95,7 @@ class SlotAccount:
                 )
 
     def taken(self, sink: str, slot: int, epoch: int, pairs: Iterable[str]) -> None:
-        """A sink has a slot's part of an epoch."""
+        """Record that a sink has a slot's part of an epoch."""
         self.positions[sink, slot] = epoch
         got = self.got.setdefault((sink, epoch), set())
         for pair in pairs:
@@ -106,7 +106,7 @@ class SlotAccount:
             got.add(pair)
 
     def advance(self, sink: str, due: Mapping[int, tuple[str, ...]]) -> None:
-        """See how far a sink has everything; `due` are the pairs of each epoch."""
+        """Update the last epoch that a sink has entirely; `due` are the pairs of each epoch."""
         while self.whole[sink] + 1 in due:
             following = self.whole[sink] + 1
             if not self.got.get((sink, following), set()) >= set(due[following]):

@@ -1,4 +1,4 @@
-"""What the ledger says when two accounts differ."""
+"""Describes a violation that the ledger has found."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import NamedTuple, NoReturn
 
 
 class Violation(NamedTuple):
-    """A broken promise: which one, who was at it, and the two accounts."""
+    """A violated invariant, its subject, and the two accounts that differ."""
 
     invariant: int
     """Number of the invariant; 0 for progress and for a machine that raised an error."""
     kind: str
-    """One word: two violations of the same kind are the same mistake to the shrinker."""
+    """One word; the shrinker treats violations of the same kind as the same mistake."""
     accounts: str
-    """What the ledger expected and what it saw, in words."""
+    """What the ledger expected and what it saw, as text."""
     where: str = ""
     epoch: int = 0
     subject: str = ""
-    """A pair, lane, partition or volume that it is about."""
+    """The pair, lane, partition or volume concerned."""
     time: int = 0
 
 
@@ -32,5 +32,5 @@ class BrokenError(Exception):
 def broken(
     invariant: int, kind: str, accounts: str, where: str = "", epoch: int = 0, subject: str = ""
 ) -> NoReturn:
-    """Say what broke and end the schedule."""
+    """End the schedule with a violation."""
     raise BrokenError(Violation(invariant, kind, accounts, where, epoch, subject))

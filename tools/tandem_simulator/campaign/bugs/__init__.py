@@ -1,4 +1,4 @@
-"""Plants bugs into the protocol, by the part they break.
+"""Seeds bugs into the protocol, grouped by the part they break.
 
-It changes no file: functions are replaced for a while, in this process only.
+It changes no file: functions are replaced temporarily, in this process only.
 """

@@ -62,7 +62,7 @@ _merge_view = merge_machine.MergeMachine._view
 def _go_on_when_sealed(
     self: merge_machine.MergeMachine, now: int, sender: Peer, view: MergeView
 ) -> list[Effect]:
-    """A zombie of a slot that is over and forgotten does not heed that it is."""
+    """A zombie of a slot that is over and forgotten ignores that it is sealed."""
     mine = self.slots.get(self.slot)
     if mine is not None and self.slot not in {slot.number for slot in view.slots}:
         view = view.replace(

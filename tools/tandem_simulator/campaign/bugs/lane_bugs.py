@@ -66,7 +66,7 @@ def _close_and_go_on(self: log_state.LogState, record: LaneClosed) -> None:
 def _settle_by_owner(
     known: log_state.LogState, reports: peer_reports.PeerReports, now: int
 ) -> Iterator[Entry]:
-    """An owner that says that it writes its lane is believed, also once the lane is closed."""
+    """An owner that claims to write its lane is believed even if the lane is closed."""
     yield from lane_rules.close_or_resume_lanes(known, reports, now)
     for which, state in known.lanes.items():
         report = reports.lanes.get(which)

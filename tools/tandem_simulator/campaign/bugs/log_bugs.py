@@ -27,7 +27,7 @@ def _fold_published_headers(self: header_log.HeaderLog) -> log_state.LogState:
 
 
 class _StaleBuddyLog(replicated_log.OwnedLog):
-    """A log that goes on copying to a follower it has dropped, and counts its answers."""
+    """A log that keeps copying to a dropped follower, and counts its acknowledgements."""
 
     former: tuple[str | None, replicated_log.Fence] = (None, (0, 0))
     former_acked = 0

@@ -1,4 +1,4 @@
-"""How a bug is planted: functions of the protocol are replaced by wrong ones for a while."""
+"""Seeds a bug by temporarily replacing functions of the protocol."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tandem_runtime import protocol
 from tandem_runtime.protocol.lead import lead
 
 Swap = tuple[object, str, object]
-"""An owner (module or class), the name of one of its functions, and what to put there."""
+"""An owner (module or class), the name of one of its functions, and the replacement."""
 
 
 class SeededBug(NamedTuple):
-    """A mistake: what it is called, what it does, and how to make it for a while."""
+    """A seeded bug: its name, its description, and a context manager that applies it."""
 
     name: str
     what: str
@@ -36,7 +36,7 @@ def _substituted(*swaps: Swap) -> Callable[[], AbstractContextManager[None]]:
 
 
 def everywhere(original: Callable[..., object], replacement: object) -> tuple[Swap, ...]:
-    """Swaps for every module of the protocol that has imported a function by name."""
+    """Swaps for every module of the protocol that imports a function by name."""
     found = pkgutil.walk_packages(protocol.__path__, f"{protocol.__name__}.")
     return tuple(
         (module, name, replacement)
@@ -47,11 +47,11 @@ def everywhere(original: Callable[..., object], replacement: object) -> tuple[Sw
 
 
 def decision(original: Callable[..., object], replacement: object) -> Swap:
-    """Swap one of the decisions that the lead goes through."""
+    """Swap one of the decisions of the lead."""
     changed = tuple(replacement if d is original else d for d in vars(lead)["_RECORDS"])
     return lead, "_RECORDS", changed
 
 
 def seeded_bug(name: str, what: str, *swaps: Swap) -> SeededBug:
-    """A bug that consists of some swaps."""
+    """Make a bug of several swaps."""
     return SeededBug(name, what, _substituted(*swaps))
