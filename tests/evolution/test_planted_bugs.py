@@ -85,7 +85,7 @@ TURNED_AWAY_TOO_EARLY = Bug(
         pytest.param(TURNED_AWAY_TOO_EARLY, id="older-members-turned-away-before-the-format"),
     ],
 )
-def test_use_of_the_new_form_before_finalization_is_seen(bug: Bug, tmp_path: Path) -> None:
+def test_early_use_of_new_form_is_detected(bug: Bug, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=f"^{bug.seen}"), Mixed(tmp_path, bug.edits) as mixed:
         first = mixed.start(LEAD, NEW)
         mixed.until(lambda: mixed.place().lead == first.volume, "the next build leads")

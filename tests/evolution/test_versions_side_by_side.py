@@ -35,7 +35,7 @@ def is_active(merge: Member) -> bool:
     return bool(getattr(merge.state(), "active", False))
 
 
-def test_two_builds_share_a_pipeline_and_the_new_form_waits_for_the_last_old_member(
+def test_two_builds_share_pipeline_and_new_form_waits_for_last_old_member(
     mixed: Mixed,
 ) -> None:
     with mixed:

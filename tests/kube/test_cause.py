@@ -28,9 +28,9 @@ def certificate() -> Exception:
         (TimeoutError(), "TimeoutError"),
     ],
 )
-def test_the_first_cause_is_told_on_one_line(problem: Exception, told: str) -> None:
+def test_first_cause_is_reported_on_one_line(problem: Exception, told: str) -> None:
     assert cause_of(problem) == told
 
 
-def test_a_certificate_is_told_by_what_is_wrong_with_it() -> None:
+def test_certificate_error_names_its_fault() -> None:
     assert cause_of(raised_from(certificate())).endswith(": self-signed certificate")

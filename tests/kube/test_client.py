@@ -37,7 +37,9 @@ def served() -> Iterator[Served]:
         (503, Unreachable),
     ],
 )
-def test_answers_that_say_no(served: Served, code: int, error: type[KubeError]) -> None:
+def test_error_status_raises_matching_error_without_retry(
+    served: Served, code: int, error: type[KubeError]
+) -> None:
     served.failing = code
     with pytest.raises(error, match=f"{code} on purpose") as caught:
         Client(Configuration(host=served.url)).get(CONFIG_MAP, "default", "a")
@@ -46,7 +48,7 @@ def test_answers_that_say_no(served: Served, code: int, error: type[KubeError]) 
     assert served.asked == [("GET", "/api/v1/namespaces/default/configmaps/a")]
 
 
-def test_a_pod_is_evicted_only_as_far_as_its_budget_allows(served: Served) -> None:
+def test_eviction_respects_disruption_budget(served: Served) -> None:
     kube = Client(Configuration(host=served.url))
     labels = {"app": "a"}
     pods = [
@@ -79,13 +81,13 @@ def test_a_pod_is_evicted_only_as_far_as_its_budget_allows(served: Served) -> No
     assert kube.get(POD, "default", "two")
 
 
-def test_what_is_no_json_is_no_answer(served: Served) -> None:
+def test_non_json_answer_raises_unreachable(served: Served) -> None:
     served.garbled = True
     with pytest.raises(Unreachable):
         Client(Configuration(host=served.url)).list(CONFIG_MAP, "default")
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_refused_connection_raises_unreachable() -> None:
     with serving(Cluster()) as gone:
         pass
     with pytest.raises(Unreachable) as caught:
@@ -94,7 +96,7 @@ def test_a_server_that_is_not_there() -> None:
     assert str(caught.value) == "GET /api/v1/nodes/a: Connection refused"
 
 
-def test_a_server_that_is_slow() -> None:
+def test_slow_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         kube = Client(Configuration(host=f"http://127.0.0.1:{mute.getsockname()[1]}"), patience=0.2)
         with pytest.raises(Unreachable) as caught:
@@ -102,7 +104,7 @@ def test_a_server_that_is_slow() -> None:
     assert caught.value.cause == "timed out"
 
 
-def test_long_lists_are_read_page_by_page(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_are_paginated(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "PAGE", 2)
     kube = Client(Configuration(host=served.url))
     for name in "edcba":

@@ -29,7 +29,7 @@ def there(server: Server, document: Object) -> Object:
     return server.kube.get(CONFIG_MAP, server.namespace, name_of(document))
 
 
-def test_what_is_created_can_be_read_and_not_be_created_again(server: Server) -> None:
+def test_created_object_is_readable_and_second_create_conflicts(server: Server) -> None:
     made = server.create(config_map(server))
     assert made["metadata"]["uid"]
     assert there(server, made)["data"] == {"value": "1"}
@@ -39,12 +39,12 @@ def test_what_is_created_can_be_read_and_not_be_created_again(server: Server) ->
         server.kube.get(CONFIG_MAP, server.namespace, f"{server.test}-nobody")
 
 
-def test_what_is_not_valid_is_refused(server: Server) -> None:
+def test_invalid_object_is_refused(server: Server) -> None:
     with pytest.raises(Refused):
         server.kube.create(config_map(server, "A_B"))
 
 
-def test_lists_are_by_label_and_in_the_order_of_names(server: Server) -> None:
+def test_list_filters_by_label_and_sorts_by_name(server: Server) -> None:
     for name in ("c", "a", "b"):
         server.create(config_map(server, name))
     found = server.kube.list(CONFIG_MAP, server.namespace, {"test": server.test})
@@ -55,7 +55,7 @@ def test_lists_are_by_label_and_in_the_order_of_names(server: Server) -> None:
     assert server.kube.list(CONFIG_MAP, server.namespace, {"test": "another"}) == []
 
 
-def test_applying_creates_changes_and_takes_back(server: Server) -> None:
+def test_apply_creates_updates_and_removes_own_fields(server: Server) -> None:
     first = server.kube.apply(config_map(server, data={"a": "1", "b": "1"}))
     server.made.append(first)
     server.kube.mark(first, {"somebody": "else"}, {"note": "kept"})
@@ -66,20 +66,20 @@ def test_applying_creates_changes_and_takes_back(server: Server) -> None:
     assert annotations_of(second) == {"note": "kept"}
 
 
-def test_applying_takes_over_what_somebody_else_wrote(server: Server) -> None:
+def test_apply_overwrites_fields_of_other_managers(server: Server) -> None:
     made = server.create(config_map(server))
     server.kube.replace({**made, "data": {"value": "theirs"}})
     assert server.kube.apply(config_map(server))["data"] == {"value": "1"}
 
 
-def test_applying_the_same_again_changes_nothing(server: Server) -> None:
+def test_reapply_of_same_object_changes_nothing(server: Server) -> None:
     first = server.kube.apply(config_map(server))
     server.made.append(first)
     again = server.kube.apply(config_map(server))
     assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_of_two_who_replace_the_same_version_one_loses(server: Server) -> None:
+def test_concurrent_replace_of_same_version_conflicts(server: Server) -> None:
     made = server.create(config_map(server))
     won = server.kube.replace({**made, "data": {"value": "2"}})
     assert won["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
@@ -100,7 +100,7 @@ def is_gone(server: Server, document: Object) -> bool:
     return False
 
 
-def test_another_object_of_the_same_name_is_left_alone(server: Server) -> None:
+def test_recreated_object_of_same_name_is_left_alone(server: Server) -> None:
     old = server.create(config_map(server))
     server.kube.delete(old)
     server.wait_for(lambda: is_gone(server, old))
@@ -116,7 +116,7 @@ def test_another_object_of_the_same_name_is_left_alone(server: Server) -> None:
     assert there(server, new)["metadata"]["labels"] == {"test": server.test}
 
 
-def test_marks_are_added_to_those_that_are_there(server: Server) -> None:
+def test_mark_adds_labels_and_annotations(server: Server) -> None:
     made = server.create(config_map(server))
     marked = server.kube.mark(made, {"a": "b"}, {"c": "d"})
     assert labels_of(marked) == {"test": server.test, "a": "b"}
@@ -129,7 +129,7 @@ def condition(kind: str, status: str) -> Object:
     return {"type": kind, "status": status, "reason": "Said", "lastTransitionTime": at}
 
 
-def test_the_status_is_apart_from_the_spec_and_is_replaced_as_a_whole(server: Server) -> None:
+def test_status_is_separate_from_spec_and_replaced_as_a_whole(server: Server) -> None:
     made = server.create(resource(server.namespace, server.test))
     both = [condition("Ready", "True"), condition("Paired", "False")]
     server.kube.write_status(made, {"phase": "Running", "conditions": both})
@@ -151,7 +151,7 @@ def test_the_status_is_apart_from_the_spec_and_is_replaced_as_a_whole(server: Se
         server.kube.write_status(other, {"phase": "Pending"})
 
 
-def test_what_is_owned_goes_with_its_owner(server: Server) -> None:
+def test_owned_objects_are_deleted_with_owner(server: Server) -> None:
     owner = server.create(config_map(server))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name_of(owner)}
     owned = config_map(server, "owned")
@@ -186,7 +186,7 @@ def pods(server: Server, **labels: str) -> list[Object]:
     return [pod for pod in found if not is_going(pod)]
 
 
-def test_replica_sets_replace_pods_and_adopt_those_with_their_labels(server: Server) -> None:
+def test_replica_set_replaces_pods_and_adopts_matching_ones(server: Server) -> None:
     """What using a spare rests on."""
     spares = server.create(replica_set(server, "spares", kind="spare"))
     pair = server.create(replica_set(server, "pair", kind="replica"))

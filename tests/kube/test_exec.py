@@ -42,17 +42,17 @@ def test_a_command_runs_in_the_first_container() -> None:
     assert server.headers["authorization"] == "Bearer secret"
 
 
-def test_long_output_comes_whole() -> None:
+def test_long_output_is_read_completely() -> None:
     text = b"x" * 5000
     assert run(ExecServer([(1, text), (1, text), SUCCESS])).printed == "x" * 10_000
 
 
-def test_a_command_that_fails_is_told_in_its_own_words() -> None:
+def test_failed_command_reports_its_stderr_or_exit_code() -> None:
     assert run(ExecServer([FAILURE])) == Ran("", "exit code 3")
     assert run(ExecServer([(2, b"no such file\n"), FAILURE])) == Ran("", "no such file")
 
 
-def test_a_container_that_takes_the_command_along_leaves_what_was_printed() -> None:
+def test_output_is_kept_when_connection_breaks() -> None:
     assert run(ExecServer([(1, b"7\n")], closes=False)) == Ran("7\n", "")
 
 
@@ -60,12 +60,12 @@ def test_a_container_that_takes_the_command_along_leaves_what_was_printed() -> N
     ("status", "error"),
     [(403, Refused), (401, Refused), (404, NotFound), (500, Unreachable), (429, Unreachable)],
 )
-def test_what_the_server_refuses(status: int, error: type[KubeError]) -> None:
+def test_exec_refusal_raises_matching_error(status: int, error: type[KubeError]) -> None:
     body = json.dumps({"message": "cannot create resource pods/exec"}).encode()
     with pytest.raises(error, match="pods/exec"):
         run(ExecServer(status=status, body=body))
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_refused_connection_raises_unreachable() -> None:
     with pytest.raises(Unreachable):
         shell("http://127.0.0.1:1").run(POD, ["true"])

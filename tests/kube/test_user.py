@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_current_context_names_cluster_and_namespace(
+def test_current_context_sets_cluster_and_namespace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = kubeconfig(tmp_path / "file", "a", a="shop", b=None)
@@ -44,15 +44,13 @@ def test_the_current_context_names_cluster_and_namespace(
     assert connect_user(namespace="other")[2:] == ("other", "a", "https://a.invalid")
 
 
-def test_the_kubeconfig_lies_where_kubectl_looks_for_it(home: Path) -> None:
+def test_kubeconfig_is_found_in_home_directory(home: Path) -> None:
     (home / ".kube").mkdir()
     kubeconfig(home / ".kube" / "config", "a", a="shop")
     assert connect_user().namespace == "shop"
 
 
-def test_of_several_files_the_first_word_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_of_several_kubeconfigs_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kubeconfig(tmp_path / "first", None, a="one")
     second = kubeconfig(tmp_path / "second", "a", a="two", b="three")
     missing = tmp_path / "missing"
@@ -61,7 +59,7 @@ def test_of_several_files_the_first_word_counts(
     assert connect_user(context="b").namespace == "three"
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(
+def test_unknown_context_error_lists_known_contexts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = kubeconfig(tmp_path / "file", None, a="shop", b=None)
@@ -91,7 +89,9 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(
         ("current-context: a\ncontexts: [{name: a}]", "cannot be used"),
     ],
 )
-def test_no_kubeconfig_no_cluster(home: Path, text: str | None, told: str) -> None:
+def test_missing_or_broken_kubeconfig_raises_no_cluster(
+    home: Path, text: str | None, told: str
+) -> None:
     if text is not None:
         (home / ".kube").mkdir()
         (home / ".kube" / "config").write_text(text)
@@ -101,7 +101,7 @@ def test_no_kubeconfig_no_cluster(home: Path, text: str | None, told: str) -> No
 
 
 @pytest.mark.parametrize("clusters", [3, [3], [], [{"name": "a", "cluster": {"server": 3}}]])
-def test_a_kubeconfig_that_is_not_as_it_should_be(tmp_path: Path, clusters: object) -> None:
+def test_malformed_cluster_entry_raises_no_cluster(tmp_path: Path, clusters: object) -> None:
     file = kubeconfig(tmp_path / "file", "a", a="shop")
     document = yaml.safe_load(file.read_text())
     file.write_text(yaml.safe_dump({**document, "clusters": clusters}))

@@ -21,7 +21,7 @@ def delivered(directory: Path, rows: list[tuple[str, int, int, int]]) -> Path:
     return directory
 
 
-def test_the_recount_agrees_with_what_is_right(tmp_path: Path) -> None:
+def test_recount_accepts_correct_output(tmp_path: Path) -> None:
     found = recount(PAYMENTS, delivered(tmp_path, RIGHT))
     assert found.good
     assert (found.users, found.agreeing, found.results) == (2, 2, 3)
@@ -37,7 +37,7 @@ def test_the_recount_agrees_with_what_is_right(tmp_path: Path) -> None:
     ],
     ids=["a lost payment", "a lost user", "a payment counted twice", "a result delivered twice"],
 )
-def test_the_recount_sees(
+def test_recount_detects_lost_doubled_and_repeated_rows(
     rows: list[tuple[str, int, int, int]], lost: int, doubled: int, repeated: int, tmp_path: Path
 ) -> None:
     found = recount(PAYMENTS, delivered(tmp_path, rows))
@@ -45,13 +45,13 @@ def test_the_recount_sees(
     assert (found.lost, found.doubled, found.repeated) == (lost, doubled, repeated)
 
 
-def test_a_wrong_sum_is_seen_though_the_count_is_right(tmp_path: Path) -> None:
+def test_recount_detects_wrong_sum_despite_right_count(tmp_path: Path) -> None:
     found = recount(PAYMENTS, delivered(tmp_path, [*RIGHT[:2], ("ann", 3, 9, 2)]))
     assert (found.users, found.agreeing) == (2, 1)
     assert not found.good
 
 
-def test_gaps_belong_to_the_part_in_which_they_end() -> None:
+def test_gaps_are_attributed_to_phase_in_which_they_end() -> None:
     times = [0.0, 1.0, 1.5, 2.0, 4.0, 4.5, 5.0, 5.25]
     assert gaps(times, begin=1.0, broken=2.5, whole=4.75) == Gaps(0.5, 2.0, 0.5)
     assert gaps([1.0], begin=1.0, broken=2.0, whole=3.0) == Gaps(None, None, None)

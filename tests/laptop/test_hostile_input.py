@@ -73,7 +73,7 @@ def write_data(directory: Path, vanishing: list[tuple[str, int]]) -> None:
     (directory / "4-last.json").write_text(line("zoe", 9))
 
 
-def test_bad_rows_are_put_aside_and_all_others_are_delivered(tmp_path: Path) -> None:
+def test_bad_rows_become_dead_letters_and_others_are_delivered(tmp_path: Path) -> None:
     vanishing = [(f"user-{number}", number) for number in range(NEVER_READ_WHOLE)]
     data = tmp_path / "data"
     write_data(data, vanishing)
@@ -100,7 +100,7 @@ def test_bad_rows_are_put_aside_and_all_others_are_delivered(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(120)
-def test_a_stream_that_says_so_fails_with_the_place_and_the_reason(tmp_path: Path) -> None:
+def test_on_error_fail_stops_run_with_file_and_reason(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "1.json").write_text(line("ann", 1) + line("bob", "many"))

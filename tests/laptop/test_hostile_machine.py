@@ -51,7 +51,7 @@ def payments() -> Any:
     return generated(parsed.spec.streams[0], 0, ROWS)
 
 
-def test_a_full_disk_is_told_of_and_survived(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_survived(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
     script = f'mount -t tmpfs -o size={DISK} none {state} && exec "$@"'
@@ -90,7 +90,7 @@ def fills(path: Path) -> bool:
     return True
 
 
-def test_without_java_it_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
+def test_missing_java_is_reported_with_remedy(tmp_path: Path) -> None:
     nowhere = tmp_path / "bin"
     nowhere.mkdir()
     with Run(tmp_path, manifest(), environment={"PATH": str(nowhere), "JAVA_HOME": ""}) as run:

@@ -18,7 +18,7 @@ BEYOND = 8
 """Epochs that can only be delivered by those who are left: more than may be under way at once."""
 
 
-def test_delivery_goes_on_whoever_dies_and_whether_or_not_somebody_looks(tmp_path: Path) -> None:
+def test_delivery_survives_kills_even_while_supervisor_is_stopped(tmp_path: Path) -> None:
     rows, output = Rows(tmp_path, seed=7), Output(tmp_path / "out")
     with Run(tmp_path, manifest(pairs=1, replicas=1)) as run:
         with rows.flowing(run):
@@ -34,7 +34,7 @@ def test_delivery_goes_on_whoever_dies_and_whether_or_not_somebody_looks(tmp_pat
     assert verdict.rows > 0
 
 
-def test_a_driver_that_starts_again_takes_from_its_twin_what_it_has_missed(tmp_path: Path) -> None:
+def test_restarted_driver_copies_missed_epochs_from_twin(tmp_path: Path) -> None:
     rows, output = Rows(tmp_path, seed=8), Output(tmp_path / "out")
     with Run(tmp_path, manifest(pairs=1)) as run:
         with rows.flowing(run):

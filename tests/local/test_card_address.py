@@ -65,7 +65,7 @@ def watch(member: Member) -> Iterator[MemberPoller]:
     made.stop()
 
 
-def test_an_answer_is_a_report(watch: MemberPoller) -> None:
+def test_answer_is_parsed_as_report(watch: MemberPoller) -> None:
     wait_for(lambda: watch.look().heard is not None)
     look = watch.look()
     assert look.report is not None
@@ -74,7 +74,7 @@ def test_an_answer_is_a_report(watch: MemberPoller) -> None:
 
 
 @pytest.mark.parametrize(("health", "body"), [(503, None), (200, b"{"), (200, b"[1]")])
-def test_a_member_that_is_not_well_counts_as_silent(
+def test_unhealthy_member_counts_as_silent(
     member: Member, watch: MemberPoller, health: int, body: bytes | None
 ) -> None:
     wait_for(lambda: watch.look().heard is not None)
@@ -98,7 +98,7 @@ def unreadable() -> float:
     return REGISTRY.get_sample_value("tandem_operator_unreadable_reports_total") or 0
 
 
-def test_an_answer_that_cannot_be_read_is_silence_counted_each_time_and_logged_once(
+def test_unreadable_answer_is_silence_counted_always_and_logged_once(
     member: Member, watch: MemberPoller, caplog: pytest.LogCaptureFixture
 ) -> None:
     for times in (1, 2):
@@ -113,7 +113,7 @@ def test_an_answer_that_cannot_be_read_is_silence_counted_each_time_and_logged_o
         member.body = REPORT
 
 
-def test_a_single_question_to_a_member_that_cannot_be_read_has_no_answer(member: Member) -> None:
+def test_single_query_returns_none_for_unreadable_answer(member: Member) -> None:
     address = Address("127.0.0.1", member.server.server_address[1])
     assert ask(address, WORD) is not None
     before = unreadable()
@@ -122,7 +122,7 @@ def test_a_single_question_to_a_member_that_cannot_be_read_has_no_answer(member:
     assert unreadable() == before + 1
 
 
-def test_the_card_of_another_process_is_not_taken_for_this_ones(tmp_path: Path) -> None:
+def test_card_of_another_process_is_ignored(tmp_path: Path) -> None:
     member = Member(tmp_path / "v.json")
     member.announce(PID + 1)
     watch = MemberPoller("v", by_card(member.card, PID), WORD)

@@ -46,7 +46,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
         wait_for(lambda child=child: child.poll() is not None)  # type: ignore[misc]
 
 
-def test_a_process_ends_with_all_that_it_has_started(started: Started, tmp_path: Path) -> None:
+def test_killing_child_kills_its_descendants(started: Started, tmp_path: Path) -> None:
     mark = mark_of("uid", tmp_path)
     child = started("helper")
     wait_for(lambda: len(list(marked_processes(mark))) == 2)
@@ -59,7 +59,7 @@ def test_a_process_ends_with_all_that_it_has_started(started: Started, tmp_path:
     child.signal_group(signal.SIGKILL)
 
 
-def test_leftovers_are_known_by_their_mark(started: Started, tmp_path: Path) -> None:
+def test_leftover_processes_are_found_by_their_mark(started: Started, tmp_path: Path) -> None:
     child = started("helper")
     other = mark_of("other uid", tmp_path)
     assert end_leftovers(other) == 0
@@ -70,7 +70,7 @@ def test_leftovers_are_known_by_their_mark(started: Started, tmp_path: Path) -> 
     wait_for(lambda: child.poll() == -signal.SIGKILL)
 
 
-def test_who_gives_way_does_so_with_all_threads_and_gets_its_priority_back(
+def test_niceness_applies_to_all_threads_and_is_restored(
     started: Started,
 ) -> None:
     child = started("helper")
@@ -87,7 +87,7 @@ def _niceness(pid: int) -> set[int]:
     return {int(fields[16]) for fields in stats}
 
 
-def test_a_small_file_is_replaced_in_one_step(tmp_path: Path) -> None:
+def test_small_file_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / "file"
     torn: list[bytes] = []
     over = threading.Event()
@@ -109,7 +109,7 @@ def test_a_small_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["file"]
 
 
-def test_files_that_grow_are_bounded(tmp_path: Path) -> None:
+def test_growing_files_are_rotated(tmp_path: Path) -> None:
     lines, log = tmp_path / "lines", tmp_path / "log"
     for number in range(100):
         files.append(lines, f"{number:09d}", most=200)

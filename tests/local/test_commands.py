@@ -52,7 +52,7 @@ def made(home: Path, status: Status) -> Directory:
     return directory
 
 
-def test_the_command_line_of_each_kind_of_member(home: Path) -> None:
+def test_each_member_kind_has_its_command_line(home: Path) -> None:
     def words(place: MemberPlace) -> list[str]:
         return member_command(home, place, "v")[2:]
 
@@ -83,7 +83,7 @@ def test_the_command_line_of_each_kind_of_member(home: Path) -> None:
         (DOCUMENT.replace("spec:\n", "spec:\n  suspend: true\n"), 1, "spec.suspend"),
     ],
 )
-def test_a_manifest_that_cannot_be_run_leaves_nothing(
+def test_invalid_manifest_creates_no_directory(
     home: Path, capsys: pytest.CaptureFixture[str], text: str, code: int, said: str
 ) -> None:
     (home / "pipeline.yaml").write_text(text)
@@ -93,13 +93,13 @@ def test_a_manifest_that_cannot_be_run_leaves_nothing(
     assert not (home / ".tandem").exists()
 
 
-def test_a_file_that_cannot_be_read(home: Path) -> None:
+def test_unreadable_manifest_exits_with_usage_error(home: Path) -> None:
     assert main(["run", str(home / "missing.yaml")]) == 2
     with pytest.raises(SystemExit):
         main(["run", "x.yaml", "--for", "soon"])
 
 
-def test_a_refused_query_is_told_and_its_new_directory_removed(
+def test_refused_query_is_reported_and_new_directory_removed(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = pipeline(query={"sql": "SELECT rand() FROM payments"})
@@ -110,7 +110,7 @@ def test_a_refused_query_is_told_and_its_new_directory_removed(
     assert not directory.path.exists()
 
 
-def test_a_sink_of_another_pipeline_is_refused_before_anything_is_made(
+def test_foreign_sink_is_refused_before_directory_is_created(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     owned, free = home / "owned", home / "free"
@@ -126,7 +126,7 @@ def test_a_sink_of_another_pipeline_is_refused_before_anything_is_made(
     assert not (home / "state").exists()
 
 
-def test_a_query_that_cannot_be_checked_leaves_nothing(
+def test_failed_query_check_creates_no_directory(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = pipeline(query={"sql": "SELECT crash FROM payments"})
@@ -135,7 +135,7 @@ def test_a_query_that_cannot_be_checked_leaves_nothing(
     assert not (home / "state").exists()
 
 
-def test_warnings_are_told_and_members_that_crash_at_once_are_tried_again(
+def test_query_warnings_are_printed_and_crashing_members_retried(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = pipeline(query={"sql": "SELECT first(user) FROM payments"})
@@ -149,7 +149,7 @@ def test_warnings_are_told_and_members_that_crash_at_once_are_tried_again(
     assert status.phase is Phase.STARTING
 
 
-def test_a_directory_whose_record_is_broken_is_refused(
+def test_directory_with_broken_process_record_is_refused(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = made(home, STATUS)
@@ -158,7 +158,7 @@ def test_a_directory_whose_record_is_broken_is_refused(
     assert str(directory.members) in capsys.readouterr().err
 
 
-def test_status_of_a_pipeline_that_does_not_run(
+def test_status_of_stopped_pipeline_shows_no_processes(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made(home, STATUS)
@@ -174,7 +174,9 @@ def test_status_of_a_pipeline_that_does_not_run(
         assert status.counters.rows_in == 1234
 
 
-def test_status_of_a_running_pipeline(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_running_pipeline_is_printed_as_recorded(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     directory = made(home, STATUS)
     with locked(directory):
         assert main(["status", "-o", "json"]) == 0
@@ -186,9 +188,7 @@ def test_status_of_a_running_pipeline(home: Path, capsys: pytest.CaptureFixture[
     assert captured.err == ""
 
 
-def test_commands_for_a_pipeline_that_is_not_there(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_without_pipeline_fail(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status"]) == 1
     assert main(["kill", "lead"]) == 1
     made(home, STATUS)
@@ -196,7 +196,7 @@ def test_commands_for_a_pipeline_that_is_not_there(
     assert "no pipeline has run" in capsys.readouterr().err
 
 
-def test_a_disk_without_room_stops_nothing(start: Callable[..., Run]) -> None:
+def test_full_disk_does_not_stop_supervision(start: Callable[..., Run]) -> None:
     """What cannot be written is tried again; meanwhile members are still looked after."""
     run = start()
     run.wait_whole()

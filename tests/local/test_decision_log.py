@@ -44,7 +44,7 @@ def wait_turns(run: Run, count: int) -> None:
     wait_for(enough)
 
 
-def test_what_is_done_is_logged_with_its_reason_and_a_quiet_pipeline_logs_nothing(
+def test_actions_are_logged_with_reason_and_quiet_pipeline_logs_nothing(
     start: Start,
 ) -> None:
     run = start()
@@ -77,7 +77,7 @@ def test_what_is_done_is_logged_with_its_reason_and_a_quiet_pipeline_logs_nothin
     assert lines(run)[len(begun) :] == logged
 
 
-def test_waiting_for_several_turns_is_logged_once(start: Start) -> None:
+def test_wait_over_several_turns_is_logged_once(start: Start) -> None:
     run = start()
     run.wait_whole()
     begun, pid = len(lines(run)), run.pid("merge-1")

@@ -33,7 +33,7 @@ def directory(tmp_path: Path) -> Directory:
     return made
 
 
-def test_a_new_directory_has_an_identity_a_secret_and_the_manifest(directory: Directory) -> None:
+def test_new_directory_has_uid_token_and_manifest(directory: Directory) -> None:
     assert len(directory.uid()) == 32
     assert len(directory.token()) >= 32
     for secret in (directory.uid_file, directory.token_file):
@@ -43,13 +43,13 @@ def test_a_new_directory_has_an_identity_a_secret_and_the_manifest(directory: Di
     assert kept["base"] == str(directory.path.parent)
 
 
-def test_the_same_manifest_finds_its_directory_again(directory: Directory, tmp_path: Path) -> None:
+def test_same_manifest_reuses_its_directory(directory: Directory, tmp_path: Path) -> None:
     uid, token = directory.uid(), directory.token()
     assert not prepare(directory, pipeline(), tmp_path)
     assert (directory.uid(), directory.token()) == (uid, token)
 
 
-def test_another_manifest_is_refused_with_the_fields_that_changed(
+def test_changed_manifest_is_refused_with_changed_fields(
     directory: Directory, tmp_path: Path
 ) -> None:
     changed = pipeline(query={"sql": "SELECT 1 FROM payments"}, pairs={"count": 3})
@@ -61,14 +61,14 @@ def test_another_manifest_is_refused_with_the_fields_that_changed(
     assert "--dir" in said
 
 
-def test_a_preparation_that_was_cut_short_is_begun_anew(directory: Directory) -> None:
+def test_interrupted_preparation_starts_over(directory: Directory) -> None:
     directory.pipeline.unlink()
     uid = directory.uid()
     assert prepare(directory, pipeline(), directory.path)
     assert directory.uid() != uid
 
 
-def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
+def test_foreign_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(DirectoryRefused, match=r"thesis\.tex"):
         prepare(Directory(tmp_path), pipeline(), tmp_path)
@@ -77,7 +77,7 @@ def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
         pass
 
 
-def test_one_supervisor_at_a_time(directory: Directory) -> None:
+def test_directory_lock_admits_one_supervisor(directory: Directory) -> None:
     assert not is_supervised(directory)
     with locked(directory):
         assert is_supervised(directory)
@@ -87,7 +87,7 @@ def test_one_supervisor_at_a_time(directory: Directory) -> None:
     assert not is_supervised(Directory(directory.path / "nowhere"))
 
 
-def test_a_completed_directory_is_known_by_its_status(directory: Directory) -> None:
+def test_completed_status_marks_directory_as_completed(directory: Directory) -> None:
     assert not is_completed(directory)
     for phase, completed in ((Phase.RUNNING, False), (Phase.COMPLETED, True)):
         directory.status.write_text(json.dumps(status_document(Status(phase=phase))))
@@ -96,7 +96,7 @@ def test_a_completed_directory_is_known_by_its_status(directory: Directory) -> N
     assert not is_completed(directory)
 
 
-def test_a_volume_is_marked_before_it_goes_and_may_go_twice(directory: Directory) -> None:
+def test_revoking_volume_leaves_mark_and_is_idempotent(directory: Directory) -> None:
     directory.volume("v").mkdir()
     directory.card_of("v").write_text("{}")
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_a_volume_is_marked_before_it_goes_and_may_go_twice(directory: Directory
         assert not directory.card_of("v").exists()
 
 
-def test_changes_are_told_as_deep_down_as_they_are() -> None:
+def test_changed_fields_are_reported_at_deepest_path() -> None:
     before = {"a": {"b": [1, 2]}, "c": 1, "d": [1]}
     after = {"a": {"b": [1, 3]}, "d": [1, 2], "e": None}
     assert changed_fields(before, after) == [
@@ -118,7 +118,7 @@ def test_changes_are_told_as_deep_down_as_they_are() -> None:
     assert changed_fields(before, before) == []
 
 
-def test_rows_lie_relative_to_where_one_is_and_queries_relative_to_the_manifest() -> None:
+def test_row_paths_resolve_to_cwd_and_query_paths_to_manifest() -> None:
     python = {"python": {"file": "query.py", "function": "build"}}
     absolute = with_absolute_paths(pipeline(query=python), Path("/here"), Path("/manifests"))
     source, sink = absolute.spec.streams[0].source, absolute.spec.sinks[0].target
@@ -131,7 +131,7 @@ def test_rows_lie_relative_to_where_one_is_and_queries_relative_to_the_manifest(
     assert with_absolute_paths(absolute, Path("/other"), Path("/other")) == absolute
 
 
-def test_what_cannot_be_done_on_one_machine_is_told_with_its_field() -> None:
+def test_fields_unsupported_on_one_machine_are_reported() -> None:
     stream = {
         "name": "payments",
         "schema": "user STRING",

@@ -59,7 +59,7 @@ def at(second: float) -> DisplaySnapshot:
     return replace(PICTURE, running_for=second)
 
 
-def test_nobody_waits_for_a_screen_that_takes_nothing(screen: Stuck) -> None:
+def test_blocked_screen_does_not_block_callers(screen: Stuck) -> None:
     display = DisplayThread(screen)
     assert screen.reached.wait(LONG)
     for second in range(3):
@@ -74,7 +74,7 @@ def test_nobody_waits_for_a_screen_that_takes_nothing(screen: Stuck) -> None:
     assert screen.closed
 
 
-def test_what_waits_for_a_screen_is_bounded(screen: Stuck) -> None:  # [12]
+def test_display_queue_is_bounded(screen: Stuck) -> None:  # [12]
     display = DisplayThread(screen)
     assert screen.reached.wait(LONG)
     for n in range(MOST_WORDS + 5):
@@ -84,9 +84,7 @@ def test_what_waits_for_a_screen_is_bounded(screen: Stuck) -> None:  # [12]
     assert screen.said == [str(n) for n in range(5, MOST_WORDS + 5)]
 
 
-def test_rows_are_looked_for_while_nobody_shows_anything(
-    screen: Stuck, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_polled_between_updates(screen: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(display_thread, "ROWS_EVERY", 0.001)
     screen.released.set()
     display = DisplayThread(screen)
@@ -112,7 +110,7 @@ class Broken(Stuck):
             raise BrokenPipeError
 
 
-def test_what_could_not_be_drawn_is_told_to_whoever_shows_next() -> None:
+def test_drawing_error_is_raised_on_next_show() -> None:
     screen = Broken()
     screen.released.set()
     display = DisplayThread(screen)
@@ -126,7 +124,7 @@ def test_what_could_not_be_drawn_is_told_to_whoever_shows_next() -> None:
     assert screen.shown[-1] == 2
 
 
-def test_what_could_not_be_drawn_at_the_end_is_told() -> None:
+def test_drawing_error_is_raised_on_close() -> None:
     screen = Broken()
     screen.released.set()
     display = DisplayThread(screen)

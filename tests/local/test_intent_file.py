@@ -14,7 +14,7 @@ from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of
 
 
-def test_the_first_intent_gives_every_pair_its_keys_and_every_stream_its_partitions() -> None:
+def test_first_intent_assigns_keys_to_pairs_and_partitions_to_streams() -> None:
     intent = first_intent(pipeline(merges={"count": 2}))
     assert (intent.version, intent.target, intent.slots, intent.replicas) == (1, 1, 2, 2)
     (generation,) = intent.generations
@@ -26,7 +26,7 @@ def test_the_first_intent_gives_every_pair_its_keys_and_every_stream_its_partiti
     )
 
 
-def test_promotions_make_new_versions_that_are_read_back(tmp_path: Path) -> None:
+def test_promotion_increments_version_and_round_trips(tmp_path: Path) -> None:
     path = tmp_path / "intent"
     assert read_intent(path) is None
     intent = with_primaries(first_intent(pipeline()), {"pair-1": "w", "pair-0": "v"})
@@ -40,7 +40,7 @@ def test_promotions_make_new_versions_that_are_read_back(tmp_path: Path) -> None
             read_intent(path)
 
 
-def test_the_roster_has_a_standby_for_each_merge_and_twins_for_each_pair() -> None:
+def test_topology_has_standby_merges_and_twin_replicas() -> None:
     asked = pipeline(merges={"count": 2}, pairs={"count": 1, "spares": 1}, splits={"count": 1})
     roster = topology_of(asked.spec)
     assert [place.name for place in roster] == [

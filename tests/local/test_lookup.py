@@ -31,7 +31,7 @@ def make(home: Path, name: str) -> Directory:
     return directory
 
 
-def test_the_only_pipeline_needs_no_name(tmp_path: Path) -> None:
+def test_single_pipeline_needs_no_name(tmp_path: Path) -> None:
     with pytest.raises(Missing):
         directory_of(None, None, tmp_path)
     first = make(tmp_path, "first")
@@ -55,17 +55,17 @@ def test_the_only_pipeline_needs_no_name(tmp_path: Path) -> None:
         ("lead", "split-0"),
     ],
 )
-def test_targets_are_roles_or_names(target: str, name: str) -> None:
+def test_target_is_role_or_name(target: str, name: str) -> None:
     assert name_of(target, STATUS, ROLL) == name
 
 
 @pytest.mark.parametrize("target", ["pair-1/primary", "pair-0/third", "pair-9/primary", "x", ""])
-def test_a_target_that_nobody_is(target: str) -> None:
+def test_unknown_target_error_lists_known_targets(target: str) -> None:
     with pytest.raises(Missing, match="pair-0/primary"):
         name_of(target, STATUS, ROLL)
 
 
-def test_a_number_that_another_process_has_by_now_is_not_signalled(tmp_path: Path) -> None:
+def test_reused_pid_is_not_signalled(tmp_path: Path) -> None:
     directory = make(tmp_path, "state")
     with pytest.raises(Missing):
         signal_member(directory, "split-0", signal.SIGKILL)
@@ -74,7 +74,7 @@ def test_a_number_that_another_process_has_by_now_is_not_signalled(tmp_path: Pat
         signal_member(directory, "split-0", signal.SIGKILL)
 
 
-def test_a_roll_outlives_its_supervisor() -> None:
+def test_process_record_round_trips() -> None:
     roll = ROLL.giving_up("old").on_volume("pair-0-a", "new").running("pair-0-a", 9)
     assert from_json(to_json(roll)) == roll
     assert roll.removed("old").given_up == ()

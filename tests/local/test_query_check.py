@@ -30,12 +30,12 @@ def checked(tmp_path: Path) -> Checked:
     return answer
 
 
-def test_a_good_query_is_checked_once_and_its_warnings_told_once(checked: Checked) -> None:
+def test_accepted_query_is_checked_and_warned_once(checked: Checked) -> None:
     assert [each.reason for each in checked("first").warnings] == ["Order"]
     assert checked("first") == Findings()
 
 
-def test_a_refused_query_is_asked_about_again(checked: Checked) -> None:
+def test_refused_query_is_checked_again(checked: Checked) -> None:
     for _ in range(2):
         (complaint,) = checked("rand").refused
         assert (complaint.reason, complaint.message) == ("Random", "rand()")
@@ -43,7 +43,7 @@ def test_a_refused_query_is_asked_about_again(checked: Checked) -> None:
     assert not checked("good").refused
 
 
-def test_a_file_that_computes_the_same_may_change(checked: Checked) -> None:
+def test_query_file_may_change_if_plan_is_equal(checked: Checked) -> None:
     checked("count")
     assert checked("# more readable\ncount") == Findings()
     (complaint,) = checked("sum").refused
@@ -52,9 +52,7 @@ def test_a_file_that_computes_the_same_may_change(checked: Checked) -> None:
     assert checked("count") == Findings()
 
 
-def test_a_check_that_does_not_answer_is_not_taken_for_a_good_one(
-    checked: Checked, tmp_path: Path
-) -> None:
+def test_crashed_query_check_fails(checked: Checked, tmp_path: Path) -> None:
     with pytest.raises(CheckFailed, match="no Java was found"):
         checked("crash")
     (tmp_path / "talks.py").write_text("print('hello')")

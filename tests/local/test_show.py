@@ -41,7 +41,7 @@ def console(*, terminal: bool) -> Console:
     return Console(file=io.StringIO(), force_terminal=terminal, width=120, color_system=None)
 
 
-def test_the_table_shows_everybody_with_their_roles(picture: DisplaySnapshot) -> None:
+def test_table_shows_all_members_with_roles(picture: DisplaySnapshot) -> None:
     terminal = console(terminal=True)
     table = display_for(terminal, [])
     assert isinstance(table, LiveTable)
@@ -60,7 +60,9 @@ def test_the_table_shows_everybody_with_their_roles(picture: DisplaySnapshot) ->
     assert "no room" in text
 
 
-def test_lines_come_now_and_then_events_at_once(picture: DisplaySnapshot, tmp_path: Path) -> None:
+def test_status_lines_are_periodic_and_events_immediate(
+    picture: DisplaySnapshot, tmp_path: Path
+) -> None:
     pipe = console(terminal=False)
     lines = display_for(pipe, [ConsoleTail(tmp_path)])
     assert isinstance(lines, LineDisplay)
@@ -77,7 +79,7 @@ def test_lines_come_now_and_then_events_at_once(picture: DisplaySnapshot, tmp_pa
     assert LINE_EVERY > 0
 
 
-def test_rows_that_were_put_aside_are_shown_with_their_place(picture: DisplaySnapshot) -> None:
+def test_dead_letters_are_shown_with_their_path(picture: DisplaySnapshot) -> None:
     status = picture.status
     rejecting = replace(status, counters=replace(status.counters, dead_letters=1234))
     for terminal in (True, False):
@@ -89,7 +91,7 @@ def test_rows_that_were_put_aside_are_shown_with_their_place(picture: DisplaySna
         assert ["1,234 (in DIR/dead)" in text_of(each) for each in shown] == [False, True]
 
 
-def test_why_a_pipeline_is_not_ready_is_shown(picture: DisplaySnapshot) -> None:
+def test_unready_reason_is_shown(picture: DisplaySnapshot) -> None:
     typo = Trouble(EventReason.SOURCE_FAILED, "clicks", "/data/[clcks] is not there", "mend it")
     snapshot = look(split(says=SplitState(troubles=(typo,))), replica(), merge())
     memory = decide(snapshot, ControllerState(), Timeouts()).memory
@@ -106,7 +108,7 @@ def test_why_a_pipeline_is_not_ready_is_shown(picture: DisplaySnapshot) -> None:
         assert all(each in text_of(shown) for each in (typo.reason, typo.subject, typo.message))
 
 
-def test_a_console_sink_is_printed_in_order_once_and_cleared(tmp_path: Path) -> None:
+def test_console_sink_rows_are_printed_once_in_order_and_cleared(tmp_path: Path) -> None:
     tail = ConsoleTail(tmp_path / "sink")
     assert list(tail.new_rows()) == []
     sink = tmp_path / "sink"
@@ -122,7 +124,7 @@ def test_a_console_sink_is_printed_in_order_once_and_cleared(tmp_path: Path) -> 
     assert sorted(path.name for path in sink.iterdir()) == [".000000000003.json", "_tandem"]
 
 
-def test_rows_are_printed_as_they_are(tmp_path: Path) -> None:
+def test_rows_are_printed_verbatim(tmp_path: Path) -> None:
     row = '{"a": ":key: fe80:1:a:b", "b": "[bold]\u2028\u0085"}'
     (tmp_path / f"{1:012d}.json").write_text(f"{row}\n", encoding="utf-8")
     tail = ConsoleTail(tmp_path)
@@ -131,7 +133,7 @@ def test_rows_are_printed_as_they_are(tmp_path: Path) -> None:
     assert text_of(shown) == f"{row}\n"
 
 
-def test_a_rate_is_of_the_last_seconds() -> None:
+def test_rate_covers_last_seconds_only() -> None:
     rate = Rate()
     assert rate.at(0, 0) == 0
     assert rate.at(1, 100) == 100

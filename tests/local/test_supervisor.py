@@ -14,7 +14,7 @@ from tandem_core.model.states import MemberState, Phase, Role
 Start = Callable[..., Run]
 
 
-def test_failures_are_mended_and_the_end_leaves_nobody(start: Start) -> None:
+def test_failures_are_recovered_and_no_process_is_left(start: Start) -> None:
     run = start()
     run.wait_whole()
     assert [member.name for member in run.status().members] == [
@@ -99,7 +99,7 @@ def _lose_a_splits_volume(run: Run) -> None:
     assert run.directory.gone_mark(volume).exists()
 
 
-def test_nobody_outlives_a_killed_supervisor_and_the_next_one_goes_on(start: Start) -> None:
+def test_members_die_with_supervisor_and_next_run_resumes(start: Start) -> None:
     first = start()
     first.wait_whole()
     names = [member.name for member in first.status().members]
@@ -119,7 +119,7 @@ def test_nobody_outlives_a_killed_supervisor_and_the_next_one_goes_on(start: Sta
     assert second.processes() == set()
 
 
-def test_a_warm_spare_takes_the_place_of_a_killed_replica(start: Start) -> None:
+def test_warm_spare_replaces_killed_replica(start: Start) -> None:
     run = start(spares=1)
     run.wait_whole()
     dead, warm = run.volume("pair-0-b"), run.volume("spare-0")
@@ -133,7 +133,7 @@ def test_a_warm_spare_takes_the_place_of_a_killed_replica(start: Start) -> None:
     assert run.member("spare-0").state is MemberState.STANDBY
 
 
-def test_a_stopped_supervisor_takes_nobody_for_silent(start: Start) -> None:
+def test_paused_supervisor_kills_no_member_on_resume(start: Start) -> None:
     run = start()
     run.wait_whole()
     before = run.processes()
@@ -147,7 +147,7 @@ def test_a_stopped_supervisor_takes_nobody_for_silent(start: Start) -> None:
     assert run.events() == []
 
 
-def test_a_completed_pipeline_ends_by_itself_and_is_not_run_again(start: Start) -> None:
+def test_completed_pipeline_exits_and_is_not_rerun(start: Start) -> None:
     run = start()
     run.wait_whole()
     (run.directory.path / "stub" / "completed").touch()
@@ -161,7 +161,7 @@ def test_a_completed_pipeline_ends_by_itself_and_is_not_run_again(start: Start) 
     assert again.log.read_text().count("completed: 100 rows in, 70 rows out") == 2
 
 
-def test_what_only_the_user_can_mend_ends_the_run_and_another_run_does_not(start: Start) -> None:
+def test_refusal_ends_run_and_second_supervisor_does_not(start: Start) -> None:
     run = start()
     run.wait_whole()
     other = start()
@@ -175,13 +175,13 @@ def test_what_only_the_user_can_mend_ends_the_run_and_another_run_does_not(start
     assert run.processes() == set()
 
 
-def test_time_is_over_when_it_was_said(start: Start) -> None:
+def test_run_ends_after_given_time(start: Start) -> None:
     run = start("1.5")
     assert run.wait() == 0
     assert run.processes() == set()
 
 
-def test_a_second_interrupt_ends_a_member_that_does_not_stop(start: Start) -> None:
+def test_second_interrupt_kills_stubborn_member(start: Start) -> None:
     run = start()
     run.wait_whole()
     run.order("merge-1", "stubborn")

@@ -30,7 +30,7 @@ def changed(before: DesiredState, after: DesiredState) -> set[str]:
     return {name for (kind, name) in new if old.get((kind, name)) != new[(kind, name)]}
 
 
-def test_what_a_running_pipeline_may_change_applies_only_what_it_concerns() -> None:
+def test_mutable_field_changes_only_its_own_objects() -> None:
     data: dict[str, Any] = deepcopy(EVERYTHING)
     before = order(data)
     data["spec"]["suspend"] = False
@@ -50,20 +50,20 @@ def test_what_a_running_pipeline_may_change_applies_only_what_it_concerns() -> N
     }
 
 
-def test_the_same_in_another_order_is_the_same() -> None:
+def test_field_order_does_not_change_objects() -> None:
     data: dict[str, Any] = deepcopy(EVERYTHING)
     template = data["spec"]["pairs"]["template"]
     data["spec"]["pairs"]["template"] = dict(reversed(template.items()))
     assert objects_of(order(data)) == objects_of(order(EVERYTHING))
 
 
-def test_a_new_image_rolls_only_its_own_pods() -> None:
+def test_new_image_rolls_only_its_own_pods() -> None:
     before = order(EVERYTHING)
     after = replace(before, images=replace(IMAGES, split="registry.example/tandem-slim:2"))
     assert changed(before, after) == {"orders-splits"}
 
 
-def test_an_operator_that_writes_pods_otherwise_does_not_roll_them(
+def test_changed_pod_rendering_does_not_change_digests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = order(EVERYTHING)
@@ -72,13 +72,13 @@ def test_an_operator_that_writes_pods_otherwise_does_not_roll_them(
     assert digests(before) == known
 
 
-def test_another_pipeline_of_the_same_name_has_another_manifest() -> None:
+def test_recreated_pipeline_gets_another_spec_config_map() -> None:
     before = order(EVERYTHING)
     after = replace(before, uid="another")
     assert spec_of(before)["metadata"]["name"] != spec_of(after)["metadata"]["name"]
 
 
-def test_pods_read_the_pipeline_without_what_may_change() -> None:
+def test_spec_config_map_holds_only_immutable_fields() -> None:
     found = order(EVERYTHING)
     (text,) = spec_of(found)["data"].values()
     written = json.loads(text)
@@ -89,12 +89,12 @@ def test_pods_read_the_pipeline_without_what_may_change() -> None:
     assert pipeline == fixed_part(found.pipeline)
 
 
-def test_digests_depend_on_data_alone() -> None:
+def test_digest_depends_on_data_only() -> None:
     assert digest({"a": 1, "b": ["ä"]}) == digest({"b": ["ä"], "a": 1})
     assert digest({"a": 1}) != digest({"a": "1"})
 
 
-def test_images_survive_being_written() -> None:
+def test_images_round_trip() -> None:
     assert parse_images(IMAGES.text()) == IMAGES
     for text in ("[]", "{}", '{"split": "a"}', "not json"):
         with pytest.raises(ValueError, match=r"."):

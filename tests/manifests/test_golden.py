@@ -6,7 +6,7 @@ from tests.manifests.orders import ORDERS
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_the_objects_are_those_of_the_golden_file(name: str) -> None:
+def test_rendered_objects_match_golden_file(name: str) -> None:
     assert rendered(ORDERS[name]) == (GOLDEN / f"{name}.yaml").read_text(encoding="utf-8")
 
 

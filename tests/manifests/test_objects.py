@@ -36,7 +36,7 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 @thorough(60)
 @given(order=orders())
-def test_names_are_valid_and_differ(order: DesiredState) -> None:
+def test_object_names_are_valid_and_unique(order: DesiredState) -> None:
     assert len(order.name) <= MOST_NAME
     found = [(made["kind"], made["metadata"]["name"]) for made in everything(order)]
     assert len(set(found)) == len(found)
@@ -47,7 +47,7 @@ def test_names_are_valid_and_differ(order: DesiredState) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_everything_goes_away_with_the_pipeline(order: DesiredState) -> None:
+def test_all_objects_are_owned_by_pipeline(order: DesiredState) -> None:
     for made in everything(order):
         metadata = made["metadata"]
         assert metadata["namespace"] == order.namespace
@@ -59,7 +59,7 @@ def test_everything_goes_away_with_the_pipeline(order: DesiredState) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_every_pod_passes_the_restricted_standard(order: DesiredState) -> None:
+def test_every_pod_meets_restricted_pod_security_standard(order: DesiredState) -> None:
     for made in workloads(order):
         pod = made["spec"]["template"]["spec"]
         assert violations(pod) == []
@@ -68,7 +68,7 @@ def test_every_pod_passes_the_restricted_standard(order: DesiredState) -> None:
         assert pod["automountServiceAccountToken"] is (container["name"] == "split")
 
 
-def test_the_checker_of_the_standard_finds_what_it_forbids() -> None:
+def test_pod_security_checker_detects_violations() -> None:
     assert violations({"containers": [{"name": "bare"}]}) == [
         "allowPrivilegeEscalation",
         "runAsNonRoot",
@@ -81,7 +81,7 @@ def test_the_checker_of_the_standard_finds_what_it_forbids() -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: DesiredState) -> None:
+def test_selectors_match_only_pods_of_own_workload(order: DesiredState) -> None:
     made = workloads(order)
     labels = [found["spec"]["template"]["metadata"]["labels"] for found in made]
     for position, found in enumerate(made):
@@ -94,7 +94,7 @@ def test_selectors_find_the_pods_of_their_own_workload_and_no_others(order: Desi
 
 @thorough(60)
 @given(order=orders())
-def test_budgets_keep_one_of_a_pair(order: DesiredState) -> None:
+def test_disruption_budget_keeps_one_replica_per_pair(order: DesiredState) -> None:
     budgets = {
         made["metadata"]["name"]: made["spec"]
         for made in objects_of(order)
@@ -116,7 +116,7 @@ def test_budgets_keep_one_of_a_pair(order: DesiredState) -> None:
 
 @thorough(60)
 @given(order=orders())
-def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: DesiredState) -> None:
+def test_memory_request_equals_limit_and_cpu_has_no_default_limit(order: DesiredState) -> None:
     for made in workloads(order):
         (container,) = made["spec"]["template"]["spec"]["containers"]
         requests, limits = container["resources"]["requests"], container["resources"]["limits"]
@@ -134,7 +134,7 @@ def test_memory_is_requested_as_it_is_limited_and_cpu_is_not_limited(order: Desi
         ({"requests": {"memory": "300Mi"}, "limits": {"memory": "400Mi"}}, "300Mi", "400Mi"),
     ],
 )
-def test_what_a_template_says_of_memory_is_what_a_split_gets(
+def test_template_memory_sets_split_requests_and_limits(
     amounts: dict[str, dict[str, str]], requested: str, limited: str
 ) -> None:
     splits = workloads(order(manifest(splits={"template": {"resources": amounts}})))[0]
@@ -144,14 +144,14 @@ def test_what_a_template_says_of_memory_is_what_a_split_gets(
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_kubernetes_knows_every_field(name: str) -> None:
+def test_every_field_is_known_to_kubernetes(name: str) -> None:
     for made in everything(ORDERS[name]):
         assert unknown_fields(made) == []
 
 
 @thorough(60)
 @given(order=orders())
-def test_no_part_of_an_object_is_shared_with_another(order: DesiredState) -> None:
+def test_objects_share_no_mutable_parts(order: DesiredState) -> None:
     seen: set[int] = set()
 
     def visit(part: object) -> None:

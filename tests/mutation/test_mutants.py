@@ -29,7 +29,7 @@ def texts(source: bytes) -> set[tuple[str, str]]:
     return {mutant.diff(source) for mutant in find("log.py", source)}
 
 
-def test_the_kinds_of_mistakes() -> None:
+def test_mutation_kinds_are_found() -> None:
     found = {after for _, after in texts(SOURCE)}
     assert found >= {
         "LIMIT: int = 4",
@@ -45,12 +45,12 @@ def test_the_kinds_of_mistakes() -> None:
     }
 
 
-def test_words_types_and_slots_are_left_alone() -> None:
+def test_docstrings_types_and_slots_are_not_mutated() -> None:
     before = {before for before, _ in texts(SOURCE)}
     assert not any("docstring" in line or "slots" in line or "def " in line for line in before)
 
 
-def test_every_mutant_is_another_program_of_its_own_key() -> None:
+def test_every_mutant_is_different_program_with_unique_key() -> None:
     mutants = find("log.py", SOURCE)
     assert len({mutant.key for mutant in mutants}) == len(mutants)
     for mutant in mutants:
@@ -58,12 +58,12 @@ def test_every_mutant_is_another_program_of_its_own_key() -> None:
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(SOURCE))
 
 
-def test_keys_stay_when_lines_move() -> None:
+def test_keys_do_not_change_when_lines_move() -> None:
     moved = b"\n\n" + SOURCE
     assert {m.key for m in find("log.py", moved)} == {m.key for m in find("log.py", SOURCE)}
 
 
-def test_the_choice_is_the_seed_s() -> None:
+def test_choice_depends_only_on_seed() -> None:
     name = "log/replicated_log.py"
     sources = {name: (Path(__file__).parents[2] / PROTOCOL / name).read_bytes()}
     mutants = find(name, sources[name])

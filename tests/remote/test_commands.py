@@ -68,7 +68,7 @@ def await_state(pid: int, wanted: Callable[[str], bool]) -> None:
 Start = Callable[[str], subprocess.Popen[bytes]]
 
 
-def test_all_processes_with_the_mark_are_signalled_and_no_others(start: Start) -> None:
+def test_only_marked_processes_are_signalled(start: Start) -> None:
     uid, other = uuid.uuid4().hex, uuid.uuid4().hex
     marked, unmarked = [start(uid), start(uid)], start(other)
     pids = sorted(process.pid for process in marked)
@@ -84,21 +84,21 @@ def test_all_processes_with_the_mark_are_signalled_and_no_others(start: Start) -
     assert unmarked.poll() is None
 
 
-def test_a_mark_must_match_as_a_whole(start: Start) -> None:
+def test_mark_must_match_completely(start: Start) -> None:
     uid = uuid.uuid4().hex
     longer = start(f"{uid}0")
     assert send(uid, signal.SIGKILL) == []
     assert longer.poll() is None
 
 
-def test_a_pods_processes_are_told_by_number() -> None:
+def test_signal_pod_returns_process_ids() -> None:
     stage = Stage()
     pod = stage.cast().pods[0]
     assert signal_pod(stage.shell, pod, signal.SIGSTOP) == (7, 41)
     assert stage.shell.signalled == [(pod.name, signal.SIGSTOP)]
 
 
-def test_a_pod_in_which_nothing_runs() -> None:
+def test_signalling_pod_without_processes_raises_missing() -> None:
     class Empty:
         def run(self, pod: Object, command: Sequence[str]) -> Ran:
             return Ran("\n", "container not found")

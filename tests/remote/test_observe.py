@@ -27,7 +27,7 @@ def members(stage: Stage) -> dict[str, MemberStatus]:
     return {member.name: member for member in look(stage).status.members}
 
 
-def test_the_status_is_the_resources_with_its_pods_as_members() -> None:
+def test_status_combines_resource_and_pods() -> None:
     stage = Stage()
     seen = look(stage)
     written = stage.world.status()
@@ -45,7 +45,7 @@ def test_the_status_is_the_resources_with_its_pods_as_members() -> None:
     assert all(member.pid is None for member in seen.status.members)
 
 
-def test_the_lead_tells_which_merge_delivers_and_how_far_everybody_is() -> None:
+def test_lead_report_adds_active_merge_and_epochs() -> None:
     stage = Stage()
     active, standby = stage.uids("merge")
     replicas = stage.uids("replica")
@@ -69,7 +69,7 @@ def test_the_lead_tells_which_merge_delivers_and_how_far_everybody_is() -> None:
 
 
 @pytest.mark.parametrize("trouble", [Refused("403"), Unreachable("timed out"), NotFound("404")])
-def test_who_may_not_ask_the_lead_still_sees_the_rest(trouble: Any) -> None:
+def test_status_is_shown_without_lead_report(trouble: Any) -> None:
     stage = Stage()
     stage.let_lead(stage.cast().pods[0])
     stage.shell.fails = trouble
@@ -80,14 +80,14 @@ def test_who_may_not_ask_the_lead_still_sees_the_rest(trouble: Any) -> None:
     assert seen.epochs() == {}
 
 
-def test_a_split_that_does_not_lead_any_more_says_nothing() -> None:
+def test_former_lead_report_is_ignored() -> None:
     stage = Stage()
     stage.let_lead(stage.cast().pods[0])
     stage.shell.state = {"volume": "v", "incarnation": 1, "part": {"kind": "split"}}
     assert look(stage).word is None
 
 
-def test_who_was_ready_and_is_not_any_more_is_silent() -> None:
+def test_pod_no_longer_ready_is_silent() -> None:
     stage = Stage()
     split, merge = (name_of(stage.of_kind(kind)[0]) for kind in ("split", "merge"))
     replica = name_of(stage.world.replicas("pair-0")["secondary"])
@@ -97,7 +97,7 @@ def test_who_was_ready_and_is_not_any_more_is_silent() -> None:
     assert {seen[name].state for name in (split, merge, replica)} == {MemberState.SILENT}
 
 
-def test_who_has_not_been_ready_yet_starts() -> None:
+def test_pod_not_yet_ready_is_starting() -> None:
     stage = Stage()
     split = name_of(stage.of_kind("split")[0])
     stage.make_ready(split, ready=False, since=BEGAN)
@@ -115,7 +115,7 @@ def test_who_has_not_been_ready_yet_starts() -> None:
         (PairState.PAIRED, True, MemberState.RUNNING),
     ],
 )
-def test_a_secondary_is_what_its_pair_says_it_waits_for(
+def test_secondary_state_follows_pair_state(
     pair: PairState | None, ready: bool, state: MemberState
 ) -> None:
     stage = Stage()
@@ -125,14 +125,14 @@ def test_a_secondary_is_what_its_pair_says_it_waits_for(
     assert state_of(pod, pair, None) is state
 
 
-def test_the_primary_of_a_pair_that_catches_up_runs() -> None:
+def test_primary_of_catching_up_pair_is_running() -> None:
     stage = Stage()
     primary = name_of(stage.world.replicas("pair-0")["primary"])
     pod = next(pod for pod in stage.cast().pods if pod.name == primary)
     assert state_of(pod, PairState.CATCHING_UP, None) is MemberState.RUNNING
 
 
-def test_a_container_that_has_ended_is_gone_until_it_runs_again() -> None:
+def test_ended_container_is_gone() -> None:
     stage = Stage()
     name = name_of(stage.of_kind("split")[0])
     stage.cluster.crash(name, 1)
@@ -141,7 +141,7 @@ def test_a_container_that_has_ended_is_gone_until_it_runs_again() -> None:
     assert members(stage)[name].state is MemberState.GONE
 
 
-def test_a_pod_that_has_no_node_yet_starts() -> None:
+def test_unscheduled_pod_is_starting() -> None:
     stage = Stage()
     replica_set = stage.cluster.list(REPLICA_SET, KEY.namespace)[0]
     pod = stage.of_kind("replica")[0]
@@ -153,7 +153,7 @@ def test_a_pod_that_has_no_node_yet_starts() -> None:
     assert (seen.state, seen.node) == (MemberState.STARTING, None)
 
 
-def test_the_only_pipeline_needs_no_name() -> None:
+def test_single_pipeline_needs_no_name() -> None:
     stage = Stage()
     assert name_of(find_pipeline(stage.cluster, KEY.namespace, None)) == KEY.name
     stage.cluster.create(resource(Key(KEY.namespace, "second")))
@@ -162,7 +162,7 @@ def test_the_only_pipeline_needs_no_name() -> None:
     assert name_of(find_pipeline(stage.cluster, KEY.namespace, "second")) == "second"
 
 
-def test_a_pipeline_that_is_not_there_is_told_with_the_nearest_one() -> None:
+def test_unknown_pipeline_error_suggests_nearest_name() -> None:
     stage = Stage()
     with pytest.raises(Missing, match='did you mean "spending"'):
         find_pipeline(stage.cluster, KEY.namespace, "spendings")
@@ -170,7 +170,7 @@ def test_a_pipeline_that_is_not_there_is_told_with_the_nearest_one() -> None:
         find_pipeline(stage.cluster, "elsewhere", "spending")
 
 
-def test_a_cluster_without_the_definition_has_no_tandem() -> None:
+def test_missing_definition_means_not_installed() -> None:
     class Bare(Cluster):
         def list(self, *_: Any) -> Any:
             raise NotFound("404 page not found")

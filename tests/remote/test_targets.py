@@ -7,7 +7,7 @@ from tandem.remote.targets import find_target, short_names
 from tandem_core.model.kubernetes_names import ROLE_LABEL
 
 
-def test_pods_are_called_by_kind_and_order_replicas_by_role() -> None:
+def test_short_names_use_kind_and_order_or_replica_role() -> None:
     stage = Stage()
     pods = stage.cast().pods
     names = short_names(pods)
@@ -22,7 +22,7 @@ def test_pods_are_called_by_kind_and_order_replicas_by_role() -> None:
     assert [names[name] for name in sorted(splits)] == ["split-0", "split-1"]
 
 
-def test_a_target_is_a_short_name_a_pod_or_the_lead() -> None:
+def test_target_is_short_name_pod_name_or_lead() -> None:
     stage = Stage()
     cast = stage.cast()
     assert cast.lead is None
@@ -36,7 +36,7 @@ def test_a_target_is_a_short_name_a_pod_or_the_lead() -> None:
     assert find_target("lead", cast.pods, cast.pods[1].name) == cast.pods[1]
 
 
-def test_who_is_on_the_way_out_is_nobody_any_more() -> None:
+def test_terminating_pod_is_no_target() -> None:
     stage = Stage()
     first, second = (name_of(pod) for pod in stage.of_kind("split"))
     stage.cluster.delete(stage.cluster.pod(first))
@@ -45,7 +45,7 @@ def test_who_is_on_the_way_out_is_nobody_any_more() -> None:
     assert find_target("split-0", pods, None).name == second
 
 
-def test_a_replica_without_a_role_is_called_by_its_name() -> None:
+def test_replica_without_role_is_found_by_pod_name() -> None:
     stage = Stage()
     secondary = stage.world.replicas("pair-0")["secondary"]
     changed = stage.cluster.pod(name_of(secondary))
@@ -57,7 +57,7 @@ def test_a_replica_without_a_role_is_called_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("target", ["pair-9/primary", "pair-0/third", "split-2", "lead", "", "x"])
-def test_a_target_that_nobody_is_names_those_there_are(target: str) -> None:
+def test_unknown_target_error_lists_known_targets(target: str) -> None:
     pods = Stage().cast().pods
     with pytest.raises(Missing) as missing:
         find_target(target, pods, None)

@@ -90,7 +90,7 @@ def check_ring_is_consistent(old: RoutingFunction, new: RoutingFunction) -> None
 
 @pytest.mark.parametrize("heuristic", Heuristic)
 @pytest.mark.parametrize(("before", "after"), [(4, 5), (5, 4), (1, 2), (2, 1), (3, 9), (6, 6)])
-def test_only_what_is_listed_moves(heuristic: Heuristic, before: int, after: int) -> None:
+def test_only_listed_moves_change_owner(heuristic: Heuristic, before: int, after: int) -> None:
     chosen = PlanningSettings(heuristic=heuristic)
     first = construct(zipf(5_000, seed=3), names(before), None, chosen).function
     decision = construct(zipf(5_000, 1.2, seed=4), names(after), first, chosen)
@@ -102,7 +102,7 @@ def test_only_what_is_listed_moves(heuristic: Heuristic, before: int, after: int
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 3), st.integers(0, 1_000))
 @settings(max_examples=20, deadline=None)
-def test_moves_are_complete_whatever_changes(
+def test_listed_moves_are_complete_for_any_change(
     before: int, after: int, renamed: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -113,7 +113,7 @@ def test_moves_are_complete_whatever_changes(
     check_ring_is_consistent(first, decision.function)
 
 
-def test_bytes_of_moves_are_those_of_the_state_moved() -> None:
+def test_move_bytes_equal_state_moved() -> None:
     load = zipf(2_000)
     first = construct(load, names(3)).function
     decision = construct(load, names(4), first)
@@ -124,7 +124,7 @@ def test_bytes_of_moves_are_those_of_the_state_moved() -> None:
     assert decision.migration == pytest.approx(memory[changed].sum() / memory.sum() * 4)
 
 
-def test_removed_pairs_own_nothing_and_their_keys_are_paid_for() -> None:
+def test_removed_pairs_own_nothing_and_their_keys_count_as_moved() -> None:
     load = zipf(2_000)
     first = construct(load, names(5)).function
     decision = construct(load, names(3), first)
@@ -146,7 +146,7 @@ def test_nothing_changes_while_all_bounds_hold() -> None:
     assert "all bounds hold" in again.reasons[0]
 
 
-def test_nothing_moves_for_a_bound_that_is_out_of_reach() -> None:
+def test_unreachable_bound_causes_no_moves() -> None:
     amounts = np.ones((1_000, 3), dtype=np.int64)
     amounts[0] = 10_000
     load = profile_of(amounts)
@@ -161,7 +161,7 @@ def test_nothing_moves_for_a_bound_that_is_out_of_reach() -> None:
 
 
 @pytest.mark.parametrize("heuristic", Heuristic)
-def test_nothing_moves_for_hardly_any_gain(heuristic: Heuristic) -> None:
+def test_negligible_gain_causes_no_moves(heuristic: Heuristic) -> None:
     """Another placement is always to be had, but with one huge key none is much better."""
     load = zipf(2_000)
     huge = profile_of(np.tile(load.totals, (1, 1)), seed=88)
@@ -176,7 +176,7 @@ def test_nothing_moves_for_hardly_any_gain(heuristic: Heuristic) -> None:
     assert "worth moving for" in settled[-1].reasons[0]
 
 
-def test_moves_of_keys_that_lose_their_entry_count_from_the_start() -> None:
+def test_dropped_hot_keys_count_as_moved_from_start() -> None:
     first = construct(zipf(10_000, 1.2), names(6)).function
     task = Task.of(zipf(10_000, 0.6), tuple(names(7)), first, ROWS_ONLY)
     owners = task.ring.owners(task.initial_vnodes())
@@ -188,7 +188,7 @@ def test_moves_of_keys_that_lose_their_entry_count_from_the_start() -> None:
     assert board.spent == pytest.approx(task.workload.key_loads[0, task.dropped[moved]].sum())
 
 
-def test_keys_of_removed_pairs_count_from_the_start() -> None:
+def test_keys_of_removed_pairs_count_as_moved_from_start() -> None:
     load = zipf(10_000, 1.2)
     first = construct(load, names(6)).function
     task = Task.of(load, tuple(names(5)), first, ROWS_ONLY)
@@ -205,7 +205,7 @@ def test_keys_of_removed_pairs_count_from_the_start() -> None:
     assert board.spent >= with_them
 
 
-def test_a_new_hot_key_brings_a_new_function_that_keeps_the_bounds() -> None:
+def test_new_hot_keys_yield_function_within_bounds() -> None:
     load = zipf(100_000)
     first = construct(load, names(8)).function
     hashes = keys(3, seed=77)
@@ -220,7 +220,7 @@ def test_a_new_hot_key_brings_a_new_function_that_keeps_the_bounds() -> None:
     check_moves(first, decision, np.concatenate([PROBES, hashes]))
 
 
-def test_a_key_no_longer_hot_goes_back_to_the_ring() -> None:
+def test_cooled_key_returns_to_ring() -> None:
     load = zipf(10_000, 1.2)
     first = construct(load, names(6)).function
     decision = construct(zipf(10_000, 0.1), names(7), first)
@@ -251,7 +251,7 @@ def test_construction_is_deterministic(heuristic: Heuristic, utility: Utility) -
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None)
-def test_every_function_built_survives_serialisation(seed: int) -> None:
+def test_constructed_function_round_trips(seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = profile_of(rng.integers(0, 10**6, (200, 3)), seed)
     function = construct(load, names(int(rng.integers(1, 9)))).function
@@ -281,7 +281,9 @@ EXTREMES: dict[str, Callable[[], LoadProfile]] = {
 @pytest.mark.parametrize("heuristic", Heuristic)
 @pytest.mark.parametrize("pairs", [1, 2, 7, 40])
 @pytest.mark.parametrize("extreme", EXTREMES)
-def test_no_load_breaks_it(extreme: str, pairs: int, heuristic: Heuristic) -> None:
+def test_extreme_loads_yield_valid_functions(
+    extreme: str, pairs: int, heuristic: Heuristic
+) -> None:
     load = EXTREMES[extreme]()
     chosen = PlanningSettings(heuristic=heuristic)
     first = construct(load, names(pairs), None, chosen)
@@ -296,7 +298,7 @@ def test_no_load_breaks_it(extreme: str, pairs: int, heuristic: Heuristic) -> No
     check_moves(first.function, grown, PROBES)
 
 
-def test_a_thousand_pairs() -> None:
+def test_thousand_pairs_are_routed_and_grown() -> None:
     load = zipf(100_000)
     first = construct(load, names(1_000))
     grown = construct(load, names(1_001), first.function)
@@ -307,7 +309,7 @@ def test_a_thousand_pairs() -> None:
 
 @pytest.mark.parametrize("beta", Beta)
 @pytest.mark.parametrize("tolerance", [1.0, 1.05, 4.0])
-def test_every_kind_of_resource_works(beta: Beta, tolerance: float) -> None:
+def test_every_resource_kind_yields_finite_balance(beta: Beta, tolerance: float) -> None:
     chosen = PlanningSettings(
         Resource("state", Measure.MEMORY, beta, tolerance),
         Resource("computation", Measure.ROWS, beta, tolerance),
@@ -318,14 +320,14 @@ def test_every_kind_of_resource_works(beta: Beta, tolerance: float) -> None:
     assert math.isfinite(decision.after.relative)
 
 
-def test_one_pair_owns_everything() -> None:
+def test_single_pair_owns_everything() -> None:
     decision = construct(zipf(1_000), ["only"])
     assert decision.function.hot_count == 0
     assert decision.missed == ()
     assert (decision.function.owner_of(PROBES) == 0).all()
 
 
-def test_the_limit_of_entries_is_kept_and_told() -> None:
+def test_hot_key_limit_is_kept_and_reported() -> None:
     decision = construct(zipf(20_000), names(10), None, PlanningSettings(most_hot_keys=5))
     assert decision.function.hot_count == 5
     assert any("over the limit" in reason for reason in decision.reasons)
@@ -334,7 +336,7 @@ def test_the_limit_of_entries_is_kept_and_told() -> None:
 # The effect
 
 
-def test_hot_keys_and_weights_keep_bounds_that_the_ring_alone_misses() -> None:
+def test_hot_keys_and_weights_meet_bounds_that_plain_ring_misses() -> None:
     load = zipf(1_000_000)
     plain = RoutingFunction.plain(names(10))
     assert len(why_reconstruct(load, plain)) == 3
@@ -344,7 +346,7 @@ def test_hot_keys_and_weights_keep_bounds_that_the_ring_alone_misses() -> None:
         assert decision.after.relative <= 1
 
 
-def test_migration_counts_for_the_default_utility() -> None:
+def test_default_utility_weighs_migration() -> None:
     """Over several sets of keys, ignoring migration moves at least as much as weighing it."""
     moved = {}
     for utility in (Utility.UA, Utility.UAPM):
@@ -358,6 +360,6 @@ def test_migration_counts_for_the_default_utility() -> None:
     assert moved[Utility.UA] >= moved[Utility.UAPM]
 
 
-def test_pairs_named_twice_are_refused() -> None:
+def test_duplicate_pair_names_are_refused() -> None:
     with pytest.raises(ValueError, match="sorted and distinct"):
         construct(zipf(10), ["a", "a"])

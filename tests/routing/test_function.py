@@ -58,18 +58,18 @@ def test_every_key_has_exactly_one_owner(function: RoutingFunction, more: list[i
 
 
 @given(functions())
-def test_an_explicit_entry_wins_over_the_ring(function: RoutingFunction) -> None:
+def test_explicit_entry_wins_over_ring(function: RoutingFunction) -> None:
     assert np.array_equal(function.owner_of(function.hot_hashes), function.hot_owners)
 
 
 @given(functions())
-def test_without_an_entry_the_ring_decides(function: RoutingFunction) -> None:
+def test_ring_decides_without_entry(function: RoutingFunction) -> None:
     hashes = np.setdiff1d(keys(500), function.hot_hashes)
     expected = function.bucket_owners[bucket_of(hashes)]
     assert np.array_equal(function.owner_of(hashes), expected)
 
 
-def test_entries_that_share_their_lowest_bits_are_told_apart() -> None:
+def test_entries_sharing_lowest_bits_are_distinguished() -> None:
     same_slot = [(n << 20) | 7 for n in range(1, 40)]
     hot = {h: i % 3 for i, h in enumerate(same_slot[::2])}
     function = function_of(("a", "b", "c"), [64, 64, 64], hot)
@@ -79,7 +79,7 @@ def test_entries_that_share_their_lowest_bits_are_told_apart() -> None:
 
 
 @given(NAMES, st.integers(0, 10**6).map(lambda n: f"new-{n}"))
-def test_a_new_pair_takes_only_for_itself(names: list[str], added: str) -> None:
+def test_added_pair_takes_keys_only_for_itself(names: list[str], added: str) -> None:
     before = RoutingFunction.plain(names, 32)
     after = RoutingFunction.plain([*names, added], 32)
     hashes = keys(2_000)
@@ -89,7 +89,7 @@ def test_a_new_pair_takes_only_for_itself(names: list[str], added: str) -> None:
 
 
 @given(NAMES.filter(lambda names: len(names) > 1))
-def test_a_removed_pair_gives_up_only_its_own(names: list[str]) -> None:
+def test_removed_pair_gives_up_only_its_own_keys(names: list[str]) -> None:
     before = RoutingFunction.plain(names, 32)
     after = RoutingFunction.plain(names[1:], 32)
     hashes = keys(2_000)
@@ -99,7 +99,7 @@ def test_a_removed_pair_gives_up_only_its_own(names: list[str]) -> None:
 
 
 @given(NAMES.filter(lambda names: len(names) > 1), st.integers(1, 31))
-def test_less_weight_takes_only_from_its_pair(names: list[str], less: int) -> None:
+def test_lower_weight_takes_buckets_only_from_its_pair(names: list[str], less: int) -> None:
     before = RoutingFunction.plain(names, 32)
     weights = [32 - less if pair == before.pairs[0] else 32 for pair in before.pairs]
     after = function_of(before.pairs, weights, {})
@@ -114,14 +114,14 @@ def test_shares_of_the_ring_are_even() -> None:
     assert shares.min() > 0.09
 
 
-def test_the_order_in_which_pairs_are_named_does_not_matter() -> None:
+def test_pair_order_does_not_matter() -> None:
     names = ["pair-2", "pair-10", "pair-1"]
     one, other = RoutingFunction.plain(names), RoutingFunction.plain(names[::-1])
     assert one.pairs == other.pairs
     assert np.array_equal(one.bucket_owners, other.bucket_owners)
 
 
-def test_the_ring_is_what_its_description_says() -> None:
+def test_ring_matches_its_description() -> None:
     function = RoutingFunction.plain(["pair-0", "pair-1", "pair-2"], 512)
     assert owners_from_the_description(function) == function.bucket_owners.tolist()
 
@@ -149,7 +149,7 @@ def test_rows_are_routed_by_their_key_columns() -> None:
     assert len(function.owner_of_rows(batch.slice(0, 0), ["user"])) == 0
 
 
-def test_many_rows_are_routed_like_few() -> None:
+def test_batch_size_does_not_change_routing() -> None:
     hashes = keys(100_000)
     function = function_of(("a", "b"), [16, 16], {int(h): 1 for h in hashes[:3_000]})
     parts = [function.owner_of(hashes[i : i + 7_001]) for i in range(0, 100_000, 7_001)]
@@ -178,7 +178,7 @@ def test_modulo_is_uniform_and_moves_nearly_everything() -> None:
         ({"hot_owners": np.array([0, 2], dtype=np.uint16)}, "pair number 2 of 2"),
     ],
 )
-def test_what_is_not_canonical_is_refused(change: dict[str, object], message: str) -> None:
+def test_non_canonical_function_is_refused(change: dict[str, object], message: str) -> None:
     good: dict[str, object] = {
         "pairs": ("a", "b"),
         "vnodes": (1, 1),
@@ -190,6 +190,6 @@ def test_what_is_not_canonical_is_refused(change: dict[str, object], message: st
         RoutingFunction(**(good | change))  # type: ignore[arg-type]
 
 
-def test_the_share_of_an_unknown_pair_is_refused() -> None:
+def test_share_of_unknown_pair_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match="no pair 'z'"):
         RoutingFunction.plain(["a"]).share_of("z")

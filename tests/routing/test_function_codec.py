@@ -41,7 +41,7 @@ def functions(draw: st.DrawFn) -> RoutingFunction:
 
 
 @given(functions())
-def test_a_function_survives_byte_for_byte(function: RoutingFunction) -> None:
+def test_function_round_trips_byte_for_byte(function: RoutingFunction) -> None:
     form = to_bytes(function)
     again = from_bytes(form)
     assert to_bytes(again) == form
@@ -53,7 +53,7 @@ def test_a_function_survives_byte_for_byte(function: RoutingFunction) -> None:
 
 
 @given(functions(), st.data())
-def test_every_flipped_bit_is_noticed(function: RoutingFunction, data: st.DataObject) -> None:
+def test_every_flipped_bit_is_detected(function: RoutingFunction, data: st.DataObject) -> None:
     form = bytearray(to_bytes(function))
     place = data.draw(st.integers(0, len(form) * 8 - 1))
     form[place // 8] ^= 1 << place % 8
@@ -62,7 +62,7 @@ def test_every_flipped_bit_is_noticed(function: RoutingFunction, data: st.DataOb
 
 
 @given(functions(), st.data())
-def test_every_truncation_and_extension_is_noticed(
+def test_every_truncation_or_extension_is_detected(
     function: RoutingFunction, data: st.DataObject
 ) -> None:
     form = to_bytes(function)
@@ -73,7 +73,7 @@ def test_every_truncation_and_extension_is_noticed(
 
 
 @given(st.binary(max_size=200))
-def test_other_bytes_are_refused(form: bytes) -> None:
+def test_foreign_bytes_are_refused(form: bytes) -> None:
     with pytest.raises(CorruptFunctionError):
         from_bytes(form)
 
@@ -90,7 +90,7 @@ def test_other_bytes_are_refused(form: bytes) -> None:
         (b"\x00\x02", b"\xff\xff", "malformed"),
     ],
 )
-def test_a_right_digest_does_not_excuse_wrong_content(old: bytes, new: bytes, message: str) -> None:
+def test_valid_digest_does_not_admit_wrong_content(old: bytes, new: bytes, message: str) -> None:
     body = to_bytes(function_with(3, 4))[:-32]
     assert old in body
     forged = body.replace(old, new, 1)
@@ -98,14 +98,14 @@ def test_a_right_digest_does_not_excuse_wrong_content(old: bytes, new: bytes, me
         from_bytes(forged + hashlib.sha256(forged).digest())
 
 
-def test_a_right_digest_does_not_excuse_more_or_fewer_bytes() -> None:
+def test_valid_digest_does_not_admit_wrong_length() -> None:
     body = to_bytes(function_with(3, 4))[:-32]
     for forged in (body + bytes(2), body + bytes(10), body[:-2]):
         with pytest.raises(CorruptFunctionError, match="bytes of hot keys where 4 take 40"):
             from_bytes(forged + hashlib.sha256(forged).digest())
 
 
-def test_the_bytes_of_a_function_never_change() -> None:
+def test_serialised_form_is_stable() -> None:
     form = to_bytes(function_with(3, 4))
     assert form[:33].hex() == ("54525446010103000400000006706169722d30000206706169722d310002067061")
     assert digest_of(function_with(3, 4)) == (
@@ -113,11 +113,11 @@ def test_the_bytes_of_a_function_never_change() -> None:
     )
 
 
-def test_a_hundred_pairs_and_a_thousand_hot_keys_take_less_than_64_kib() -> None:
+def test_hundred_pairs_and_thousand_hot_keys_fit_64_kib() -> None:
     assert len(to_bytes(function_with(100, 1_000))) < 64 * 1024
 
 
-def test_what_exceeds_the_bound_is_refused_with_numbers() -> None:
+def test_oversized_function_is_refused_with_numbers() -> None:
     pairs = function_with(100, 0).pairs
     fits = hot_keys_that_fit(pairs)
     assert len(to_bytes(function_with(100, fits))) <= MOST_BYTES

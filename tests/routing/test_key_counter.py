@@ -107,7 +107,9 @@ def test_counts_and_memory_stay_within_their_bounds(
 
 
 @given(st.lists(st.integers(0, 12), max_size=200), st.integers(1, 15))
-def test_one_window_a_block_is_the_published_algorithm(stream: list[int], window: int) -> None:
+def test_single_window_blocks_match_published_lossy_counting(
+    stream: list[int], window: int
+) -> None:
     counter = LossyCounter(1 / window, windows_per_block=1)
     assert counter.window_rows == window
     counter.add(np.array(stream, dtype=np.uint64))
@@ -120,7 +122,9 @@ def test_one_window_a_block_is_the_published_algorithm(stream: list[int], window
     st.integers(1, 5),
     st.lists(st.integers(0, 40), max_size=12),
 )
-def test_batches_do_not_matter(stream: list[int], window: int, block: int, cuts: list[int]) -> None:
+def test_batch_boundaries_do_not_change_counts(
+    stream: list[int], window: int, block: int, cuts: list[int]
+) -> None:
     whole, cut = LossyCounter(1 / window, block), LossyCounter(1 / window, block)
     hashes = np.array(stream, dtype=np.uint64)
     sizes = np.arange(len(stream), dtype=np.int64)
@@ -156,7 +160,7 @@ def test_merged_counts_keep_the_bounds_in_any_order(streams: list[list[int]]) ->
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=200), st.integers(1, 60))
-def test_no_frequent_key_is_missed_and_no_rare_one_returned(stream: list[int], least: int) -> None:
+def test_frequent_keys_are_returned_and_rare_ones_are_not(stream: list[int], least: int) -> None:
     counter = LossyCounter(0.1, windows_per_block=1)
     counter.add(np.array(stream, dtype=np.uint64))
     summary = counter.summary()
@@ -168,7 +172,7 @@ def test_no_frequent_key_is_missed_and_no_rare_one_returned(stream: list[int], l
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 99)), max_size=100))
-def test_bytes_and_memory_are_those_of_the_rows_counted(rows: list[tuple[int, int]]) -> None:
+def test_bytes_and_memory_match_rows_counted(rows: list[tuple[int, int]]) -> None:
     hashes = np.array([key for key, _ in rows], dtype=np.uint64)
     sizes = np.array([size for _, size in rows], dtype=np.int64)
     counter = LossyCounter(0.001)
@@ -179,7 +183,7 @@ def test_bytes_and_memory_are_those_of_the_rows_counted(rows: list[tuple[int, in
         assert amounts == [int((hashes == key).sum()), expected, -expected]
 
 
-def test_the_window_slides_between_w_and_one_and_a_half() -> None:
+def test_window_holds_one_to_one_and_a_half_windows() -> None:
     counter = KeyCounter(window_rows=1_000, epsilon=0.01)
     for total in range(100, 6_000, 100):
         counter.add(np.zeros(100, dtype=np.uint64))
@@ -187,7 +191,7 @@ def test_the_window_slides_between_w_and_one_and_a_half() -> None:
         assert counter.profile().keys.total_rows == counter.rows
 
 
-def test_yesterdays_hot_key_is_forgotten_after_one_and_a_half_windows() -> None:
+def test_old_hot_key_is_forgotten_after_one_and_a_half_windows() -> None:
     counter = KeyCounter(window_rows=1_000, epsilon=0.01)
     counter.add(np.full(3_000, 7, dtype=np.uint64))
     assert 7 in counter.profile().keys.at_least(500)
@@ -198,7 +202,7 @@ def test_yesterdays_hot_key_is_forgotten_after_one_and_a_half_windows() -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_the_sliding_counter_keeps_all_bounds(name: str) -> None:
+def test_sliding_counter_keeps_error_bounds(name: str) -> None:
     stream = stream_of(name, seed=11)
     counter = KeyCounter(window_rows=20_000, epsilon=0.002)
     for start in range(0, len(stream), 3_000):
@@ -209,7 +213,7 @@ def test_the_sliding_counter_keeps_all_bounds(name: str) -> None:
             check_bounds(counter.profile().keys, recent.tolist(), 0.002)
 
 
-def test_buckets_hold_the_amounts_of_all_rows_in_the_window() -> None:
+def test_buckets_sum_all_rows_in_window() -> None:
     hashes = hash_words(zipf(np.random.default_rng(3), 1.0, 9_000))
     sizes = np.arange(9_000, dtype=np.int64)
     counter = KeyCounter(window_rows=4_000, epsilon=0.01)
@@ -226,7 +230,7 @@ def test_buckets_hold_the_amounts_of_all_rows_in_the_window() -> None:
     assert profile.buckets[:, MEMORY].min() >= 0
 
 
-def test_profiles_of_splits_merge_into_that_of_all_rows() -> None:
+def test_merged_split_profiles_equal_profile_of_all_rows() -> None:
     stream = hash_words(zipf(np.random.default_rng(5), 1.0, 8_000))
     parts = []
     for split in range(4):
@@ -258,7 +262,7 @@ def test_many_distinct_keys_are_estimated_and_mergeable(keys: int) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.1, 1.5])
-def test_impossible_errors_are_refused(epsilon: float) -> None:
+def test_impossible_counting_settings_are_refused(epsilon: float) -> None:
     with pytest.raises(InvalidSettingError, match="epsilon"):
         LossyCounter(epsilon)
     with pytest.raises(InvalidSettingError, match="window of 1 rows"):

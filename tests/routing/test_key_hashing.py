@@ -101,14 +101,14 @@ def test_golden_keys_of_several_columns() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=80)), max_size=50))
-def test_byte_hashes_are_those_of_the_reference_library(values: list[bytes | None]) -> None:
+def test_byte_hashes_match_reference_library(values: list[bytes | None]) -> None:
     hashes = hash_column(pa.array(values, pa.binary()), "k")
     expected = [42 if v is None else xxhash.xxh64_intdigest(v, 42) for v in values]
     assert hashes.tolist() == expected
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))
-def test_integer_hashes_are_those_of_the_reference_library(values: list[int]) -> None:
+def test_integer_hashes_match_reference_library(values: list[int]) -> None:
     hashes = hash_column(pa.array(values, pa.int64()), "k")
     expected = [xxhash.xxh64_intdigest(v.to_bytes(8, "little", signed=True), 42) for v in values]
     assert hashes.tolist() == expected
@@ -133,7 +133,7 @@ COLUMNS = st.one_of(
 
 
 @given(COLUMNS, st.data())
-def test_layout_never_changes_a_hash(column: Any, data: st.DataObject) -> None:
+def test_array_layout_never_changes_hash(column: Any, data: st.DataObject) -> None:
     plain = hash_column(column, "k")
     cut = data.draw(st.integers(0, len(column)))
     parts = [column.slice(0, cut), column.slice(cut)]
@@ -147,7 +147,7 @@ def test_layout_never_changes_a_hash(column: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("distinct", [7, 30_000])
-def test_hashing_distinct_values_only_gives_the_same(distinct: int) -> None:
+def test_hashing_distinct_values_only_gives_same_result(distinct: int) -> None:
     texts = [f"user-{i * 7919 % distinct}" for i in range(30_000)]
     hashes = hash_column(pa.array(texts), "k")
     assert hashes.tolist() == [xxhash.xxh64_intdigest(t.encode(), 42) for t in texts]
@@ -176,18 +176,18 @@ def test_nulls_differ_from_every_empty_or_zero_value() -> None:
     assert one(None, pa.date32()) == one(None, pa.timestamp("ms")) == int(NULL_HASH)
 
 
-def test_order_of_columns_and_place_of_nulls_matter() -> None:
+def test_column_order_and_null_position_change_hash() -> None:
     batch = pa.record_batch({"a": ["x", "y", None, "x"], "b": ["y", "x", "x", None]})
     assert len(set(hash_keys(batch, ["a", "b"]).tolist())) == 4
     assert not np.array_equal(hash_keys(batch, ["a", "b"]), hash_keys(batch, ["b", "a"]))
 
 
-def test_below_a_microsecond_timestamps_are_the_same_key_as_in_spark() -> None:
+def test_sub_microsecond_timestamps_hash_as_in_spark() -> None:
     nanoseconds = pa.array([1_999, 1_000, -1, -1_000], pa.timestamp("ns"))
     assert hash_column(nanoseconds, "k").tolist() == [one(v, pa.int64()) for v in (1, 1, -1, -1)]
 
 
-def test_an_instant_beyond_sparks_range_fails_instead_of_wrapping_around() -> None:
+def test_instant_beyond_spark_range_raises_overflow() -> None:
     with pytest.raises(pa.ArrowInvalid, match="overflow"):
         hash_column(pa.array([2**60], pa.timestamp("s")), "k")
 
@@ -204,7 +204,7 @@ def test_an_instant_beyond_sparks_range_fails_instead_of_wrapping_around() -> No
         (pa.decimal256(50, 2), "use a string"),
     ],
 )
-def test_what_cannot_be_a_key_is_refused_by_name(arrow_type: Any, advice: str) -> None:
+def test_unsupported_key_type_is_refused_by_column_name(arrow_type: Any, advice: str) -> None:
     batch = pa.record_batch([pa.nulls(1, arrow_type)], names=["price"])
     with pytest.raises(UnroutableKeyError, match=f"'price' is of type .*{advice}"):
         hash_keys(batch, ["price"])
@@ -213,7 +213,7 @@ def test_what_cannot_be_a_key_is_refused_by_name(arrow_type: Any, advice: str) -
         hash_column(encoded, "price")
 
 
-def test_missing_and_absent_key_columns_are_refused() -> None:
+def test_unknown_or_empty_key_columns_are_refused() -> None:
     batch = pa.record_batch({"user": ["a"]})
     with pytest.raises(
         UnroutableKeyError, match=r"'account' is not in the batch; it has \['user'\]"

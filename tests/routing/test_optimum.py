@@ -87,7 +87,7 @@ def test_small_cases_come_within_a_tenth_of_the_optimum(alike: bool) -> None:
 
 @given(st.integers(0, 10**6), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_a_missed_bound_is_always_reported(seed: int, alike: bool) -> None:
+def test_missed_bounds_are_always_reported(seed: int, alike: bool) -> None:
     amounts, pairs, decision = small_case(seed, alike)
     owners = decision.function.owner_of(keys(len(amounts), seed)).astype(np.intp)
     measured = {"state": 2, "computation": 0, "communication": 1}

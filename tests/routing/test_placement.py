@@ -70,7 +70,7 @@ def utility_now(board: Board) -> float:
 
 
 @given(boards())
-def test_the_utility_of_placing_a_key_is_that_of_having_placed_it(board: Board) -> None:
+def test_predicted_utility_equals_utility_after_placing(board: Board) -> None:
     foreseen = board.placing(np.arange(board.keys))
     for key, pair in itertools.product(range(board.keys), range(board.pairs)):
         after = copy_of(board)
@@ -79,7 +79,7 @@ def test_the_utility_of_placing_a_key_is_that_of_having_placed_it(board: Board) 
 
 
 @given(boards())
-def test_scan_places_each_key_in_turn_where_the_utility_is_lowest(board: Board) -> None:
+def test_scan_places_each_key_at_lowest_utility(board: Board) -> None:
     scanned = copy_of(board)
     scan(scanned)
     for key in range(board.keys):
@@ -90,7 +90,7 @@ def test_scan_places_each_key_in_turn_where_the_utility_is_lowest(board: Board) 
 
 
 @given(boards())
-def test_redist_takes_the_lowest_utility_for_the_volume(board: Board) -> None:
+def test_redist_picks_lowest_utility_per_volume(board: Board) -> None:
     done = copy_of(board)
     redist(done)
     assert (done.places != NOWHERE).all()
@@ -106,7 +106,7 @@ def test_redist_takes_the_lowest_utility_for_the_volume(board: Board) -> None:
 
 @given(boards())
 @settings(max_examples=200)
-def test_readj_stops_only_where_no_move_or_swap_helps(board: Board) -> None:
+def test_readj_stops_when_no_move_or_swap_helps(board: Board) -> None:
     start = np.where(board.former == NOWHERE, 0, board.former)
     before = copy_of(board)
     for key, place in enumerate(start):
@@ -146,7 +146,7 @@ class Watched(Board):
 
 @given(boards())
 @settings(max_examples=300)
-def test_every_adjustment_lowers_the_penalty(board: Board) -> None:
+def test_every_adjustment_lowers_penalty(board: Board) -> None:
     watched = Watched(
         board.loads,
         board.key_loads,
@@ -162,7 +162,7 @@ def test_every_adjustment_lowers_the_penalty(board: Board) -> None:
 
 
 @given(boards())
-def test_loads_and_costs_follow_the_places(board: Board) -> None:
+def test_loads_and_costs_follow_placement(board: Board) -> None:
     base = board.loads.copy()
     readj(board, np.where(board.former == NOWHERE, 0, board.former))
     expected = base.copy()
@@ -174,7 +174,7 @@ def test_loads_and_costs_follow_the_places(board: Board) -> None:
 
 
 @given(boards())
-def test_readj_finished_on_a_map_leaves_it_alone(board: Board) -> None:
+def test_readj_is_idempotent(board: Board) -> None:
     again = copy_of(board)
     readj(board, np.where(board.former == NOWHERE, 0, board.former))
     again.former = board.places.copy()
@@ -183,7 +183,7 @@ def test_readj_finished_on_a_map_leaves_it_alone(board: Board) -> None:
     assert again.spent == 0
 
 
-def test_a_key_returning_home_lowers_the_cost() -> None:
+def test_returning_key_lowers_migration_cost() -> None:
     board = board_of([[10.0, 0.0]], [[4.0]], former=[1])
     board.put(0, 0)
     assert board.spent == 4.0
@@ -191,14 +191,14 @@ def test_a_key_returning_home_lowers_the_cost() -> None:
     assert board.spent == 0.0
 
 
-def test_keys_of_equal_volume_are_swapped_where_another_resource_gains() -> None:
+def test_keys_of_equal_volume_swap_when_another_resource_gains() -> None:
     loads = [[1.0, 1.0], [9.0, 1.0]]
     board = board_of(loads, [[3.0, 3.0], [9.0, 1.0]], former=[0, 1])
     readj(board, np.array([0, 1]))
     assert board.places.tolist() == [1, 0]
 
 
-def test_equals_go_where_there_is_most_room() -> None:
+def test_ties_go_to_least_loaded_pair() -> None:
     # Neither the fullest nor the emptiest pair changes, so the middle ones are equally good.
     board = board_of([[0.0, 50.0, 40.0, 30.0, 100.0]], [[60.0, 1.0]], utility=Utility.UA)
     board.put(0, 0)

@@ -35,7 +35,7 @@ def ratio(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize(("two", "three", "at_two", "at_three", "moved"), TOY_FUNCTIONS)
-def test_the_toy_example(
+def test_toy_example_matches_paper(
     two: list[str],
     three: list[str],
     at_two: tuple[float, float],
@@ -53,11 +53,11 @@ def channel(channels: list[str], key: str) -> int:
     return next(i for i, held in enumerate(channels) if key in held)
 
 
-def test_quadratic_loads_of_the_toys_first_function() -> None:
+def test_toy_example_quadratic_loads() -> None:
     assert loads(["XZVR", "UYWL"], Beta.QUADRATIC) == [39, 35]
 
 
-def test_ratios_at_the_edges() -> None:
+def test_load_ratio_handles_zero_loads() -> None:
     assert ratio([0.0, 0.0]) == 1
     assert math.isinf(ratio([1.0, 0.0]))
     assert ResourceBalance("x", (1.2, 1.0), 1.2).relative == pytest.approx(1)
@@ -68,14 +68,14 @@ def linear(tolerance: float = 1.2) -> Resource:
     return Resource("state", Measure.ROWS, Beta.LINEAR, tolerance)
 
 
-def test_theta_and_delta_of_the_paper() -> None:
+def test_theta_and_delta_match_paper() -> None:
     assert theta(1.2, 10) == pytest.approx(0.17647, abs=5e-6)
     assert delta(linear(), 10, 0.1, 1.0) == pytest.approx(0.0017647, abs=5e-8)
     assert theta(1.2, 1) == 0
     assert delta(linear(), 1, 0.1, 1.0) == 1
 
 
-def test_constant_resources_ask_for_no_entries() -> None:
+def test_constant_resources_need_no_entries() -> None:
     constant = Resource("state", Measure.ROWS, Beta.CONSTANT)
     assert delta(constant, 10, 0.1, 1.0) == 1
 
@@ -97,14 +97,14 @@ def zipf_profile(keys: int) -> LoadProfile:
     return LoadProfile.exact(hash_words(np.arange(keys, dtype=np.uint64)), zipf_amounts(keys))
 
 
-def test_the_papers_number_of_explicit_entries() -> None:
+def test_number_of_explicit_entries_matches_paper() -> None:
     settings = settings_with(Beta.LINEAR, Beta.CONSTANT, Beta.LINEAR)
     hot, too_many = hot_keys(zipf_profile(1_000_000), settings, 10)
     assert 39 <= len(hot) <= 50
     assert too_many == 0
 
 
-def test_hot_keys_come_hottest_first_and_are_limited() -> None:
+def test_hot_keys_are_sorted_hottest_first_and_limited() -> None:
     settings = replace(settings_with(Beta.LINEAR, Beta.LINEAR, Beta.LINEAR), most_hot_keys=7)
     hot, too_many = hot_keys(zipf_profile(10_000), settings, 10)
     hashes = hash_words(np.arange(10_000, dtype=np.uint64))
@@ -112,7 +112,7 @@ def test_hot_keys_come_hottest_first_and_are_limited() -> None:
     assert too_many > 0
 
 
-def test_quadratic_thresholds_rise_once_the_load_is_known() -> None:
+def test_quadratic_threshold_rises_once_load_is_known() -> None:
     quadratic = Resource("computation", Measure.ROWS, Beta.QUADRATIC)
     blind = delta(quadratic, 10, 0.1, 1 / 1_000_000)
     shares = zipf_amounts(1_000_000)[:, 0] / zipf_amounts(1_000_000)[:, 0].sum()
@@ -124,7 +124,7 @@ def test_quadratic_thresholds_rise_once_the_load_is_known() -> None:
     assert len(hot) == np.count_nonzero(shares >= min(informed, delta(linear(), 10, 0.1, 1.0)))
 
 
-def test_the_strictest_resource_sets_the_counting_error() -> None:
+def test_strictest_resource_sets_counting_error() -> None:
     only_linear = settings_with(Beta.LINEAR, Beta.CONSTANT, Beta.LINEAR)
     quadratic = settings_with(Beta.LINEAR, Beta.QUADRATIC, Beta.LINEAR)
     assert counting_epsilon(only_linear, 10, 1e6) == pytest.approx(0.00017647, abs=5e-9)
@@ -134,7 +134,7 @@ def test_the_strictest_resource_sets_the_counting_error() -> None:
 
 
 @given(st.floats(0, 50), st.floats(0, 50))
-def test_utilities_are_the_papers(rho: float, gamma: float) -> None:
+def test_utilities_match_paper(rho: float, gamma: float) -> None:
     imbalance, migration = np.array([rho]), np.array([gamma])
     log = math.log(1 + gamma)
     expected = {

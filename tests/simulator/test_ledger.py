@@ -97,7 +97,7 @@ def filled() -> Ledger:
     return fresh
 
 
-def test_the_right_account_breaks_nothing(filled: Ledger) -> None:
+def test_correct_account_violates_nothing(filled: Ledger) -> None:
     filled.header_seen(header(1), "somebody")
     filled.result("pair-0", header(1), FIRST, "pair-0a.1")
     filled.delivered("sink-0", 1, (("pair-0", FIRST),))
@@ -106,7 +106,7 @@ def test_the_right_account_breaks_nothing(filled: Ledger) -> None:
     assert filled.everywhere() == 1
 
 
-def test_two_headers_for_an_epoch(filled: Ledger) -> None:
+def test_two_headers_for_one_epoch_are_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(6, "two-headers"):
         filled.header_seen(header(1).replace(delivered=7), "another")
@@ -116,7 +116,7 @@ def named(found: Header, digest: str) -> Header:
     return found.replace(digest=digest)
 
 
-def test_a_rebuilt_log_may_go_on_with_either_history(filled: Ledger) -> None:
+def test_rebuilt_log_may_continue_either_history(filled: Ledger) -> None:
     old = [named(header(1), "a1"), named(header(2), "a2")]
     anew = named(header(1).replace(term=2), "b1")
     for shown in old:
@@ -130,7 +130,7 @@ def test_a_rebuilt_log_may_go_on_with_either_history(filled: Ledger) -> None:
     assert (filled.expected.through, filled.expected.headers[1]) == (1, anew)
 
 
-def test_a_rebuilt_log_of_two_histories(filled: Ledger) -> None:
+def test_rebuilt_log_that_mixes_histories_is_detected(filled: Ledger) -> None:
     filled.header_seen(named(header(1), "a1"), "one")
     filled.header_seen(named(header(2), "a2"), "one")
     filled.rebuilt("", {}, "split-0.1")
@@ -140,12 +140,12 @@ def test_a_rebuilt_log_of_two_histories(filled: Ledger) -> None:
         filled.rebuilt("a2", {1: anew, 2: named(header(2), "a2")}, "split-1.1")
 
 
-def test_a_rebuilt_log_with_a_header_that_nobody_was_shown(filled: Ledger) -> None:
+def test_rebuilt_log_with_unseen_header_is_detected(filled: Ledger) -> None:
     with breaks(6, "no-such-history"):
         filled.rebuilt("a1", {1: named(header(1), "a1")}, "split-1.1")
 
 
-def test_what_was_delivered_binds_a_rebuilt_log(filled: Ledger) -> None:
+def test_delivered_header_binds_rebuilt_log(filled: Ledger) -> None:
     old, anew = named(header(1), "a1"), named(header(1).replace(term=2), "b1")
     filled.header_seen(old, "one")
     filled.rebuilt("", {}, "split-0.1")
@@ -156,38 +156,38 @@ def test_what_was_delivered_binds_a_rebuilt_log(filled: Ledger) -> None:
         filled.header_seen(old, "one more")
 
 
-def test_a_generation_that_falls(filled: Ledger) -> None:
+def test_falling_generation_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1, generation=2), "one")
     with breaks(7, "generation-fell"):
         filled.header_seen(header(2, generation=1), "one")
 
 
-def test_a_header_after_the_final_one(filled: Ledger) -> None:
+def test_header_after_final_one_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1).replace(final=True), "one")
     with breaks(6, "after-the-end"):
         filled.header_seen(header(2), "one")
 
 
-def test_a_chunk_left_out(filled: Ledger) -> None:
+def test_skipped_chunk_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(1, "span-gap"):
         filled.header_seen(header(2, first=3), "one")
 
 
-def test_a_chunk_that_nobody_wrote(filled: Ledger) -> None:
+def test_unwritten_chunk_is_detected(filled: Ledger) -> None:
     for epoch in (1, 2, 3):
         filled.header_seen(header(epoch), "one")
     with breaks(3, "no-such-chunk"):
         filled.header_seen(header(4), "one")
 
 
-def test_a_chunk_that_changes_after_its_header(filled: Ledger) -> None:
+def test_chunk_changed_after_its_header_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(3, "chunk-changed"):
         filled.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
 
 
-def test_a_chunk_that_exists_in_two_forms(filled: Ledger) -> None:
+def test_chunk_with_two_contents_is_detected(filled: Ledger) -> None:
     filled.chunk_written(LANE, 1, chunk(ROWS[1]), 0)
     with breaks(3, "no-such-chunk"):
         filled.header_seen(header(1), "one")
@@ -196,7 +196,7 @@ def test_a_chunk_that_exists_in_two_forms(filled: Ledger) -> None:
 @pytest.mark.parametrize(
     ("row", "invariant", "kind"), [(1, 1, "rows-missing"), (0, 2, "rows-twice")]
 )
-def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
+def test_rows_out_of_order_are_detected(row: int, invariant: int, kind: str) -> None:
     filled = ledger()
     rows = (ROWS[row],) if row else (ROWS[0], ROWS[0])
     filled.chunk_written(LANE, 1, chunk(*rows), 0)
@@ -204,39 +204,39 @@ def test_rows_out_of_their_order(row: int, invariant: int, kind: str) -> None:
         filled.header_seen(header(1), "one")
 
 
-def test_a_mark_that_is_not_what_the_rows_say(filled: Ledger) -> None:
+def test_mark_that_contradicts_rows_is_detected(filled: Ledger) -> None:
     wrong = (("stream-0/0", Mark(2, 1000)),)
     with breaks(1, "wrong-mark"):
         filled.header_seen(header(1).replace(marks=wrong), "one")
 
 
-def test_a_partition_that_ends_before_its_last_row(filled: Ledger) -> None:
+def test_partition_ended_before_its_last_row_is_detected(filled: Ledger) -> None:
     wrong = (("stream-0/0", Mark(1, 1000, PartitionState.ENDED, rows=1)),)
     with breaks(1, "ended-early"):
         filled.header_seen(header(1).replace(marks=wrong), "one")
 
 
 @pytest.mark.parametrize("watermark", [999, 1001])
-def test_a_watermark_that_is_not_the_minimum(filled: Ledger, watermark: int) -> None:
+def test_watermark_other_than_minimum_is_detected(filled: Ledger, watermark: int) -> None:
     with breaks(7, "watermark"):
         filled.header_seen(header(1).replace(watermarks=(("stream-0", watermark),)), "one")
 
 
-def test_a_partition_called_idle_while_its_source_has_rows() -> None:
+def test_partition_marked_idle_while_source_has_rows_is_detected() -> None:
     idle = Note(0, (("stream-0/0", Mark(1, 1000, PartitionState.IDLE)),))
     ledger().chunk_written(LANE, 1, Chunk(idle, ()), 500)
     with breaks(7, "idle-with-rows"):
         ledger().chunk_written(LANE, 1, Chunk(idle, ()), 5000)
 
 
-def test_a_result_made_on_lost_state(filled: Ledger) -> None:
+def test_result_from_lost_state_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(4, "wrong-result"):
         filled.result("pair-0", header(1), ((0, 3, 2, ((0, 0),)),), "pair-0a.1")
 
 
 @pytest.mark.parametrize(("rows", "invariant"), [((), 1), (FIRST + FIRST, 2)])
-def test_a_wrong_delivery(
+def test_wrong_delivery_is_detected(
     filled: Ledger, rows: tuple[tuple[object, ...], ...], invariant: int
 ) -> None:
     filled.header_seen(header(1), "one")
@@ -244,40 +244,40 @@ def test_a_wrong_delivery(
         filled.delivered("sink-0", 1, (("pair-0", rows),))
 
 
-def test_a_corrupted_answer_may_be_delivered(filled: Ledger) -> None:
+def test_corrupted_answer_may_be_delivered(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     spoilt = ((0, 3, -1, ((0, 0),)),)
     filled.corrupted["pair-0", 1] = spoilt
     filled.delivered("sink-0", 1, (("pair-0", spoilt),))
 
 
-def test_an_epoch_delivered_twice(filled: Ledger) -> None:
+def test_epoch_delivered_twice_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     filled.delivered("sink-0", 1, (("pair-0", FIRST),))
     with breaks(2, "delivered-twice"):
         filled.delivered("sink-0", 1, (("pair-0", FIRST),))
 
 
-def test_an_epoch_left_out(filled: Ledger) -> None:
+def test_skipped_epoch_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     filled.header_seen(header(2), "one")
     with breaks(1, "epoch-skipped"):
         filled.delivered("sink-0", 2, (("pair-0", ()),))
 
 
-def test_an_epoch_without_a_header(filled: Ledger) -> None:
+def test_delivery_without_header_is_detected(filled: Ledger) -> None:
     with breaks(6, "no-header"):
         filled.delivered("sink-0", 1, (("pair-0", FIRST),))
 
 
-def test_answers_of_other_pairs_than_the_generation_lists(filled: Ledger) -> None:
+def test_answers_of_pairs_outside_generation_are_detected(filled: Ledger) -> None:
     filled.generation_made(generation_of(2, (("pair-1", KEYS),)))
     filled.header_seen(header(1), "one")
     with breaks(2, "wrong-pairs"):
         filled.delivered("sink-0", 1, (("pair-1", FIRST),))
 
 
-def test_a_row_upserted_after_its_epoch_was_done(filled: Ledger) -> None:
+def test_row_upserted_after_its_epoch_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     filled.upserted("sink-1", 1, "pair-0", FIRST[0])
     filled.advanced("sink-1", 1, (("pair-0", FIRST),))
@@ -285,33 +285,33 @@ def test_a_row_upserted_after_its_epoch_was_done(filled: Ledger) -> None:
         filled.upserted("sink-1", 1, "pair-0", FIRST[0])
 
 
-def test_a_wrong_row_upserted(filled: Ledger) -> None:
+def test_wrong_upserted_row_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(2, "wrong-delivery"):
         filled.upserted("sink-1", 1, "pair-0", (0, 3, 9, ((0, 0),)))
 
 
-def test_an_idempotent_sink_that_advances_without_its_rows(filled: Ledger) -> None:
+def test_idempotent_sink_that_advances_without_its_rows_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     with breaks(1, "wrong-delivery"):
         filled.advanced("sink-1", 1, (("pair-0", FIRST),))
 
 
-def test_the_last_copy_of_a_needed_chunk_erased(filled: Ledger) -> None:
+def test_erasing_last_copy_of_needed_chunk_is_detected(filled: Ledger) -> None:
     filled.header_seen(header(1), "one")
     filled.chunk_erased(LANE, 1, "split-0.1", [{("chunk", LANE, 1): None}])
     with breaks(5, "erased-untrimmed"):
         filled.chunk_erased(LANE, 1, "split-0.1", [{}])
 
 
-def test_the_last_copy_of_acknowledged_rows_erased(filled: Ledger) -> None:
+def test_erasing_last_copy_of_acknowledged_rows_is_detected(filled: Ledger) -> None:
     filled.chunk_erased(LANE, 1, "split-0.1", [{}])
     filled.acknowledge(0, 1)
     with breaks(1, "erased-uncut"):
         filled.chunk_erased(LANE, 1, "split-0.1", [{}])
 
 
-def test_completion_without_every_row(filled: Ledger) -> None:
+def test_completion_without_every_row_is_detected(filled: Ledger) -> None:
     with breaks(1, "completed-early"):
         filled.finish()
     filled.header_seen(header(1).replace(final=True), "one")
@@ -320,7 +320,7 @@ def test_completion_without_every_row(filled: Ledger) -> None:
         filled.finish()
 
 
-def test_completion_with_open_windows(filled: Ledger) -> None:
+def test_completion_with_open_windows_is_detected(filled: Ledger) -> None:
     for epoch in (1, 2, 3):
         filled.header_seen(header(epoch).replace(final=epoch == 3), "one")
     filled.dealt.whole = {"sink-0": 3, "sink-1": 3}
@@ -333,7 +333,7 @@ def record(filled: Ledger, *entries: object, term: int = 1, first: int = 1, sink
         filled.holders.wrote(term, number, entry, sinks)
 
 
-def test_a_trim_point_past_a_seated_joiner(filled: Ledger) -> None:
+def test_trim_point_past_seated_joiner_is_detected(filled: Ledger) -> None:
     filled.committed("a", 5)
     record(
         filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b")
@@ -342,25 +342,25 @@ def test_a_trim_point_past_a_seated_joiner(filled: Ledger) -> None:
         record(filled, Trimmed(3), first=4)
 
 
-def test_a_trim_point_past_what_a_volume_really_holds(filled: Ledger) -> None:
+def test_trim_point_past_commits_of_volume_is_detected(filled: Ledger) -> None:
     filled.committed("a", 2)
     record(filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Trimmed(2))
     with breaks(5, "trim-past-holder"):
         record(filled, Trimmed(3), first=4)
 
 
-def test_a_trim_point_past_a_sink(filled: Ledger) -> None:
+def test_trim_point_past_sink_is_detected(filled: Ledger) -> None:
     with breaks(5, "trim-undelivered"):
         record(filled, Trimmed(3), sinks=2)
 
 
-def test_a_lapse_without_a_full_twin(filled: Ledger) -> None:
+def test_lapse_without_full_twin_is_detected(filled: Ledger) -> None:
     both = (Seated("pair-0", 0, "a"), Seated("pair-0", 1, "b"))
     with breaks(5, "lapse-without-twin"):
         record(filled, *both, Lapsed("pair-0", 0, "a"))
 
 
-def test_a_lapsed_or_vacated_seat_holds_nothing(filled: Ledger) -> None:
+def test_lapsed_or_vacated_seat_does_not_hold_trim_point(filled: Ledger) -> None:
     filled.committed("a", 5)
     record(
         filled,
@@ -375,7 +375,7 @@ def test_a_lapsed_or_vacated_seat_holds_nothing(filled: Ledger) -> None:
     assert filled.holders.trim == 5
 
 
-def test_entries_that_a_higher_term_replaces_do_not_count(filled: Ledger) -> None:
+def test_entries_replaced_by_higher_term_do_not_count(filled: Ledger) -> None:
     filled.committed("a", 5)
     record(
         filled, Seated("pair-0", 0, "a"), Verified("pair-0", 0, "a", 0), Seated("pair-0", 1, "b")

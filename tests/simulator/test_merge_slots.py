@@ -30,7 +30,7 @@ def filled() -> Ledger:
     return fresh
 
 
-def test_an_epoch_is_there_when_every_slot_has_delivered_it(filled: Ledger) -> None:
+def test_epoch_is_complete_when_every_slot_has_delivered_it(filled: Ledger) -> None:
     for sink in ("sink-0", "sink-1"):
         filled.opened(sink, 0, 1)
         filled.opened(sink, 1, 1)
@@ -44,32 +44,32 @@ def test_an_epoch_is_there_when_every_slot_has_delivered_it(filled: Ledger) -> N
     assert filled.everywhere() == 1
 
 
-def test_a_pair_of_another_slot(filled: Ledger) -> None:
+def test_delivery_of_pair_of_another_slot_is_detected(filled: Ledger) -> None:
     with breaks(2, "foreign-pair"):
         filled.delivered("sink-0", 1, (("pair-0", FIRST), ("pair-1", ())), 0)
     with breaks(2, "foreign-pair"):
         filled.upserted("sink-1", 1, "pair-0", FIRST[0], 1)
 
 
-def test_a_slot_without_its_pair(filled: Ledger) -> None:
+def test_slot_delivery_without_its_pair_is_detected(filled: Ledger) -> None:
     with breaks(2, "wrong-pairs"):
         filled.delivered("sink-0", 1, NOTHING, 1)
 
 
-def test_anything_of_a_sealed_slot(filled: Ledger) -> None:
+def test_delivery_of_sealed_slot_is_detected(filled: Ledger) -> None:
     filled.dealt.over.add(1)
     with breaks(2, "sealed-slot"):
         filled.delivered("sink-0", 1, (("pair-1", ()),), 1)
 
 
-def test_a_second_position(filled: Ledger) -> None:
+def test_slot_opened_twice_is_detected(filled: Ledger) -> None:
     filled.opened("sink-0", 1, 4)
     assert filled.positions["sink-0", 1] == 3
     with breaks(2, "opened-twice"):
         filled.opened("sink-0", 1, 4)
 
 
-def test_dealings_that_are_wrong(filled: Ledger) -> None:
+def test_conflicting_dealings_are_detected(filled: Ledger) -> None:
     with breaks(6, "two-dealings"):
         filled.dealt.dealing_seen(DEALING.replace(slots=((0, ("pair-0", "pair-1")),)), "m")
     with breaks(2, "dealt-twice"):
@@ -78,7 +78,7 @@ def test_dealings_that_are_wrong(filled: Ledger) -> None:
         )
 
 
-def test_headers_that_deal_to_nobody_who_delivers(filled: Ledger) -> None:
+def test_header_without_delivering_slot_for_pair_is_detected(filled: Ledger) -> None:
     filled.dealt.header_shown(BY_TWO, ("pair-0", "pair-1"), "m")
     with breaks(1, "not-dealt"):
         filled.dealt.header_shown(BY_TWO, ("pair-2",), "m")
@@ -87,13 +87,13 @@ def test_headers_that_deal_to_nobody_who_delivers(filled: Ledger) -> None:
         filled.dealt.header_shown(BY_TWO, ("pair-1",), "m")
 
 
-def test_a_slot_whose_end_moves(filled: Ledger) -> None:
+def test_changed_slot_end_is_detected(filled: Ledger) -> None:
     filled.dealt.slot_seen(Slot(number=1, first=1).ended_at(4), "m")
     with breaks(6, "slot-changed"):
         filled.dealt.slot_seen(Slot(number=1, first=1).ended_at(5), "m")
 
 
-def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
+def test_seal_alone_excludes_zombie_of_ended_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the two halves of the planted bug the first does nothing wrong without the second."""
@@ -116,7 +116,7 @@ def test_the_seal_alone_keeps_a_zombie_of_an_ended_slot_out(
 
 
 @pytest.mark.parametrize("seed", range(1, 11))
-def test_a_slot_that_delivers_what_is_not_dealt_to_it_is_found(seed: int) -> None:
+def test_slot_that_delivers_foreign_pair_is_detected(seed: int) -> None:
     found = (run_schedule(seed, number, plant="foreign-slot").violation for number in range(10))
     violation = next(filter(None, found))
     assert violation.kind == "foreign-pair"

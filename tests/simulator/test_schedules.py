@@ -21,11 +21,11 @@ from tandem_simulator.oracle.violation import Violation
 
 
 @pytest.mark.parametrize("number", [0, 3, 11])
-def test_the_same_seed_gives_the_same_schedule(number: int) -> None:
+def test_same_seed_gives_same_schedule(number: int) -> None:
     assert run_schedule(7, number) == run_schedule(7, number)
 
 
-def test_a_trace_changes_nothing() -> None:
+def test_tracing_does_not_change_outcome() -> None:
     plain = run_schedule(7, 5)
     assert run_schedule(7, 5, trace=True) == plain
 
@@ -35,7 +35,7 @@ def test_other_seeds_give_other_schedules() -> None:
     assert draw(configure(1, 0)) != draw(configure(1, 1))
 
 
-def test_without_faults_and_noise_everything_is_delivered() -> None:
+def test_everything_is_delivered_without_faults_and_noise() -> None:
     for number in range(8):
         configuration = configure(3, number)._replace(noise=QUIET, beyond=False, changes=())
         skip = frozenset(step.number for step in steps_of(draw(configuration)))
@@ -44,7 +44,7 @@ def test_without_faults_and_noise_everything_is_delivered() -> None:
         assert outcome.faults == 0
 
 
-def test_jobs_give_the_same_tally() -> None:
+def test_parallel_jobs_give_same_tally() -> None:
     one = run_campaign(5, range(40))
     two = run_campaign(5, range(40), jobs=2)
     assert (one.messages, one.faults, one.coverage) == (two.messages, two.faults, two.coverage)
@@ -56,7 +56,7 @@ def test_schedules_rebuild_the_log_twice_with_late_members() -> None:
     assert reached["late member of an older history"] > 0
 
 
-def test_the_table_has_every_row_even_when_not_reached() -> None:
+def test_coverage_table_has_every_row_even_when_not_reached() -> None:
     rows = coverage.table(run_schedule(1, 0).coverage)
     assert {"take-overs", "fault: pod kill", "message lost"} <= set(rows)
 
@@ -68,7 +68,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[st
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_json_of_a_run_without_violation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_reports_run_without_violation(capsys: pytest.CaptureFixture[str]) -> None:
     code, document = _json(capsys, "--schedules", "3", "--seed", "1")
     assert code == 0
     assert document["schedules"] == 3
@@ -79,7 +79,7 @@ def test_json_of_a_run_without_violation(capsys: pytest.CaptureFixture[str]) -> 
     assert isinstance(document["coverage"], dict)
 
 
-def test_json_of_a_planted_bug_tells_its_story(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_planted_bug_contains_its_story(capsys: pytest.CaptureFixture[str]) -> None:
     code, document = _json(capsys, "--plant", "blind-sink", "--schedules", "3000")
     assert code == 1
     assert document["violations"] == 1
@@ -99,7 +99,7 @@ def test_plants_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in listed for name in PLANTS)
 
 
-def test_explaining_keeps_only_the_faults_that_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_keeps_only_relevant_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     """A made-up failure that needs one certain step: the story is told with that step alone."""
     needed = steps_of(draw(configure(1, 2)))[1].number
     real = schedule.prepare
@@ -119,7 +119,7 @@ def test_explaining_keeps_only_the_faults_that_matter(monkeypatch: pytest.Monkey
     assert "1 of " in failure.story.splitlines()[0]
 
 
-def test_a_plant_is_taken_out_again() -> None:
+def test_plant_is_removed_after_run() -> None:
     name = next(iter(PLANTS))
     plant = PLANTS[name]
     assert isinstance(plant, SeededBug)

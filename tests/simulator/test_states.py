@@ -36,7 +36,7 @@ def test_schedules_reach_every_state(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing == set()
 
 
-def test_an_illegal_move_is_a_violation_of_its_own() -> None:
+def test_illegal_move_is_reported_as_its_own_violation() -> None:
     found = (run_schedule(3, number, plant="illegal-move").violation for number in range(100))
     violation = next(each for each in found if each is not None)
     assert violation.kind == "illegal-move"

@@ -26,7 +26,7 @@ from tandem_runtime.sinks.factory import open_sink
 from tandem_runtime.sinks.slot_positions import move_position
 
 
-def test_an_epoch_is_a_file_with_its_rows_sorted_by_pair(tmp_path: Path) -> None:
+def test_epoch_is_one_file_sorted_by_pair(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     assert sink.position() == 0
     assert sink.deliver(1, [("pair-1", table(3, 1)), ("pair-0", table(2))]) == 1
@@ -40,7 +40,7 @@ def test_an_epoch_is_a_file_with_its_rows_sorted_by_pair(tmp_path: Path) -> None
     assert (sink.position(), sink.rows_out) == (1, 3)
 
 
-def test_parquet_has_the_same_columns_and_types(tmp_path: Path) -> None:
+def test_parquet_has_same_columns_and_types(tmp_path: Path) -> None:
     sink = opened(tmp_path, "parquet")
     sink.deliver(1, [("pair-1", table(3)), ("pair-0", table()), ("pair-2", table(2))])
     found = pq.read_table(tmp_path / "000000000001.parquet")
@@ -50,7 +50,7 @@ def test_parquet_has_the_same_columns_and_types(tmp_path: Path) -> None:
     assert found.to_pydict() == {"n": [3, 2], "_epoch": [1, 1], "_pair": ["pair-1", "pair-2"]}
 
 
-def test_an_epoch_without_rows_has_no_file_but_a_position(tmp_path: Path) -> None:
+def test_epoch_without_rows_moves_position_without_file(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     assert sink.deliver(1, [("pair-0", table())]) == 1
     assert sink.deliver(2, []) == 2
@@ -59,7 +59,7 @@ def test_an_epoch_without_rows_has_no_file_but_a_position(tmp_path: Path) -> Non
     assert (opened(tmp_path).position(), sink.rows_out) == (3, 1)
 
 
-def test_only_the_next_epoch_is_delivered(tmp_path: Path) -> None:
+def test_only_next_epoch_is_delivered(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     sink.deliver(1, [("pair-0", table(1))])
     before = results(tmp_path)
@@ -69,7 +69,7 @@ def test_only_the_next_epoch_is_delivered(tmp_path: Path) -> None:
     assert sink.rows_out == 1
 
 
-def test_position_and_rows_are_there_after_a_restart(tmp_path: Path) -> None:
+def test_position_and_row_count_survive_restart(tmp_path: Path) -> None:
     opened(tmp_path).deliver(1, [("pair-0", table(1, 2))])
     again = opened(tmp_path)
     assert (again.position(), again.rows_out) == (1, 2)
@@ -77,7 +77,7 @@ def test_position_and_rows_are_there_after_a_restart(tmp_path: Path) -> None:
     assert again.rows_out == 3
 
 
-def test_nothing_is_left_beside_but_the_position(tmp_path: Path) -> None:
+def test_only_current_position_file_remains(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     for epoch in range(1, 20):
         sink.deliver(epoch, [("pair-0", table(epoch))])
@@ -85,14 +85,14 @@ def test_nothing_is_left_beside_but_the_position(tmp_path: Path) -> None:
     assert position.startswith("position-000000000019-19-")
 
 
-def test_a_file_sink_is_transactional(tmp_path: Path) -> None:
+def test_file_sink_is_transactional(tmp_path: Path) -> None:
     assert opened(tmp_path).delivery is SinkClass.TRANSACTIONAL
 
 
 # --- whose it is --------------------------------------------------------------------------------
 
 
-def test_a_directory_of_another_pipeline_is_refused(tmp_path: Path) -> None:
+def test_directory_of_another_pipeline_is_refused(tmp_path: Path) -> None:
     opened(tmp_path, uid="other").deliver(1, [("pair-0", table(1))])
     with pytest.raises(ForeignSink, match="other"):
         opened(tmp_path)
@@ -104,12 +104,12 @@ def test_results_of_unknown_origin_are_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_other_files_of_a_directory_do_no_harm(tmp_path: Path) -> None:
+def test_unrelated_files_in_directory_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("results")
     assert opened(tmp_path).deliver(1, [("pair-0", table(1))]) == 1
 
 
-def test_a_foreign_file_in_the_way_is_never_overwritten(tmp_path: Path) -> None:
+def test_foreign_file_is_never_overwritten(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     foreign = tmp_path / "000000000001.json"
     foreign.write_text("mine")
@@ -135,7 +135,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setattr(files, where, stop)
 
 
-def test_a_merge_that_dies_before_the_position_moves_has_delivered_nothing(
+def test_crash_before_position_moves_delivers_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = opened(tmp_path)
@@ -152,7 +152,7 @@ def test_a_merge_that_dies_before_the_position_moves_has_delivered_nothing(
     assert len(beside(tmp_path)) == 1
 
 
-def test_what_a_merge_leaves_between_position_and_file_the_next_one_completes(
+def test_next_merge_publishes_file_left_by_crash_after_position_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink, other = opened(tmp_path), opened(tmp_path)
@@ -166,7 +166,7 @@ def test_what_a_merge_leaves_between_position_and_file_the_next_one_completes(
     assert other.rows_out == 1
 
 
-def test_an_epoch_becomes_visible_before_the_next_one_is_delivered(
+def test_epoch_is_published_before_next_one_is_delivered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink, other = opened(tmp_path), opened(tmp_path)
@@ -177,7 +177,7 @@ def test_an_epoch_becomes_visible_before_the_next_one_is_delivered(
     assert [rows[0]["n"] for rows in results(tmp_path).values()] == [1, 2]
 
 
-def test_a_merge_that_slept_through_other_epochs_changes_nothing(
+def test_merge_paused_during_delivery_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It sleeps with its draft written; meanwhile others deliver, and files are taken away."""
@@ -200,13 +200,13 @@ def test_a_merge_that_slept_through_other_epochs_changes_nothing(
 # --- errors -------------------------------------------------------------------------------------
 
 
-def test_a_directory_that_cannot_be_made_fails_with_its_path(tmp_path: Path) -> None:
+def test_directory_creation_failure_names_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkFailed, match="file/out"):
         opened(tmp_path / "file" / "out")
 
 
-def test_a_lost_position_is_told(tmp_path: Path) -> None:
+def test_lost_position_raises(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     (tmp_path / "_tandem" / beside(tmp_path)[0]).unlink()
     with pytest.raises(SinkFailed, match="position"):
@@ -217,7 +217,7 @@ def test_a_lost_position_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("result_format", ["json", "parquet"])
-def test_a_full_disk_leaves_nothing_half_written_and_delivery_goes_on_later(
+def test_full_disk_leaves_no_partial_file_and_delivery_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result_format: str
 ) -> None:
     sink = opened(tmp_path, result_format)
@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_nothing_half_written_and_delivery_goes_on_later(
     assert sink.deliver(2, [("pair-0", table(2))]) == 2
 
 
-def test_a_move_whose_outcome_is_unknown_is_told_by_the_position(
+def test_position_tells_outcome_of_unanswered_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = opened(tmp_path)
@@ -252,7 +252,7 @@ def test_a_move_whose_outcome_is_unknown_is_told_by_the_position(
     assert results(tmp_path)["000000000001.json"][0]["n"] == 1
 
 
-def test_where_results_are_taken_away_only_so_many_wait(tmp_path: Path) -> None:  # [12]
+def test_unconsumed_results_are_bounded(tmp_path: Path) -> None:  # [12]
     sink = files.DirectorySink(tmp_path, UID, ResultFormat.JSON, most=2)
     for epoch in (1, 2):
         assert sink.deliver(epoch, [("pair-0", table(epoch))]) == epoch
@@ -270,13 +270,13 @@ def test_where_results_are_taken_away_only_so_many_wait(tmp_path: Path) -> None:
 # --- opening ------------------------------------------------------------------------------------
 
 
-def test_the_console_is_a_directory_of_json(tmp_path: Path) -> None:
+def test_console_sink_is_directory_of_json(tmp_path: Path) -> None:
     sink = open_sink(SinkSpec(name="screen", target=ConsoleSink()), UID, tmp_path)
     sink.deliver(1, [("pair-0", table(1))])
     assert list(results(tmp_path / "console" / "screen")) == ["000000000001.json"]
 
 
-def test_a_console_that_nobody_shows_is_bounded(
+def test_unshown_console_output_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # [12]
     monkeypatch.setattr(factory, "MOST_UNSHOWN", 1)
@@ -286,7 +286,7 @@ def test_a_console_that_nobody_shows_is_bounded(
         sink.deliver(2, [("pair-0", table(2))])
 
 
-def test_a_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:
+def test_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:
     target = FilesSink(path=str(tmp_path / "out"), format=ResultFormat.PARQUET)
     open_sink(SinkSpec(name="totals", target=target), UID, tmp_path).deliver(
         1, [("pair-0", table(1))]
@@ -301,7 +301,7 @@ def test_a_file_sink_is_opened_by_its_path(tmp_path: Path) -> None:
         (KafkaSink(bootstrap_servers="host:1", topic="topic"), "kafka"),
     ],
 )
-def test_sinks_that_come_later_say_so(
+def test_unsupported_sinks_raise_with_name_and_kind(
     tmp_path: Path, target: HttpSink | KafkaSink, kind: str
 ) -> None:
     with pytest.raises(SinkUnsupported, match=f"totals .* {kind}"):

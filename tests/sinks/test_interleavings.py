@@ -126,7 +126,7 @@ def stepwise(patch: pytest.MonkeyPatch) -> Iterator[None]:
     deaths=st.sets(st.integers(0, MERGES - 1), max_size=MERGES - 1),
     takes_away=st.booleans(),
 )
-def test_every_epoch_comes_once_and_whole(
+def test_every_epoch_is_visible_once_and_whole(
     tmp_path_factory: pytest.TempPathFactory,
     schedule: list[tuple[int, int]],
     deaths: set[int],

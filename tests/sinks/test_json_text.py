@@ -46,11 +46,11 @@ def written(table: Any, **more: object) -> list[Any]:
         (pa.nulls(1), "null"),
     ],
 )
-def test_the_form_of_each_type(array: Any, expected: str) -> None:
+def test_literal_matches_form_of_its_type(array: Any, expected: str) -> None:
     assert literals(array).to_pylist() == [expected]
 
 
-def test_every_row_names_every_column_and_what_is_added() -> None:
+def test_every_row_has_every_column_and_added_fields() -> None:
     rows = written(pa.table({"a": [1, None], 'b"': [None, "x"]}), _epoch=7, _pair="pair-0")
     assert rows == [
         {"a": 1, 'b"': None, "_epoch": 7, "_pair": "pair-0"},
@@ -58,7 +58,7 @@ def test_every_row_names_every_column_and_what_is_added() -> None:
     ]
 
 
-def test_many_rows_in_several_chunks_keep_their_order() -> None:
+def test_rows_of_several_chunks_keep_their_order() -> None:
     table = pa.concat_tables([pa.table({"n": list(range(k, k + 40_000))}) for k in (0, 40_000)])
     assert [row["n"] for row in written(table)] == list(range(80_000))
 
@@ -83,7 +83,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 @thorough(200)
 @given(st.data(), st.sampled_from(list(VALUES)))
-def test_what_is_written_can_be_read_back(data: st.DataObject, kind: Any) -> None:
+def test_written_values_can_be_read_back(data: st.DataObject, kind: Any) -> None:
     values = data.draw(st.lists(st.one_of(st.none(), VALUES[kind]), max_size=6))
     first = data.draw(st.integers(0, len(values)))
     rows = written(pa.table({"a": pa.array(values, kind)}).slice(first))

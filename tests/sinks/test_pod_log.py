@@ -23,7 +23,7 @@ def printed(output: io.BytesIO) -> list[Any]:
     return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
-def test_rows_are_printed_with_their_epoch_and_pair_sorted_by_pair() -> None:
+def test_rows_are_printed_with_epoch_and_pair_sorted_by_pair() -> None:
     output = io.BytesIO()
     sink = PrintedSink(output, Log())
     assert sink.deliver(1, [("pair-1", table(3)), ("pair-0", table(1, 2))]) == 1
@@ -35,7 +35,7 @@ def test_rows_are_printed_with_their_epoch_and_pair_sorted_by_pair() -> None:
     assert (sink.position(), sink.rows_out, sink.delivery) == (1, 3, SinkClass.AT_LEAST_ONCE)
 
 
-def test_only_the_next_epoch_is_printed() -> None:
+def test_only_next_epoch_is_printed() -> None:
     output = io.BytesIO()
     sink = PrintedSink(output, Log())
     assert sink.deliver(2, [("pair-0", table(1))]) == 0
@@ -44,7 +44,7 @@ def test_only_the_next_epoch_is_printed() -> None:
     assert printed(output) == []
 
 
-def test_a_merge_that_takes_over_goes_on_where_the_log_is() -> None:
+def test_new_merge_continues_at_delivered_epoch_of_log() -> None:
     output, log = io.BytesIO(), Log()
     sink = PrintedSink(output, log)
     log.delivered = 41
@@ -54,7 +54,7 @@ def test_a_merge_that_takes_over_goes_on_where_the_log_is() -> None:
     assert [row["_epoch"] for row in printed(output)] == [42]
 
 
-def test_an_output_that_is_closed_fails_and_can_be_tried_again() -> None:
+def test_closed_output_fails_and_can_be_retried() -> None:
     class Broken(io.BytesIO):
         def flush(self) -> None:
             raise BrokenPipeError
@@ -65,7 +65,7 @@ def test_an_output_that_is_closed_fails_and_can_be_tried_again() -> None:
     assert (sink.position(), sink.rows_out) == (0, 0)
 
 
-def test_an_ended_slot_is_over_when_all_slots_have_printed_its_last_epoch() -> None:
+def test_ended_slot_is_sealed_when_all_slots_printed_its_last_epoch() -> None:
     log, everywhere = Log(), Log()
     sink = PrintedSink(io.BytesIO(), log, everywhere)
     log.delivered, everywhere.delivered = 9, 3

@@ -25,7 +25,7 @@ def names(directory: Path) -> list[str]:
     return list(results(directory))
 
 
-def test_slots_that_share_an_epoch_leave_a_file_each(tmp_path: Path) -> None:
+def test_slots_sharing_epoch_write_one_file_each(tmp_path: Path) -> None:
     first, second = opened(tmp_path), opened(tmp_path, slot=1)
     assert first.deliver(1, rows(1), shared=True) == 1
     assert names(tmp_path) == ["000000000001-0.json"]
@@ -35,7 +35,7 @@ def test_slots_that_share_an_epoch_leave_a_file_each(tmp_path: Path) -> None:
     assert (first.rows_out, second.rows_out) == (1, 2)
 
 
-def test_a_slot_that_has_an_epoch_to_itself_leaves_the_names_of_before(tmp_path: Path) -> None:
+def test_unshared_epoch_keeps_plain_file_name(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     sink.deliver(1, rows(1))
     assert names(tmp_path) == ["000000000001.json"]
@@ -46,7 +46,7 @@ def test_a_slot_that_has_an_epoch_to_itself_leaves_the_names_of_before(tmp_path:
     assert names(tmp_path) == ["000000000001.json", "000000000002-0.json", "000000000003.json"]
 
 
-def test_a_slot_begins_right_before_its_first_epoch_once(tmp_path: Path) -> None:
+def test_slot_begins_once_right_before_its_first_epoch(tmp_path: Path) -> None:
     sink = opened(tmp_path, slot=2, first=8)
     assert sink.position() == 7
     sink.deliver(8, rows(1), shared=True)
@@ -55,7 +55,9 @@ def test_a_slot_begins_right_before_its_first_epoch_once(tmp_path: Path) -> None
     assert opened(tmp_path, slot=2, first=3).position() == 8
 
 
-def test_drafts_of_a_slot_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_slot_clears_only_its_own_drafts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(tmp_path).deliver(1, rows(1), shared=True)
     second = opened(tmp_path, slot=1)
     with monkeypatch.context() as patch:
@@ -75,7 +77,7 @@ def _fails(*_: object) -> None:
     raise OSError
 
 
-def test_a_result_of_a_slot_becomes_visible_when_somebody_looks(
+def test_unpublished_slot_result_is_published_on_next_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = opened(tmp_path, slot=1)
@@ -91,7 +93,7 @@ def test_a_result_of_a_slot_becomes_visible_when_somebody_looks(
 # --- the end of a slot ----------------------------------------------------------------------
 
 
-def test_a_sealed_slot_takes_nothing_more(tmp_path: Path) -> None:
+def test_sealed_slot_accepts_nothing_more(tmp_path: Path) -> None:
     zombie = opened(tmp_path, slot=1)
     zombie.deliver(1, rows(1), shared=True)
     sealer = opened(tmp_path)
@@ -108,7 +110,7 @@ def test_a_sealed_slot_takes_nothing_more(tmp_path: Path) -> None:
     assert [path.name[:6] for path in (tmp_path / "_tandem" / "slot-1").iterdir()] == ["sealed"]
 
 
-def test_one_that_sleeps_in_the_midst_of_a_delivery_wakes_to_a_seal(
+def test_delivery_paused_across_seal_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie = opened(tmp_path, slot=1)
@@ -127,7 +129,7 @@ def test_one_that_sleeps_in_the_midst_of_a_delivery_wakes_to_a_seal(
     assert not list((tmp_path / "_tandem" / "slot-1").glob("draft-*"))
 
 
-def test_a_slot_that_ended_before_it_began_cannot_be_opened_any_more(tmp_path: Path) -> None:
+def test_slot_sealed_before_it_began_cannot_be_opened(tmp_path: Path) -> None:
     assert opened(tmp_path).seal(3, 5, 4) == SlotPosition(position=4, sealed=True)
     late = opened(tmp_path, slot=3, first=5)
     assert (late.deliver(5, rows(1), shared=True), late.sealed) == (4, True)
@@ -187,7 +189,7 @@ class Sealer(Stepped):
     dies=st.none() | st.integers(0, 3),
     zombie=st.booleans(),
 )
-def test_each_slot_delivers_once_and_a_seal_and_a_zombie_exclude_each_other(
+def test_each_slot_delivers_once_and_seal_excludes_zombie(
     tmp_path_factory: pytest.TempPathFactory,
     schedule: list[tuple[int, int]],
     order: tuple[tuple[int, int], ...],
@@ -231,7 +233,7 @@ def test_each_slot_delivers_once_and_a_seal_and_a_zombie_exclude_each_other(
     assert len([name for name in left if not name.startswith("draft")]) == 1
 
 
-def test_the_furthest_slot_is_told_and_no_slot_begins_by_that(tmp_path: Path) -> None:
+def test_furthest_slot_is_reported_without_opening_one(tmp_path: Path) -> None:
     assert opened(tmp_path).furthest() == 0
     opened(tmp_path, slot=2, first=8)
     assert opened(tmp_path).furthest() == 7

@@ -7,7 +7,7 @@ from tests.soak.soaking import soak
 FAULTS = 6
 
 
-def test_six_faults_leave_no_trace_in_the_output(tmp_path: Path) -> None:
+def test_six_faults_do_not_affect_output(tmp_path: Path) -> None:
     made: list[Made] = []
 
     def progress(fault: Made) -> None:

@@ -23,24 +23,24 @@ def with_epochs(results: Any) -> Any:
     return results.append_column("_epoch", pc.divide(since, 500_000))
 
 
-def test_what_came_out_right_is_good(results: Any) -> None:
+def test_correct_output_is_accepted(results: Any) -> None:
     verdict = judge(results, with_epochs(results))
     assert verdict.good
     assert verdict.rows == len(results) > 1000
 
 
-def test_a_lost_row_is_found(results: Any) -> None:
+def test_lost_row_is_detected(results: Any) -> None:
     verdict = judge(results, with_epochs(results).slice(1))
     assert (verdict.lost, verdict.doubled, verdict.foreign) == (1, 0, 0)
 
 
-def test_a_doubled_row_is_found(results: Any) -> None:
+def test_doubled_row_is_detected(results: Any) -> None:
     delivered = with_epochs(results)
     verdict = judge(results, pa.concat_tables([delivered, delivered.slice(0, 2)]))
     assert (verdict.lost, verdict.doubled, verdict.foreign) == (0, 2, 0)
 
 
-def test_a_row_that_should_not_be_there_is_found(results: Any) -> None:
+def test_foreign_row_is_detected(results: Any) -> None:
     delivered = with_epochs(results)
     changed = pc.add(delivered["price"], pa.array([1] + [0] * (len(delivered) - 1)))
     index = delivered.schema.get_field_index("price")
@@ -48,7 +48,7 @@ def test_a_row_that_should_not_be_there_is_found(results: Any) -> None:
     assert (verdict.lost, verdict.foreign) == (1, 1)
 
 
-def test_a_row_that_comes_too_early_is_found(results: Any) -> None:
+def test_early_row_is_detected(results: Any) -> None:
     delivered = with_epochs(results)
     last = pc.equal(delivered["_epoch"], pc.max(delivered["_epoch"]))
     index = delivered.schema.get_field_index("_epoch")

@@ -48,7 +48,7 @@ def one(kind: str, text: str) -> Any:
         ("DECIMAL(5,2)", "1.5", Decimal("1.50")),
     ],
 )
-def test_what_fits(kind: str, text: str, value: object) -> None:
+def test_text_fitting_type_is_converted(kind: str, text: str, value: object) -> None:
     assert one(kind, text) == value
 
 
@@ -72,12 +72,12 @@ def test_what_fits(kind: str, text: str, value: object) -> None:
         ("BIGINT NOT NULL", ""),
     ],
 )
-def test_what_does_not_fit(kind: str, text: str) -> None:
+def test_text_not_fitting_type_is_unfit(kind: str, text: str) -> None:
     with pytest.raises(Unfit):
         one(kind, text)
 
 
-def test_columns_are_found_by_name() -> None:
+def test_columns_are_matched_by_name() -> None:
     decoder = CsvDecoder(parse_schema("a INT, b STRING, c INT"), b'"b",,a\r')
     decoded = decoder.decode(b"x,,1\r\ny,2,3\r\n")
     assert decoded.batches[0].to_pylist() == [
@@ -87,29 +87,29 @@ def test_columns_are_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("line", [b"1", b"1,2,3", b'1,"2', b"1,2\r3,4", b"1,\xff", b" "])
-def test_a_line_that_is_no_row_is_told_apart_from_its_neighbours(line: bytes) -> None:
+def test_malformed_line_is_separated_from_its_neighbours(line: bytes) -> None:
     decoded = CsvDecoder(parse_schema("a INT"), b"a,b").decode(b"1,x\n" + line + b"\n3,z\n")
     assert [row["a"] for batch in decoded.batches for row in batch.to_pylist()] == [1, 3]
     assert [(bad.offset, bad.line) for bad in decoded.bad] == [(4, line)]
 
 
-def test_a_quote_that_is_not_closed_in_the_last_line_is_a_bad_line() -> None:
+def test_unclosed_quote_in_last_line_is_bad_line() -> None:
     decoded = CsvDecoder(parse_schema("a INT, b STRING"), b"a,b").decode(b'1,x\n2,"a""\n')
     assert [bad.offset for bad in decoded.bad] == [4]
 
 
-def test_a_carriage_return_too_many_is_a_bad_line_also_before_empty_ones() -> None:
+def test_extra_carriage_return_is_bad_line_even_before_empty_lines() -> None:
     decoded = CsvDecoder(parse_schema("a INT"), b"a,b").decode(b"1,\r\r\n\n2,\n")
     assert [bad.offset for bad in decoded.bad] == [0]
 
 
-def test_empty_lines_are_passed_over() -> None:
+def test_empty_lines_are_skipped() -> None:
     decoded = CsvDecoder(parse_schema("a INT"), b"a").decode(b"\n\r\n1\n\n\r\n2\r\n\n")
     assert [row["a"] for batch in decoded.batches for row in batch.to_pylist()] == [1, 2]
     assert not decoded.bad
 
 
-def test_times_with_and_without_a_zone_may_be_mixed() -> None:
+def test_times_with_and_without_zone_may_be_mixed() -> None:
     decoder = CsvDecoder(parse_schema("a TIMESTAMP, b TIMESTAMP"), b"a,b")
     block = b"2024-01-01T00:00:00Z,2024-01-01\n2024-01-01 00:00:00,2024-01-01T00:00:00Z\n"
     decoded = decoder.decode(block * 500)
@@ -120,13 +120,13 @@ def test_times_with_and_without_a_zone_may_be_mixed() -> None:
 
 
 @pytest.mark.parametrize("header", [b"a,a", b'a,"b', b"x,y", b"\xff,a"])
-def test_headers_that_tell_nothing(header: bytes) -> None:
+def test_unusable_headers_are_refused(header: bytes) -> None:
     with pytest.raises(BadHeader):
         CsvDecoder(parse_schema("a INT"), header)
 
 
 @pytest.mark.parametrize("kind", ["ARRAY<INT>", "MAP<STRING, INT>", "STRUCT<x: INT>"])
-def test_nested_columns_have_no_form_in_csv(kind: str) -> None:
+def test_nested_columns_are_refused_for_csv(kind: str) -> None:
     with pytest.raises(SourceUnsupported, match=r"column b .* CSV"):
         check_csv_schema(parse_schema(f"a INT, b {kind}"))
 
@@ -204,7 +204,7 @@ def assert_agreement(schema: str, block: bytes) -> None:
     st.sampled_from(TYPES),
     st.lists(st.tuples(_VALUES, _VALUES), min_size=1, max_size=4),
 )
-def test_whole_blocks_and_single_lines_give_the_same(
+def test_blocks_and_single_lines_decode_equally(
     first: str, second: str, values: list[tuple[str, str]]
 ) -> None:
     schema = f"a {first}, b {second}"
@@ -223,7 +223,7 @@ def test_whole_blocks_and_single_lines_give_the_same(
         max_size=14,
     )
 )
-def test_broken_text_gives_the_same_in_blocks_and_in_lines(fragments: list[bytes]) -> None:
+def test_broken_text_decodes_equally_in_blocks_and_lines(fragments: list[bytes]) -> None:
     block = b"".join(fragments) + b"\n"
     assert_agreement("a INT, b STRING", block)
     assert_agreement("b STRING", block)

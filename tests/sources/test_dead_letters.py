@@ -30,14 +30,14 @@ def count_of(path: Path, partition: str = "payments/0") -> int:
     return letters.count(partition)
 
 
-def test_nothing_is_made_before_something_is_rejected(tmp_path: Path) -> None:
+def test_no_file_is_created_before_first_rejected_row(tmp_path: Path) -> None:
     letters = DeadLetters(tmp_path / "dead-letter" / "payments.jsonl", "payments")
     letters.add("payments/0", ())
     assert list(tmp_path.iterdir()) == []
     assert letters.count("payments/0") == 0
 
 
-def test_a_line_says_everything(tmp_path: Path) -> None:
+def test_dead_letter_line_has_stream_partition_file_offset_reason_and_row(tmp_path: Path) -> None:
     path = tmp_path / "dead-letter" / "payments.jsonl"
     DeadLetters(path, "payments").add("payments/0", [Rejected("a.json", 7, "wrong", "é\n")])
     assert held(path) == [
@@ -52,7 +52,7 @@ def test_a_line_says_everything(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_read_again_after_a_restart_stands_there_once(tmp_path: Path) -> None:
+def test_row_rejected_again_after_restart_is_stored_once(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     DeadLetters(path, "payments").add("payments/0", [row("a", 1), row("a", 5)])
     letters = DeadLetters(path, "payments")
@@ -66,14 +66,14 @@ def test_what_is_read_again_after_a_restart_stands_there_once(tmp_path: Path) ->
     assert letters.count("payments/0") == 4
 
 
-def test_partitions_are_apart(tmp_path: Path) -> None:
+def test_partitions_are_counted_separately(tmp_path: Path) -> None:
     letters = DeadLetters(tmp_path / "payments.jsonl", "payments")
     letters.add("payments/0", [row("b", 5)])
     letters.add("payments/1", [row("a", 1)])
     assert (letters.count("payments/0"), letters.count("payments/1")) == (1, 1)
 
 
-def test_a_file_is_told_once_however_late(tmp_path: Path) -> None:
+def test_rejected_file_is_stored_once_however_late(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     letters = DeadLetters(path, "payments")
     letters.add("payments/0", [row("z", 5), Rejected("a", None, "late")])
@@ -81,7 +81,7 @@ def test_a_file_is_told_once_however_late(tmp_path: Path) -> None:
     assert [line["file"] for line in held(path)] == ["z", "a"]
 
 
-def test_half_a_line_of_a_dead_process_spoils_nothing(tmp_path: Path) -> None:
+def test_partial_line_of_crashed_process_is_tolerated(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     DeadLetters(path, "payments").add("payments/0", [row("a", 1)])
     with path.open("ab") as file:
@@ -92,7 +92,7 @@ def test_half_a_line_of_a_dead_process_spoils_nothing(tmp_path: Path) -> None:
     assert json.loads(path.read_bytes().splitlines()[-1])["offset"] == 2
 
 
-def test_opening_reads_nothing(tmp_path: Path) -> None:
+def test_opening_dead_letters_reads_nothing(tmp_path: Path) -> None:
     """A process that starts has other things to do on its own thread."""
     unreadable = tmp_path
     letters = DeadLetters(unreadable, "payments")
@@ -101,7 +101,7 @@ def test_opening_reads_nothing(tmp_path: Path) -> None:
         letters.catch_up()
 
 
-def test_the_disk_is_bounded_and_nothing_is_forgotten_but_old_lines(tmp_path: Path) -> None:  # [12]
+def test_disk_use_is_bounded_and_only_old_lines_are_dropped(tmp_path: Path) -> None:  # [12]
     path = tmp_path / "payments.jsonl"
     DeadLetters(path, "payments", most=1000).add("payments/1", [row("b", 3)])
     for n in range(100):
@@ -119,7 +119,7 @@ def test_the_disk_is_bounded_and_nothing_is_forgotten_but_old_lines(tmp_path: Pa
     assert held(path) == [first, *rest]
 
 
-def test_a_file_that_others_put_aside_is_noticed(tmp_path: Path) -> None:
+def test_rotation_by_another_process_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     frozen = DeadLetters(path, "payments", most=1000)
     frozen.add("payments/0", [row("a", 0)])
@@ -130,7 +130,7 @@ def test_a_file_that_others_put_aside_is_noticed(tmp_path: Path) -> None:
     assert held(path)[-1]["offset"] == 50
 
 
-def test_a_file_that_somebody_removed_begins_anew(tmp_path: Path) -> None:
+def test_removed_file_is_recreated(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     letters = DeadLetters(path, "payments", most=100)
     letters.add("payments/0", [row("a", 0)])
@@ -139,7 +139,7 @@ def test_a_file_that_somebody_removed_begins_anew(tmp_path: Path) -> None:
     assert [line["offset"] for line in held(path)] == [1]
 
 
-def test_the_readers_of_several_partitions_add_at_once(tmp_path: Path) -> None:
+def test_readers_of_several_partitions_append_concurrently(tmp_path: Path) -> None:
     path = tmp_path / "payments.jsonl"
     letters = DeadLetters(path, "payments", most=5000)
     partitions = [f"payments/{n}" for n in range(4)]
@@ -161,7 +161,7 @@ def test_the_readers_of_several_partitions_add_at_once(tmp_path: Path) -> None:
 
 @thorough(100)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=20))
-def test_several_readers_of_the_same_rows_leave_each_row_once(
+def test_concurrent_readers_of_same_rows_store_each_row_once(
     tmp_path_factory: Any, steps: list[tuple[int, int]]
 ) -> None:
     """Readers go over the same rows at different speeds, as zombies and successors do."""

@@ -46,7 +46,7 @@ def looked_again(watch: DirectoryWatch, clock: FakeClock, times: int) -> str | N
     return found
 
 
-def test_an_idle_directory_is_listed_twice_and_then_only_now_and_then(tmp_path: Path) -> None:
+def test_idle_directory_is_listed_twice_and_then_rarely(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.json").touch()
     clock = FakeClock()
@@ -58,7 +58,7 @@ def test_an_idle_directory_is_listed_twice_and_then_only_now_and_then(tmp_path: 
     assert look.times == 3
 
 
-def test_a_new_file_is_found_at_once_also_in_a_subdirectory(tmp_path: Path) -> None:
+def test_new_file_is_found_at_once_even_in_subdirectory(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.json").touch()
     clock = FakeClock()
@@ -69,7 +69,7 @@ def test_a_new_file_is_found_at_once_also_in_a_subdirectory(tmp_path: Path) -> N
     assert looked_again(watch, clock, 1) == "sub/c.json"
 
 
-def test_that_a_bounded_directory_has_no_more_is_never_taken_on_trust(tmp_path: Path) -> None:
+def test_bounded_directory_is_always_listed_to_confirm_its_end(tmp_path: Path) -> None:
     (tmp_path / "b.json").touch()
     clock = FakeClock()
     look = Looked(tmp_path, clock)
@@ -78,7 +78,7 @@ def test_that_a_bounded_directory_has_no_more_is_never_taken_on_trust(tmp_path: 
     assert look.times == 5
 
 
-def test_of_files_that_are_known_only_the_names_are_read_while_new_ones_come(
+def test_only_names_of_known_files_are_read_while_new_ones_arrive(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "b.json").touch()
@@ -95,7 +95,7 @@ def test_of_files_that_are_known_only_the_names_are_read_while_new_ones_come(
     assert thorough == list(range(0, 100, 8))
 
 
-def test_a_file_that_changes_after_it_was_passed_is_told_although_new_ones_come(
+def test_change_of_passed_file_is_reported_while_new_ones_arrive(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a00.json").touch()
@@ -115,7 +115,7 @@ def test_a_file_that_changes_after_it_was_passed_is_told_although_new_ones_come(
     assert told == ["a00.json"]
 
 
-def test_a_look_that_was_held_up_once_delays_no_file(tmp_path: Path) -> None:
+def test_one_slow_listing_delays_no_file(tmp_path: Path) -> None:
     clock = FakeClock()
     look = Looked(tmp_path, clock)
     watch = DirectoryWatch(look, clock, 0, bounded=False)
@@ -127,7 +127,7 @@ def test_a_look_that_was_held_up_once_delays_no_file(tmp_path: Path) -> None:
         assert watch.after(f"a{number - 1}.json" if number else None)[0] == name
 
 
-def test_a_directory_that_always_takes_long_is_looked_at_seldom(tmp_path: Path) -> None:
+def test_slow_directory_is_listed_rarely(tmp_path: Path) -> None:
     clock = FakeClock()
     look = Looked(tmp_path, clock)
     look.seconds = 0.5

@@ -12,7 +12,9 @@ from tandem_runtime.sources.factory import open_partition
     ("source", "kind"),
     [(HttpSource(), "http"), (KafkaSource(bootstrap_servers="host:1", topic="topic"), "kafka")],
 )
-def test_sources_that_come_later_say_so(source: HttpSource | KafkaSource, kind: str) -> None:
+def test_unsupported_sources_raise_with_stream_and_kind(
+    source: HttpSource | KafkaSource, kind: str
+) -> None:
     stream = Stream(name="payments", schema=parse_schema("a INT"), key=("a",), source=source)
     with pytest.raises(SourceUnsupported, match=f"payments .* {kind}"):
         partitions_of(stream)

@@ -45,7 +45,7 @@ def users_of(directory: Path, **settings: object) -> list[str]:
 # --- order --------------------------------------------------------------------------------------
 
 
-def test_files_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_files_are_read_in_order_of_their_names(tmp_path: Path) -> None:
     for name in ("b.json", "a/z.json", "a.json", "B.json.gz"):
         write(tmp_path, name, json_lines([name]))
     assert users_of(tmp_path) == ["B.json.gz", "a.json", "a/z.json", "b.json"]
@@ -58,7 +58,7 @@ def test_hidden_and_temporary_files_are_not_read(tmp_path: Path) -> None:
     assert users_of(tmp_path) == ["seen"]
 
 
-def test_partitions_share_the_files_and_each_keeps_the_order(tmp_path: Path) -> None:
+def test_partitions_share_files_and_each_keeps_order(tmp_path: Path) -> None:
     names = [f"{n:03}.json" for n in range(40)]
     for name in names:
         write(tmp_path, name, json_lines([name]))
@@ -72,7 +72,7 @@ def test_partitions_share_the_files_and_each_keeps_the_order(tmp_path: Path) -> 
     assert sorted(name for part in parts for name in part) == names
 
 
-def test_empty_files_and_files_without_a_last_newline(tmp_path: Path) -> None:
+def test_empty_files_and_missing_last_newline_are_accepted(tmp_path: Path) -> None:
     write(tmp_path, "a.json", b"")
     write(tmp_path, "b.json", json_lines(["b"]).rstrip())
     write(tmp_path, "c.json.gz", b"")
@@ -80,18 +80,18 @@ def test_empty_files_and_files_without_a_last_newline(tmp_path: Path) -> None:
     assert users_of(tmp_path) == ["b", "d"]
 
 
-def test_an_empty_directory_ends_at_once(tmp_path: Path) -> None:
+def test_empty_bounded_directory_ends_at_once(tmp_path: Path) -> None:
     batch = opened(files_stream(tmp_path)).read(0)
     assert (batch.end, batch.ended, batch.rows.num_rows) == (0, True, 0)
 
 
-def test_small_files_are_put_together(tmp_path: Path) -> None:
+def test_small_files_are_combined_into_one_batch(tmp_path: Path) -> None:
     for n in range(200):
         write(tmp_path, f"{n:03}.json", json_lines([str(n)]))
     assert len(read_to_end(opened(files_stream(tmp_path, schema=USERS)))) == 1
 
 
-def test_event_time_is_the_highest_in_milliseconds(tmp_path: Path) -> None:
+def test_batch_event_time_is_highest_in_milliseconds(tmp_path: Path) -> None:
     times = ["1970-01-01T00:00:01.0019Z", "1970-01-01T00:00:00Z", None]
     write(tmp_path, "a.json", b"".join(json.dumps({"at": t}).encode() + b"\n" for t in times))
     (batch,) = read_to_end(opened(files_stream(tmp_path)))
@@ -116,7 +116,7 @@ def content(file_format: str, users: list[str], directory: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("file_format", ["json", "json.gz", "csv", "csv.gz", "parquet"])
-def test_reading_may_go_on_anywhere_with_a_new_reader(tmp_path: Path, file_format: str) -> None:
+def test_new_reader_resumes_at_any_position(tmp_path: Path, file_format: str) -> None:
     content(file_format, [f"a{n}" for n in range(50)], tmp_path, "a")
     content(file_format, [f"b{n}" for n in range(30)], tmp_path, "b")
     # A slow pace makes small batches.
@@ -132,7 +132,7 @@ def test_reading_may_go_on_anywhere_with_a_new_reader(tmp_path: Path, file_forma
         assert rest == column_of(batches[place:], "user")
 
 
-def test_a_position_may_become_a_list_on_its_way(tmp_path: Path) -> None:
+def test_position_decoded_as_list_is_accepted(tmp_path: Path) -> None:
     write(tmp_path, "a.json", json_lines(["a"]))
     source = opened(files_stream(tmp_path, schema=USERS, bounded=False))
     position = json.loads(json.dumps(read_now(source, 0)[-1].end))
@@ -146,7 +146,7 @@ def test_a_position_may_become_a_list_on_its_way(tmp_path: Path) -> None:
     ends=st.sampled_from([b"\n", b"\r\n", b"\n\n"]),
     rate=st.integers(20, 400),
 )
-def test_any_text_is_read_the_same_in_one_go_and_in_pieces(
+def test_text_is_read_equally_in_one_batch_and_in_pieces(
     tmp_path_factory: pytest.TempPathFactory, users: list[str], ends: bytes, rate: int
 ) -> None:
     directory = tmp_path_factory.mktemp("files")
@@ -164,7 +164,7 @@ def test_any_text_is_read_the_same_in_one_go_and_in_pieces(
     assert found == users
 
 
-def test_a_pace_is_kept_and_shared_by_the_partitions(tmp_path: Path) -> None:
+def test_rate_is_kept_and_shared_by_partitions(tmp_path: Path) -> None:
     write(tmp_path, "a.json", json_lines(range(1000)).replace(b": ", b': "').replace(b"}", b'"}'))
     clock = FakeClock()
     source = opened(files_stream(tmp_path, schema=USERS, rate=100), clock=clock)
@@ -182,7 +182,7 @@ def test_a_pace_is_kept_and_shared_by_the_partitions(tmp_path: Path) -> None:
 # --- rows that do not fit -----------------------------------------------------------------------
 
 
-def test_rejected_rows_have_their_place_and_do_not_stop_the_rest(tmp_path: Path) -> None:
+def test_rejected_rows_have_offsets_and_do_not_stop_reading(tmp_path: Path) -> None:
     write(tmp_path, "a.json", b'{"user": "a"}\n{"user": 5}\nbroken\n{"user": "b"}\n')
     batches = read_to_end(opened(files_stream(tmp_path, schema=USERS)))
     assert column_of(batches, "user") == ["a", "b"]
@@ -192,14 +192,14 @@ def test_rejected_rows_have_their_place_and_do_not_stop_the_rest(tmp_path: Path)
     ]
 
 
-def test_rejected_rows_are_shortened(tmp_path: Path) -> None:
+def test_rejected_rows_are_truncated(tmp_path: Path) -> None:
     write(tmp_path, "a.json", b"x" * 100_000 + b"\n")
     (rejected,) = rejected_of(read_to_end(opened(files_stream(tmp_path, schema=USERS))))
     assert rejected.row == "x" * 1024
 
 
 @pytest.mark.parametrize(("line", "lines"), [(b"x", 100_000), (b"x" * 1000, 10_000)])
-def test_a_batch_is_bounded_also_where_nothing_fits(
+def test_batch_is_bounded_even_if_no_row_fits(
     tmp_path: Path, line: bytes, lines: int
 ) -> None:  # [12]
     write(tmp_path, "a.json", (line + b"\n") * lines)
@@ -211,7 +211,7 @@ def test_a_batch_is_bounded_also_where_nothing_fits(
     assert len(batches) > 1
 
 
-def test_a_stream_may_ask_to_fail(tmp_path: Path) -> None:
+def test_on_error_fail_raises_at_rejected_row(tmp_path: Path) -> None:
     write(tmp_path, "a.json", b'{"user": "a"}\n{"user": 5}\n')
     stream = files_stream(tmp_path, schema=USERS, on_error=OnError.FAIL)
     source = opened(stream)
@@ -236,9 +236,7 @@ def has_no_usable_name(directory: Path) -> str:
 
 
 @pytest.mark.parametrize("happens", [vanishes, comes_late, has_no_usable_name])
-def test_a_stream_that_asks_to_fail_leaves_no_file_out(
-    tmp_path: Path, happens: Callable[[Path], str]
-) -> None:
+def test_on_error_fail_skips_no_file(tmp_path: Path, happens: Callable[[Path], str]) -> None:
     for name in ("a", "b", "c"):
         write(tmp_path, f"{name}.json", json_lines([name]))
     source = opened(files_stream(tmp_path, schema=USERS, rate=20, on_error=OnError.FAIL))
@@ -251,9 +249,7 @@ def test_a_stream_that_asks_to_fail_leaves_no_file_out(
 
 
 @pytest.mark.parametrize("gzipped", [False, True])
-def test_a_line_that_is_too_long_is_rejected_and_the_rest_read(
-    tmp_path: Path, gzipped: bool
-) -> None:
+def test_overlong_line_is_rejected_and_rest_read(tmp_path: Path, gzipped: bool) -> None:
     limit = 8 * 2**20
     longest = b'{"user": "' + b"x" * (limit - 12) + b'"}'
     too_long = b'{"user": "' + b"y" * (limit - 11) + b'"}'
@@ -267,7 +263,7 @@ def test_a_line_that_is_too_long_is_rejected_and_the_rest_read(
     assert all(len(r.row or "") == 1024 for r in rejected_of(batches))
 
 
-def test_a_csv_file_without_a_usable_header_is_rejected_as_a_whole(tmp_path: Path) -> None:
+def test_csv_file_without_usable_header_is_rejected_as_whole(tmp_path: Path) -> None:
     write(tmp_path, "a.csv", b"x,y\n1,2\n")
     write(tmp_path, "b.csv", b"user\nb\n")
     batches = read_to_end(opened(files_stream(tmp_path, schema=USERS, file_format="csv")))
@@ -275,12 +271,12 @@ def test_a_csv_file_without_a_usable_header_is_rejected_as_a_whole(tmp_path: Pat
     assert [(r.file, r.offset) for r in rejected_of(batches)] == [("a.csv", None)]
 
 
-def test_csv_refuses_nested_columns_when_it_is_opened(tmp_path: Path) -> None:
+def test_csv_refuses_nested_columns_on_open(tmp_path: Path) -> None:
     with pytest.raises(SourceUnsupported):
         opened(files_stream(tmp_path, schema="a ARRAY<INT>", file_format="csv"))
 
 
-def test_damage_to_a_gzip_file_is_told_and_the_next_file_read(tmp_path: Path) -> None:
+def test_damaged_gzip_file_is_rejected_and_next_file_read(tmp_path: Path) -> None:
     whole = gzip.compress(json_lines(f"user-{n * 7919 % 10_007}" for n in range(5000)))
     (tmp_path / "a.json.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.json.gz").write_bytes(b"no gzip at all")
@@ -297,7 +293,7 @@ def test_damage_to_a_gzip_file_is_told_and_the_next_file_read(tmp_path: Path) ->
 # --- what appears, vanishes and grows -----------------------------------------------------------
 
 
-def test_a_directory_that_is_not_there_is_unavailable_until_it_is(tmp_path: Path) -> None:
+def test_missing_directory_is_unavailable_until_created(tmp_path: Path) -> None:
     source = opened(files_stream(tmp_path / "later", schema=USERS))
     with pytest.raises(SourceUnavailable, match="later"):
         source.read(0)
@@ -305,7 +301,7 @@ def test_a_directory_that_is_not_there_is_unavailable_until_it_is(tmp_path: Path
     assert column_of(read_to_end(source), "user") == ["a"]
 
 
-def test_a_watched_directory_gives_new_files_and_waits_briefly(tmp_path: Path) -> None:
+def test_watched_directory_yields_new_files_and_waits_briefly(tmp_path: Path) -> None:
     clock = FakeClock()
     stream = files_stream(tmp_path, schema=USERS, bounded=False)
     source = opened(stream, clock=clock)
@@ -322,7 +318,7 @@ def test_a_watched_directory_gives_new_files_and_waits_briefly(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-def test_of_a_growing_file_only_whole_lines_are_taken(tmp_path: Path, name: str) -> None:
+def test_only_whole_lines_of_growing_file_are_read(tmp_path: Path, name: str) -> None:
     text = json_lines(["a", "b", "c"])
     whole = gzip.compress(text) if name.endswith(".gz") else text
     path = tmp_path / name
@@ -345,7 +341,7 @@ def append(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def test_a_last_line_without_an_end_is_taken_when_the_file_has_settled(tmp_path: Path) -> None:
+def test_unterminated_last_line_is_read_once_file_has_settled(tmp_path: Path) -> None:
     write(tmp_path, "a.json", json_lines(["a"]).rstrip())
     clock = FakeClock()
     source = opened(files_stream(tmp_path, schema=USERS, bounded=False), clock=clock)
@@ -357,14 +353,14 @@ def test_a_last_line_without_an_end_is_taken_when_the_file_has_settled(tmp_path:
     assert batch.rows.column("user").to_pylist() == ["a"]
 
 
-def test_a_last_line_without_an_end_is_taken_when_a_later_file_is_there(tmp_path: Path) -> None:
+def test_unterminated_last_line_is_read_once_later_file_exists(tmp_path: Path) -> None:
     write(tmp_path, "a.json", json_lines(["a"]).rstrip())
     write(tmp_path, "b.json", json_lines(["b"]))
     batches = read_now(opened(files_stream(tmp_path, schema=USERS, bounded=False)), 0)
     assert column_of(batches, "user") == ["a", "b"]
 
 
-def test_a_file_that_vanishes_before_it_is_opened_is_told(tmp_path: Path) -> None:
+def test_file_that_vanishes_before_open_is_rejected(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write(tmp_path, f"{name}.json", json_lines([name]))
     stream = files_stream(tmp_path, schema=USERS, rate=20)
@@ -377,7 +373,7 @@ def test_a_file_that_vanishes_before_it_is_opened_is_told(tmp_path: Path) -> Non
     assert [(r.file, r.offset) for r in rejected_of(batches)] == [("b.json", None)]
 
 
-def test_what_vanished_is_told_also_after_an_error(
+def test_vanished_file_is_rejected_even_after_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b", "c"):
@@ -401,7 +397,7 @@ def test_what_vanished_is_told_also_after_an_error(
     assert [r.file for r in rejected_of(batches)] == ["b.json"]
 
 
-def test_a_file_that_vanishes_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
+def test_file_that_vanishes_while_open_is_read_to_its_end(tmp_path: Path) -> None:
     path = write(tmp_path, "a.json", json_lines(f"a{n}" for n in range(50)))
     source = opened(files_stream(tmp_path, schema=USERS, rate=200))
     first = source.read(0)
@@ -411,7 +407,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_read_to_its_end(tmp_path: Path
     assert not rejected_of(batches)
 
 
-def test_a_file_that_vanished_while_nobody_read_is_told_and_the_next_one_read(
+def test_file_that_vanished_between_readers_is_rejected_and_next_one_read(
     tmp_path: Path,
 ) -> None:
     path = write(tmp_path, "a.json", json_lines(f"a{n}" for n in range(50)))
@@ -425,7 +421,7 @@ def test_a_file_that_vanished_while_nobody_read_is_told_and_the_next_one_read(
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_file_that_comes_too_late_is_told_once(tmp_path: Path, restarted: bool) -> None:
+def test_late_file_is_rejected_once(tmp_path: Path, restarted: bool) -> None:
     stream = files_stream(tmp_path, schema=USERS, bounded=False)
     write(tmp_path, "a.json", json_lines(["a"]))
     write(tmp_path, "c.json", json_lines(["c"]))
@@ -439,7 +435,7 @@ def test_a_file_that_comes_too_late_is_told_once(tmp_path: Path, restarted: bool
     assert [(r.file, r.offset) for r in rejected_of(batches)] == [("b.json", None)]
 
 
-def test_a_file_that_grows_after_it_was_passed_is_told(tmp_path: Path) -> None:
+def test_file_that_grows_after_it_was_passed_is_rejected(tmp_path: Path) -> None:
     stream = files_stream(tmp_path, schema=USERS, bounded=False)
     write(tmp_path, "a.json", json_lines(["a"]))
     write(tmp_path, "b.json", json_lines(["b"]))
@@ -450,7 +446,7 @@ def test_a_file_that_grows_after_it_was_passed_is_told(tmp_path: Path) -> None:
     assert [(r.file, r.offset) for r in rejected_of(batches)] == [("a.json", None)]
 
 
-def test_files_that_were_passed_are_not_told_after_a_restart(tmp_path: Path) -> None:
+def test_passed_files_are_not_rejected_after_restart(tmp_path: Path) -> None:
     for n in range(20):
         write(tmp_path, f"{n:02}.json", json_lines([str(n)]))
     stream = files_stream(tmp_path, schema=USERS, bounded=False)
@@ -467,7 +463,7 @@ def tick(directory: Path) -> None:
         os.utime(probe)
 
 
-def test_a_file_that_is_replaced_by_a_shorter_one_is_told(tmp_path: Path) -> None:
+def test_file_replaced_by_shorter_one_is_rejected(tmp_path: Path) -> None:
     path = write(tmp_path, "a.json", json_lines(["a", "b"]))
     stream = files_stream(tmp_path, schema=USERS)
     position = read_to_end(opened(stream))[-1].end
@@ -475,14 +471,14 @@ def test_a_file_that_is_replaced_by_a_shorter_one_is_told(tmp_path: Path) -> Non
     assert [r.file for r in rejected_of(read_to_end(opened(stream), position))] == ["a.json"]
 
 
-def test_a_name_that_no_position_can_hold_is_told(tmp_path: Path) -> None:
+def test_undecodable_file_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"a\xff.json")).write_bytes(json_lines(["a"]))
     batches = read_to_end(opened(files_stream(tmp_path, schema=USERS)))
     assert [r.file for r in rejected_of(batches)] == ["a\\udcff.json"]
     assert rows_of(batches) == []
 
 
-def test_reading_again_from_an_earlier_position_gives_the_same(tmp_path: Path) -> None:
+def test_reading_again_from_earlier_position_gives_same_rows(tmp_path: Path) -> None:
     write(tmp_path, "a.json", json_lines(f"a{n}" for n in range(50)))
     source = opened(files_stream(tmp_path, schema=USERS, rate=200))
     first = source.read(0)

@@ -35,7 +35,7 @@ EVERYTHING = (
 
 @thorough(40)
 @given(st.lists(st.integers(0, 300), min_size=2, max_size=5), st.integers(0, 2**70))
-def test_a_row_is_the_same_however_it_is_read(cuts: list[int], seed: int) -> None:
+def test_row_is_same_however_it_is_read(cuts: list[int], seed: int) -> None:
     stream = generator_stream(schema=EVERYTHING, key=["k"], seed=seed, skew=0.9, jitter=500)
     cuts = sorted(cuts)
     whole = generated(stream, cuts[0], cuts[-1])
@@ -43,7 +43,7 @@ def test_a_row_is_the_same_however_it_is_read(cuts: list[int], seed: int) -> Non
     assert pa.concat_tables(parts).combine_chunks() == whole.combine_chunks()
 
 
-def test_every_type_has_values_that_fit_and_vary() -> None:
+def test_every_type_has_fitting_and_varying_values() -> None:
     stream = generator_stream(schema=EVERYTHING, key=["k"])
     rows = generated(stream, 0, 2000)
     rows.validate(full=True)
@@ -60,20 +60,20 @@ def test_every_type_has_values_that_fit_and_vary() -> None:
     "kind",
     ["BOOLEAN", "TINYINT", "BIGINT", "STRING", "BINARY", "DATE", "TIMESTAMP_NTZ", "DECIMAL(12,2)"],
 )
-def test_keys_of_every_type_are_equal_for_equal_ranks_in_every_stream(kind: str) -> None:
+def test_equal_ranks_give_equal_keys_of_every_type_in_every_stream(kind: str) -> None:
     one = generated(generator_stream(schema=f"a {kind}, x INT", key=["a"]), 0, 500)
     other = generated(generator_stream(schema=f"y STRING, b {kind}", key=["b"]), 0, 500)
     assert one.column("a") == other.column("b")
     one.validate(full=True)
 
 
-def test_all_columns_of_a_key_have_one_rank() -> None:
+def test_all_key_columns_share_one_rank() -> None:
     rows = generated(generator_stream(schema="a STRING, b INT", key=["a", "b"], keys=50), 0, 5000)
     pairs = set(zip(rows.column("a").to_pylist(), rows.column("b").to_pylist(), strict=True))
     assert pairs == {(f"key-{rank:06}", rank) for rank in range(50)}
 
 
-def test_seeds_and_columns_differ() -> None:
+def test_values_differ_by_seed_and_column() -> None:
     def amounts(seed: int, name: str) -> list[int]:
         stream = generator_stream(schema=f"user STRING, {name} INT", seed=seed)
         found: list[int] = generated(stream, 0, 100).column(name).to_pylist()
@@ -83,7 +83,7 @@ def test_seeds_and_columns_differ() -> None:
     assert amounts(1, "x") != amounts(1, "y")
 
 
-def test_numbers_are_spread_evenly() -> None:
+def test_numbers_are_uniformly_distributed() -> None:
     amounts = generated(generator_stream(), 0, 100_000).column("amount").to_numpy()
     counts = np.bincount(amounts // 100, minlength=10)
     assert counts.min() > 9_500
@@ -93,13 +93,13 @@ def test_numbers_are_spread_evenly() -> None:
 # --- event times --------------------------------------------------------------------------------
 
 
-def test_event_times_follow_the_row_number() -> None:
+def test_event_times_follow_row_number() -> None:
     at = generated(generator_stream(rate=3), 0, 4).column("at").to_pylist()
     base = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     assert [(time - base).total_seconds() for time in at] == [0, 0.333333, 0.666666, 1]
 
 
-def test_jitter_goes_back_only_and_as_far_as_it_says() -> None:
+def test_jitter_only_delays_and_stays_within_its_limit() -> None:
     times = [
         generated(generator_stream(rate=1000, jitter=jitter), 0, 20_000).column("at").cast("int64")
         for jitter in (0, 5000)
@@ -109,7 +109,7 @@ def test_jitter_goes_back_only_and_as_far_as_it_says() -> None:
     assert 4_990_000 < delays["max"] <= 5_000_000
 
 
-def test_the_watermark_says_which_column_is_the_event_time() -> None:
+def test_watermark_column_is_event_time() -> None:
     schema = "user STRING, first TIMESTAMP, second TIMESTAMP"
     rows = generated(generator_stream(schema=schema, watermark="second"), 0, 100)
     second = rows.column("second").cast("int64").to_pylist()
@@ -122,7 +122,7 @@ def test_the_watermark_says_which_column_is_the_event_time() -> None:
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.5, 1.0, 1.5, 3.0])
-def test_ranks_follow_the_zipf_distribution(skew: float) -> None:
+def test_ranks_follow_zipf_distribution(skew: float) -> None:
     keys, draws = 1000, 400_000
     uniform = (np.arange(draws) + 0.5) / draws
     counts = np.bincount(Zipf(keys, skew).ranks(uniform), minlength=keys)
@@ -131,7 +131,7 @@ def test_ranks_follow_the_zipf_distribution(skew: float) -> None:
 
 
 @pytest.mark.parametrize("skew", [0.3, 1.0, 1.2, 3.0])
-def test_beyond_the_ranks_that_are_added_up_the_distribution_goes_on(skew: float) -> None:
+def test_zipf_tail_beyond_exact_sums_is_approximated(skew: float) -> None:
     keys = 1_000_000
     weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -skew)
     uniform = np.linspace(0, 1, 20_000, endpoint=False)
@@ -142,14 +142,14 @@ def test_beyond_the_ranks_that_are_added_up_the_distribution_goes_on(skew: float
 
 @pytest.mark.parametrize("skew", [0.0, 0.7, 1.0, 3.0])
 @pytest.mark.parametrize("keys", [1, 2, 100_000, 100_001, 1_000_000_000])
-def test_ranks_are_within_the_keys_at_both_ends(keys: int, skew: float) -> None:
+def test_ranks_stay_within_key_range(keys: int, skew: float) -> None:
     ranks = Zipf(keys, skew).ranks(np.array([0.0, 0.5, np.nextafter(1.0, 0.0)]))
     assert ranks[0] == 0
     assert all(0 <= rank < keys for rank in ranks)
     assert list(ranks) == sorted(ranks)
 
 
-def test_a_few_keys_have_most_rows_when_skewed() -> None:
+def test_few_keys_have_most_rows_when_skewed() -> None:
     rows = generated(generator_stream(keys=10_000, skew=1.1), 0, 50_000)
     counts = Counter(rows.column("user").to_pylist())
     assert counts.most_common(1)[0][0] == "key-000000"
@@ -159,7 +159,7 @@ def test_a_few_keys_have_most_rows_when_skewed() -> None:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def test_a_generator_is_one_partition_that_ends_after_its_rows() -> None:
+def test_generator_is_one_partition_that_ends_after_its_rows() -> None:
     stream = generator_stream(rows=1234, rate=1000)
     assert partitions_of(stream) == ("payments/0",)
     batches = read_to_end(opened(stream))
@@ -168,14 +168,14 @@ def test_a_generator_is_one_partition_that_ends_after_its_rows() -> None:
     assert (after.end, after.ended, after.rows.num_rows) == (1234, True, 0)
 
 
-def test_reading_goes_on_at_any_row() -> None:
+def test_reading_resumes_at_any_row() -> None:
     stream = generator_stream(rows=500)
     batches = read_to_end(opened(stream), 123)
     assert rows_of(batches) == generated(stream, 123, 500).to_pylist()
 
 
 @pytest.mark.parametrize("rate", [1, 7, 1000, 1_000_000])
-def test_the_pace_is_kept(rate: int) -> None:
+def test_rate_is_kept(rate: int) -> None:
     clock = FakeClock()
     source = opened(generator_stream(rate=rate), clock=clock)
     position: Position = 0
@@ -187,7 +187,7 @@ def test_the_pace_is_kept(rate: int) -> None:
     assert rate * 4.5 - 1 <= batch.end <= rate * clock.time + 1  # type: ignore[operator]
 
 
-def test_a_pause_is_not_made_up_by_a_burst() -> None:
+def test_pause_is_not_followed_by_burst() -> None:
     clock = FakeClock()
     source = opened(generator_stream(rate=1000), clock=clock)
     first = source.read(0)

@@ -75,7 +75,7 @@ def one(kind: str, literal: str) -> Any:
         ("BIGINT", "null", None),
     ],
 )
-def test_what_fits(kind: str, literal: str, value: object) -> None:
+def test_literal_fitting_type_is_converted(kind: str, literal: str, value: object) -> None:
     assert one(kind, literal) == value
 
 
@@ -117,12 +117,12 @@ def test_what_fits(kind: str, literal: str, value: object) -> None:
         ("BIGINT NOT NULL", "null"),
     ],
 )
-def test_what_does_not_fit(kind: str, literal: str) -> None:
+def test_literal_not_fitting_type_is_unfit(kind: str, literal: str) -> None:
     with pytest.raises(Unfit):
         one(kind, literal)
 
 
-def test_the_reason_names_the_way_to_the_value() -> None:
+def test_reason_names_path_to_value() -> None:
     with pytest.raises(Unfit, match=r"^a\.x: "):
         one("STRUCT<x: INT>", '{"x": "text"}')
 
@@ -152,7 +152,7 @@ def test_other_fields_are_ignored_and_missing_ones_null() -> None:
         b'{"a": 1,}',
     ],
 )
-def test_a_line_that_is_no_object_is_told_apart_from_its_neighbours(line: bytes) -> None:
+def test_line_without_object_is_separated_from_its_neighbours(line: bytes) -> None:
     decoded = JsonDecoder(parse_schema("a INT")).decode(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
     rows = [row["a"] for batch in decoded.batches for row in batch.to_pylist()]
     assert rows == [1, 3]
@@ -160,26 +160,26 @@ def test_a_line_that_is_no_object_is_told_apart_from_its_neighbours(line: bytes)
 
 
 @pytest.mark.parametrize("neighbour", [b'{"a": 2}', b"wrong"])
-def test_depth_in_a_field_that_is_not_read_does_no_harm(neighbour: bytes) -> None:
+def test_deep_nesting_in_unread_field_is_tolerated(neighbour: bytes) -> None:
     deep = b'{"a": 1, "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     decoded = JsonDecoder(parse_schema("a INT")).decode(deep + neighbour + b"\n")
     assert decoded.batches[0].column("a").to_pylist()[0] == 1
 
 
-def test_depth_where_a_value_should_be_is_a_bad_line() -> None:
+def test_deep_nesting_in_value_is_bad_line() -> None:
     deep = b'{"a": ' + b'{"a": ' * 100_000 + b"1" + b"}" * 100_001 + b"\n"
     decoded = JsonDecoder(parse_schema("a INT")).decode(deep)
     assert [bad.offset for bad in decoded.bad] == [0]
 
 
 @pytest.mark.parametrize("depth", [500, 900, 950, 980, 1000, 5000])
-def test_no_depth_is_more_than_a_bad_line(depth: int) -> None:
+def test_any_nesting_depth_is_at_most_bad_line(depth: int) -> None:
     deep = b'{"a": ' + b"[" * depth + b"]" * depth + b"}\n"
     decoded = JsonDecoder(parse_schema("a INT")).decode(deep)
     assert [bad.offset for bad in decoded.bad] == [0]
 
 
-def test_an_object_over_two_lines_is_two_bad_lines_even_if_the_number_of_rows_is_right() -> None:
+def test_object_over_two_lines_is_two_bad_lines_even_if_row_count_matches() -> None:
     block = b'{"a": 1}{"a": 2}\n{"a":\n3}\n'
     decoded = JsonDecoder(parse_schema("a INT")).decode(block)
     assert [bad.offset for bad in decoded.bad] == [0, 17, 23]
@@ -187,14 +187,14 @@ def test_an_object_over_two_lines_is_two_bad_lines_even_if_the_number_of_rows_is
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b" \t\n", b"\n\n", b"\n  \n"])
-def test_white_space_around_lines_does_not_count(end: bytes) -> None:
+def test_white_space_around_lines_is_ignored(end: bytes) -> None:
     block = end + end.join(b'{"a": %d}' % n for n in range(100)) + end
     decoded = JsonDecoder(parse_schema("a INT")).decode(block)
     assert not decoded.bad
     assert [row["a"] for batch in decoded.batches for row in batch.to_pylist()] == list(range(100))
 
 
-def test_one_bad_row_among_many_is_found_with_its_offset() -> None:
+def test_bad_row_among_many_is_found_with_its_offset() -> None:
     lines = [b'{"a": %d, "pad": "%s"}\n' % (n, b"x" * (n % 90)) for n in range(20_000)]
     lines[12_345] = b'{"a": "wrong"}\n'
     decoded = JsonDecoder(parse_schema("a INT")).decode(b"".join(lines))
@@ -203,7 +203,7 @@ def test_one_bad_row_among_many_is_found_with_its_offset() -> None:
     assert rows == [n for n in range(20_000) if n != 12_345]
 
 
-def test_a_long_bad_line_after_a_short_one() -> None:
+def test_long_bad_line_after_short_one_is_found() -> None:
     block = b'{"a": 1}\n{"a": "' + b"x" * 100_000 + b'"}\n'
     decoded = JsonDecoder(parse_schema("a INT")).decode(block)
     assert [bad.offset for bad in decoded.bad] == [9]
@@ -292,7 +292,7 @@ def assert_agreement(schema: str, block: bytes) -> None:
 
 @thorough(300)
 @given(columns_and_lines())
-def test_whole_blocks_and_single_lines_give_the_same(case: tuple[str, list[str]]) -> None:
+def test_blocks_and_single_lines_decode_equally(case: tuple[str, list[str]]) -> None:
     schema, lines = case
     encoded = [line.encode("utf-8", "replace") + b"\n" for line in lines]
     assert_agreement(schema, b"".join(encoded))
@@ -307,5 +307,5 @@ def _fragments() -> Iterator[bytes]:
 
 @thorough(400)
 @given(st.lists(st.sampled_from(list(_fragments())), max_size=14))
-def test_broken_text_gives_the_same_in_blocks_and_in_lines(fragments: list[bytes]) -> None:
+def test_broken_text_decodes_equally_in_blocks_and_lines(fragments: list[bytes]) -> None:
     assert_agreement("a INT", b"".join(fragments) + b"\n")

@@ -60,7 +60,7 @@ def read_back(directory: Path, array: Any, kind: str) -> tuple[list[Any], list[A
         (pa.nulls(1), "INT", [None]),
     ],
 )
-def test_types_of_the_same_kind_fit(
+def test_types_of_same_kind_are_converted(
     tmp_path: Path, array: Any, kind: str, values: list[Any]
 ) -> None:
     assert read_back(tmp_path, array, kind) == (values, [])
@@ -83,7 +83,7 @@ def test_types_of_the_same_kind_fit(
         (pa.array([[300], [3]]), "ARRAY<TINYINT>", [[3]], [0]),
     ],
 )
-def test_values_that_do_not_fit_are_told_apart(
+def test_unfit_values_are_rejected_by_row(
     tmp_path: Path, array: Any, kind: str, values: list[Any], bad: list[int]
 ) -> None:
     found, rejected = read_back(tmp_path, array, kind)
@@ -104,7 +104,7 @@ def test_values_that_do_not_fit_are_told_apart(
         (pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string())), "MAP<STRING, INT>"),
     ],
 )
-def test_a_file_with_a_column_of_another_kind_is_rejected_as_a_whole(
+def test_file_with_column_of_another_kind_is_rejected_as_whole(
     tmp_path: Path, array: Any, kind: str
 ) -> None:
     found, rejected = read_back(tmp_path, array, kind)
@@ -112,7 +112,7 @@ def test_a_file_with_a_column_of_another_kind_is_rejected_as_a_whole(
     assert [(r.file, r.offset) for r in rejected] == [("a.parquet", None)]
 
 
-def test_a_file_whose_columns_cannot_be_told_is_rejected_as_a_whole(tmp_path: Path) -> None:
+def test_file_with_ambiguous_or_missing_columns_is_rejected_as_whole(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(twice, tmp_path / "a.parquet")
     pq.write_table(pa.table({"b": [1]}), tmp_path / "b.parquet")
@@ -128,7 +128,7 @@ def test_many_bad_rows_are_all_found(tmp_path: Path) -> None:
     assert [r.offset for r in rejected] == [row for row, n in enumerate(values) if n > 127]
 
 
-def test_a_damaged_file_is_told_and_the_next_one_read(tmp_path: Path) -> None:
+def test_damaged_file_is_rejected_and_next_one_read(tmp_path: Path) -> None:
     stream = files_stream(tmp_path, schema="a INT", file_format="parquet")
     (tmp_path / "a.parquet").write_bytes(b"no parquet")
     pq.write_table(pa.table({"a": list(range(10_000))}), tmp_path / "b.parquet", compression="zstd")
@@ -144,14 +144,14 @@ def test_a_damaged_file_is_told_and_the_next_one_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_damaged_file_fails_a_stream_that_asks_for_it(tmp_path: Path) -> None:
+def test_damaged_file_fails_stream_with_on_error_fail(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no parquet")
     stream = files_stream(tmp_path, schema="a INT", file_format="parquet", on_error=OnError.FAIL)
     with pytest.raises(SourceFailed, match=r"a\.parquet"):
         opened(stream).read(0)
 
 
-def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_file_still_being_written_is_waited_for(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / ".whole")
     whole = (tmp_path / ".whole").read_bytes()
     path = tmp_path / "a.parquet"

@@ -93,7 +93,7 @@ def names(*parts: str) -> bytes:
     return json_lines(parts)
 
 
-def test_rows_of_several_files(tmp_path: Path) -> None:
+def test_rows_of_several_files_are_replayed(tmp_path: Path) -> None:
     for name in ("b.json", "a.json", "c.json.gz"):
         write(tmp_path, name, names(*(f"{name}-{n}" for n in range(40))))
     slow = files_stream(tmp_path, schema="user STRING", rate=100)
@@ -102,7 +102,7 @@ def test_rows_of_several_files(tmp_path: Path) -> None:
     check(reading)
 
 
-def test_rows_around_rejected_ones(tmp_path: Path) -> None:
+def test_rows_around_rejected_ones_are_replayed(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         write(tmp_path, name, names("x") + b'{"user": 7}\nnonsense\n\n' + names("y", "z"))
     reading = Reading(files_stream(tmp_path, schema="user STRING", rate=20)).reads()
@@ -112,14 +112,14 @@ def test_rows_around_rejected_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"wrong\nx\ny\n", b"\nuser,other\nx,y\nz,w\n"])
 @pytest.mark.parametrize("rate", [20, None])
-def test_a_file_whose_rest_was_put_aside(tmp_path: Path, content: bytes, rate: int | None) -> None:
+def test_file_rejected_midway_is_replayed(tmp_path: Path, content: bytes, rate: int | None) -> None:
     write(tmp_path, "a.csv", content)
     write(tmp_path, "b.csv", b"user\nx\ny\n")
     stream = files_stream(tmp_path, schema="user STRING", file_format="csv", rate=rate)
     check(Reading(stream).reads())
 
 
-def test_a_file_that_came_after_its_place_was_passed(tmp_path: Path) -> None:
+def test_late_file_is_not_replayed(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     for name in ("b.json", "d.json"):
         write(tmp_path, name, names(name))
@@ -133,7 +133,7 @@ def test_a_file_that_came_after_its_place_was_passed(tmp_path: Path) -> None:
     check(reading)
 
 
-def test_a_late_file_is_not_taken_for_one_that_was_there(tmp_path: Path) -> None:
+def test_late_file_is_not_mistaken_for_earlier_one(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     for name in ("b.json", "d.json"):
         write(tmp_path, name, names(name))
@@ -149,7 +149,7 @@ def test_a_late_file_is_not_taken_for_one_that_was_there(tmp_path: Path) -> None
     assert len(rejected_of(reading.batches)) == 1
 
 
-def test_a_file_that_grew_after_it_was_passed(tmp_path: Path) -> None:
+def test_growth_of_passed_file_is_not_replayed(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     write(tmp_path, "a.json", names("a"))
     write(tmp_path, "b.json", names("b"))
@@ -168,7 +168,7 @@ def test_a_file_that_grew_after_it_was_passed(tmp_path: Path) -> None:
         replay(reading.stream, PARTITION, marks[0], marks[1])
 
 
-def test_a_file_that_grows_while_it_is_the_last(tmp_path: Path) -> None:
+def test_growing_last_file_is_replayed(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     write(tmp_path, "a.json", names("a"))
     reading.reads()
@@ -181,7 +181,7 @@ def test_a_file_that_grows_while_it_is_the_last(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("zipped", [False, True])
-def test_a_line_that_was_taken_before_it_was_whole(
+def test_line_read_before_it_was_complete_is_replayed_as_read(
     tmp_path: Path, *, restart: bool, zipped: bool
 ) -> None:
     stream = files_stream(tmp_path, schema="user STRING", bounded=False, file_format="csv")
@@ -206,7 +206,7 @@ def test_a_line_that_was_taken_before_it_was_whole(
     check(reading)
 
 
-def test_a_last_line_without_an_end_is_nothing_to_remember(tmp_path: Path) -> None:
+def test_unterminated_last_line_adds_nothing_to_position(tmp_path: Path) -> None:
     for number in range(40):
         write(tmp_path, f"{number:02}.json", names(str(number)).rstrip())
     reading = Reading(files_stream(tmp_path, schema="user STRING", rate=20)).reads()
@@ -217,7 +217,7 @@ def test_a_last_line_without_an_end_is_nothing_to_remember(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("lost", [5, 4000, 9000])
-def test_a_damaged_file_gives_the_same_wherever_reading_began(
+def test_damaged_file_replays_equally_from_any_position(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     monkeypatch.setattr(text_file, "BLOCK", 5000)
@@ -262,7 +262,7 @@ def _unusable_name(directory: Path) -> None:
         (_unusable_name, "json"),
     ],
 )
-def test_what_was_rejected_as_a_whole_is_rejected_once_whoever_reads(
+def test_file_rejected_as_whole_is_rejected_once_across_readers(
     tmp_path: Path, put: Callable[[Path], None], file_format: str
 ) -> None:
     reading = watched(tmp_path, file_format=file_format)
@@ -275,7 +275,7 @@ def test_what_was_rejected_as_a_whole_is_rejected_once_whoever_reads(
     check(reading)
 
 
-def test_a_file_that_is_gone_is_rejected_once_whoever_reads(tmp_path: Path) -> None:
+def test_vanished_file_is_rejected_once_across_readers(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     write(tmp_path, "a.json", names("a"))
     reading.reads()
@@ -289,7 +289,7 @@ def test_a_file_that_is_gone_is_rejected_once_whoever_reads(tmp_path: Path) -> N
     assert place_of(reading.end).decisions == ()
 
 
-def test_damage_behind_a_line_that_was_taken_as_it_stood_is_told(tmp_path: Path) -> None:
+def test_damage_after_unterminated_line_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.json.gz"
     reading = watched(tmp_path)
     path.write_bytes(gzip.compress(names("a") + names("b").rstrip()))
@@ -301,7 +301,7 @@ def test_damage_behind_a_line_that_was_taken_as_it_stood_is_told(tmp_path: Path)
     assert len(rejected_of(reading.batches)) == 1
 
 
-def test_parquet_files(tmp_path: Path) -> None:
+def test_parquet_files_are_replayed(tmp_path: Path) -> None:
     for name in ("a", "b"):
         table = pa.table({"user": [f"{name}{n}" for n in range(300)]})
         pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=70)
@@ -312,7 +312,7 @@ def test_parquet_files(tmp_path: Path) -> None:
     check(reading)
 
 
-def test_generated_rows(tmp_path: Path) -> None:  # noqa: ARG001
+def test_generated_rows_are_replayed(tmp_path: Path) -> None:  # noqa: ARG001
     stream = generator_stream(rate=1000, rows=900, watermark="at", jitter=500)
     reading = Reading.__new__(Reading)
     reading.stream, reading.batches = stream, read_to_end(opened(stream))
@@ -334,7 +334,7 @@ def _grown(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [_gone, _shorter, _grown])
-def test_what_the_source_no_longer_has_is_not_made_up(
+def test_replay_of_rows_missing_from_source_raises(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     for name in "abc":
@@ -346,7 +346,7 @@ def test_what_the_source_no_longer_has_is_not_made_up(
         replay(reading.stream, PARTITION, marks[0], marks[-1])
 
 
-def test_what_came_after_everything_was_read_is_left_out(tmp_path: Path) -> None:
+def test_files_added_after_reading_are_not_replayed(tmp_path: Path) -> None:
     for name in "bd":
         write(tmp_path, f"{name}.json", names(*(f"{name}{n}" for n in range(9))))
     reading = Reading(files_stream(tmp_path, schema="user STRING", rate=100)).reads()
@@ -355,7 +355,7 @@ def test_what_came_after_everything_was_read_is_left_out(tmp_path: Path) -> None
     check(reading)
 
 
-def test_files_that_were_only_moved_are_the_same(tmp_path: Path) -> None:
+def test_moved_files_are_replayed(tmp_path: Path) -> None:
     """As after a restore of the directory, when every file has changed just now."""
     for name in "abc":
         write(tmp_path, f"{name}.json", names(*(f"{name}{n}" for n in range(9))))
@@ -366,7 +366,7 @@ def test_files_that_were_only_moved_are_the_same(tmp_path: Path) -> None:
     check(reading)
 
 
-def test_positions_differ_where_decisions_do(tmp_path: Path) -> None:
+def test_positions_differ_if_decisions_differ(tmp_path: Path) -> None:
     reading = watched(tmp_path)
     write(tmp_path, "b.json", names("b"))
     reading.reads()

@@ -23,7 +23,7 @@ PLAIN = (
 
 @pytest.mark.parametrize("schema", [EVERYTHING, PLAIN])
 @pytest.mark.parametrize("result_format", list(ResultFormat))
-def test_rows_come_back_as_they_were(
+def test_rows_round_trip_through_sink_and_source(
     tmp_path: Path, schema: str, result_format: ResultFormat
 ) -> None:
     rows = generated(generator_stream(schema=schema, key=["k"], jitter=100), 0, 3000)

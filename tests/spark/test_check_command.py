@@ -55,7 +55,7 @@ def test_complete_mode_is_refused(tmp_path: Path) -> None:
     assert finding["hint"]
 
 
-def test_only_the_answer_is_on_standard_output(tmp_path: Path) -> None:
+def test_standard_output_contains_only_verdict(tmp_path: Path) -> None:
     (tmp_path / "query.py").write_text(QUERY)
     done = run_check(tmp_path, {"python": {"file": "query.py", "function": "build"}})
     assert done.returncode == REFUSED
@@ -66,7 +66,7 @@ def test_only_the_answer_is_on_standard_output(tmp_path: Path) -> None:
     assert "query.py, line 7: ValueError: no luck" in finding["message"]
 
 
-def test_without_java_the_check_says_so(tmp_path: Path) -> None:
+def test_check_without_java_names_required_version(tmp_path: Path) -> None:
     nowhere = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)}
     done = run_check(tmp_path, {"sql": "SELECT user FROM payments"}, nowhere)
     assert done.returncode == 1

@@ -10,7 +10,7 @@ from tandem_runtime.spark.checks.spark_errors import SparkError, explain, explai
 STREAMS = {"payments": ("user", "amount", "at"), "refunds": ("payer", "amount")}
 
 
-def test_a_missing_column_is_named_with_its_line_and_the_nearest() -> None:
+def test_missing_column_is_named_with_line_and_nearest_column() -> None:
     message = "[UNRESOLVED_COLUMN] A column … SQLSTATE: 42703; line 2 pos 7;\n'Project ['usr]"
     parameters = {"objectName": "`p`.`usr`", "proposal": "`at`"}
     found = explain(SparkError("UNRESOLVED_COLUMN.WITH_SUGGESTION", message, parameters), STREAMS)
@@ -21,7 +21,7 @@ def test_a_missing_column_is_named_with_its_line_and_the_nearest() -> None:
     assert "refunds has payer, amount" in found.hint
 
 
-def test_a_missing_attribute_of_a_data_frame_is_a_missing_column() -> None:
+def test_missing_data_frame_attribute_is_reported_as_missing_column() -> None:
     error = SparkError("ATTRIBUTE_NOT_SUPPORTED", "no", {"attr_name": "amonut"})
     found = explain(error, STREAMS, "query.py, line 4: ")
     assert found.reason == Reason.MISSING_COLUMN
@@ -29,7 +29,7 @@ def test_a_missing_attribute_of_a_data_frame_is_a_missing_column() -> None:
     assert '"amount"' in found.message
 
 
-def test_a_missing_table_is_named_with_the_nearest_stream() -> None:
+def test_missing_table_is_named_with_nearest_stream() -> None:
     error = SparkError("TABLE_OR_VIEW_NOT_FOUND", "line 1 pos 9", {"relationName": "`payment`"})
     found = explain(error, STREAMS)
     assert found.reason == Reason.MISSING_TABLE
@@ -37,7 +37,7 @@ def test_a_missing_table_is_named_with_the_nearest_stream() -> None:
     assert "payments, refunds" in found.hint
 
 
-def test_a_missing_function_is_named() -> None:
+def test_missing_function_is_named() -> None:
     error = SparkError("UNRESOLVED_ROUTINE", "…", {"routineName": "`summ`"})
     found = explain(error, STREAMS)
     assert found.reason == Reason.MISSING_FUNCTION
@@ -52,7 +52,7 @@ def test_a_missing_function_is_named() -> None:
         ({}, "Empty statement."),
     ],
 )
-def test_a_syntax_error_has_line_and_position(parameters: dict[str, str], said: str) -> None:
+def test_syntax_error_has_line_and_position(parameters: dict[str, str], said: str) -> None:
     message = "\n[PARSE_X] Empty statement. SQLSTATE: 42601 (line 3, pos 20)\n\n== SQL ==\nx"
     found = explain(SparkError("PARSE_X", message, parameters), STREAMS)
     assert found.reason == Reason.SQL_SYNTAX
@@ -105,19 +105,21 @@ def test_a_syntax_error_has_line_and_position(parameters: dict[str, str], said: 
          "writeStream.start()"),
     ],
 )  # fmt: skip
-def test_what_streams_cannot_do_is_explained_in_other_words(condition: str, message: str) -> None:
+def test_unsupported_streaming_operation_is_explained_with_hint(
+    condition: str, message: str
+) -> None:
     found = explain(SparkError(condition, message), STREAMS)
     assert found.reason == Reason.UNSUPPORTED
     assert message not in found.message
     assert found.hint
 
 
-def test_the_complete_mode_of_a_python_function_is_refused_as_such() -> None:
+def test_complete_mode_of_python_function_is_refused() -> None:
     message = "The output mode of function should be append or update"
     assert explain(SparkError("", message), STREAMS).reason == Reason.COMPLETE_MODE
 
 
-def test_what_is_not_known_is_passed_on_in_sparks_words_without_its_plan() -> None:
+def test_unknown_error_is_passed_on_without_its_plan() -> None:
     message = "[AMBIGUOUS_X.Y] Reference `a` is ambiguous. SQLSTATE: 42704; line 1 pos 7;\n'Project"
     found = explain(SparkError("AMBIGUOUS_X.Y", message), STREAMS)
     assert found.reason == Reason.INVALID_QUERY
@@ -143,7 +145,7 @@ def raised(code: str, file: Path) -> BaseException:
         ("raise SystemExit", "query.py, line 1: SystemExit"),
     ],
 )
-def test_what_a_python_file_raises_has_the_line_in_that_file(
+def test_exception_of_python_file_has_line_in_that_file(
     code: str, said: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "query.py"
@@ -152,7 +154,7 @@ def test_what_a_python_file_raises_has_the_line_in_that_file(
     assert found.message.startswith(said)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "query.py"
     found = explain_exception(FileNotFoundError(2, "No such file", str(file)), file)
     assert found.message.startswith("query.py: FileNotFoundError")

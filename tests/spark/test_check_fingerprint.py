@@ -36,23 +36,23 @@ def plan(start: int, jvm: str, function: str = "Sum", named: bool = False) -> li
     ]
 
 
-def test_ids_names_and_sessions_make_no_difference() -> None:
+def test_ids_names_and_sessions_are_normalised() -> None:
     assert normalised(plan(7, "one")) == normalised(plan(120, "other", named=True))
 
 
-def test_functions_and_which_column_is_meant_make_a_difference() -> None:
+def test_functions_and_referenced_columns_are_significant() -> None:
     assert normalised(plan(7, "one")) != normalised(plan(7, "one", function="Max"))
     swapped = plan(7, "one")
     swapped[0]["groupingExpressions"] = [[attribute(8, "one")]]
     assert normalised(swapped) != normalised(plan(7, "one"))
 
 
-def test_a_text_that_looks_like_an_id_stays() -> None:
+def test_text_that_looks_like_id_is_kept() -> None:
     literal = {"class": f"{_EXPRESSIONS}.Literal", "value": "#7", "dataType": "string"}
     assert normalised([literal]) == [literal]
 
 
-def test_table_expressions_are_numbered_anew() -> None:
+def test_table_expressions_are_renumbered() -> None:
     def table_expressions(number: int) -> list[Any]:
         return [
             {"class": f"{_LOGICAL}.CTERelationDef", "id": number},
@@ -63,18 +63,18 @@ def test_table_expressions_are_numbered_anew() -> None:
     assert normalised(table_expressions(0)) == normalised(table_expressions(9))
 
 
-def test_only_lasting_metadata_count() -> None:
+def test_only_lasting_metadata_is_significant() -> None:
     noted = attribute(1, "one", metadata={"__dataset_id": 7, "spark.watermarkDelayMs": 10})
     plain = attribute(1, "one", metadata={"spark.watermarkDelayMs": 10})
     other = attribute(1, "one", metadata={"spark.watermarkDelayMs": 20})
     assert normalised(noted) == normalised(plain) != normalised(other)
 
 
-def test_what_is_normalised_is_still_json() -> None:
+def test_normalised_plan_is_still_json() -> None:
     assert json.dumps(normalised(plan(7, "one")))
 
 
-def test_layout_and_comments_of_code_make_no_difference() -> None:
+def test_layout_and_comments_of_code_are_normalised() -> None:
     assert normalised_code("x = 1  # one") == normalised_code("x = (\n    1\n)")
     assert normalised_code("x = 1") != normalised_code("x = 2")
     assert normalised_code("x = (") == "x = ("

@@ -100,7 +100,7 @@ def reasons(findings: list[Finding]) -> list[str]:
         ("InputFileBlockStart", Reason.PLACEMENT),
     ],
 )
-def test_what_differs_between_twins_is_refused_wherever_it_stands(kind: str, reason: str) -> None:
+def test_expression_that_differs_between_twins_is_refused_anywhere(kind: str, reason: str) -> None:
     plan = select(PAYMENTS, (USER, column(USER)), (30, alias(call("Upper", call(kind)))))
     (finding,) = not_deterministic(group(plan, column(USER)))
     assert finding.reason == reason
@@ -108,7 +108,7 @@ def test_what_differs_between_twins_is_refused_wherever_it_stands(kind: str, rea
     assert call("Upper", call(kind)).text in finding.message
 
 
-def test_only_the_innermost_of_what_is_not_deterministic_is_named() -> None:
+def test_only_innermost_nondeterministic_expression_is_named() -> None:
     inner = replace(call("PythonUDF", column(USER)), deterministic=False, line=3)
     outer = replace(call("Concat", inner), deterministic=False)
     (finding,) = not_deterministic(select(PAYMENTS, (30, alias(outer))))
@@ -127,34 +127,34 @@ def test_only_the_innermost_of_what_is_not_deterministic_is_named() -> None:
         (call("Cast", column(USER), type="date"), "a column", False),
     ],
 )
-def test_texts_that_mean_the_present_are_the_wall_clock(
+def test_texts_that_mean_current_time_are_refused(
     to_time: Expression, text: str, refused: bool
 ) -> None:
     found = reasons(not_deterministic(select(PAYMENTS, (30, alias(to_time)))))
     assert found == ([Reason.WALL_CLOCK] if refused else []), text
 
 
-def test_typed_literals_that_mean_the_present_are_found_in_the_text() -> None:
+def test_typed_literals_that_mean_current_time_are_found_in_sql() -> None:
     sql = "SELECT user,\n  DATE 'today' AS d, TIMESTAMP_NTZ\"now\" AS t, DATE '2024-01-01' AS e"
     found = special_literals(sql)
     assert reasons(found) == [Reason.WALL_CLOCK, Reason.WALL_CLOCK]
     assert all(finding.message.startswith("line 2: ") for finding in found)
 
 
-def test_subqueries_are_looked_into() -> None:
+def test_subqueries_are_checked() -> None:
     inner = select(PlanOperator("LocalRelation", literal=True), (30, alias(call("Uuid"))))
     lookup = Expression("ListQuery", "list", plan=inner)
     plan = PlanOperator("Filter", (PAYMENTS,), PAYMENTS.output, (call("InSubquery", lookup),))
     assert reasons(not_deterministic(plan)) == [Reason.RANDOMNESS]
 
 
-def test_a_watermark_of_the_users_own_is_refused() -> None:
+def test_explicit_watermark_is_refused() -> None:
     plan = PlanOperator("EventTimeWatermark", (PAYMENTS,), PAYMENTS.output, (column(AT),))
     assert reasons(not_deterministic(plan)) == [Reason.OWN_WATERMARK]
 
 
 @pytest.mark.parametrize("kind", ["FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"])
-def test_timers_by_processing_time_are_refused(kind: str) -> None:
+def test_processing_time_timers_are_refused(kind: str) -> None:
     state = replace(group(PAYMENTS, column(USER), column(SHOP), kind=kind), output_mode="update")
     assert not not_deterministic(state)
     timed = replace(state, processing_time=True)
@@ -171,7 +171,7 @@ def test_sampling_is_refused() -> None:
     assert reasons(not_deterministic(PlanOperator("Sample", (PAYMENTS,)))) == [Reason.RANDOMNESS]
 
 
-def test_only_tables_written_in_the_query_may_be_joined() -> None:
+def test_only_literal_tables_may_be_joined() -> None:
     condition = call("EqualTo", column(USER), column(50))
     table = PlanOperator(
         "LocalRelation", output=(PlanColumn(50, "u"),), streaming=False, literal=True
@@ -185,14 +185,14 @@ def test_only_tables_written_in_the_query_may_be_joined() -> None:
     assert file.text in finding.message
 
 
-def test_a_stream_that_is_none_of_the_pipelines_is_refused() -> None:
+def test_stream_outside_pipeline_is_refused() -> None:
     other = PlanOperator("StreamingRelationV2", output=(PlanColumn(50, "u"),), text="rate")
     plan = group(join(PAYMENTS, other, None), column(50))
     assert Reason.FOREIGN_STREAM in reasons(not_deterministic(plan))
     assert not not_keyed(PlanOperator("Join", (PAYMENTS, other), join=Join("Inner")), KEYS)
 
 
-def test_an_aggregate_without_grouping_is_global() -> None:
+def test_aggregate_without_grouping_is_global() -> None:
     count = alias(call("Count", column(USER)))
     plan = replace(group(PAYMENTS), results=((count,),), output=(PlanColumn(30, "n"),))
     (finding,) = not_keyed(plan, KEYS)
@@ -212,7 +212,7 @@ def test_an_aggregate_without_grouping_is_global() -> None:
         "TransformWithStateInPySpark",
     ],
 )
-def test_what_brings_rows_together_needs_every_column_of_the_key(kind: str) -> None:
+def test_grouping_operator_needs_every_key_column(kind: str) -> None:
     whole = group(PAYMENTS, column(SHOP), column(AMOUNT), column(USER), kind=kind)
     assert not not_keyed(whole, KEYS)
     (finding,) = not_keyed(group(PAYMENTS, column(USER), column(AMOUNT), kind=kind), KEYS)
@@ -221,12 +221,12 @@ def test_what_brings_rows_together_needs_every_column_of_the_key(kind: str) -> N
     assert "payments.user" not in finding.message
 
 
-def test_an_expression_over_the_key_is_not_the_key() -> None:
+def test_expression_over_key_is_not_key() -> None:
     plan = group(PAYMENTS, call("Upper", column(USER)), column(SHOP))
     assert reasons(not_keyed(plan, KEYS)) == [Reason.GROUPING_NOT_KEYED]
 
 
-def test_the_key_is_followed_through_renamings() -> None:
+def test_key_is_followed_through_renamings() -> None:
     renamed = select(PAYMENTS, (21, alias(column(USER))), (22, alias(column(SHOP))))
     again = select(
         PlanOperator("SubqueryAlias", (renamed,), renamed.output), (31, alias(column(22)))
@@ -235,13 +235,13 @@ def test_the_key_is_followed_through_renamings() -> None:
     assert reasons(not_keyed(group(again, column(31)), KEYS)) == [Reason.GROUPING_NOT_KEYED]
 
 
-def test_a_renaming_to_the_keys_name_is_not_the_key() -> None:
+def test_column_renamed_to_key_name_is_not_key() -> None:
     renamed = select(PAYMENTS, (21, alias(column(AMOUNT))), (SHOP, column(SHOP)))
     renamed = replace(renamed, output=(PlanColumn(21, "user"), PlanColumn(SHOP, "shop")))
     assert reasons(not_keyed(group(renamed, column(21), column(SHOP)), KEYS))
 
 
-def test_what_comes_out_of_user_code_is_not_known_to_be_the_key() -> None:
+def test_output_of_user_code_is_not_known_to_be_key() -> None:
     mapped = PlanOperator(
         "MapInPandas", (PAYMENTS,), (PlanColumn(41, "user"), PlanColumn(42, "shop"))
     )
@@ -249,7 +249,7 @@ def test_what_comes_out_of_user_code_is_not_known_to_be_the_key() -> None:
     assert "no column here" in finding.message
 
 
-def test_rows_made_several_times_keep_the_key_only_if_all_have_it() -> None:
+def test_expanded_rows_keep_key_only_if_all_projections_have_it() -> None:
     def expand(*ways: tuple[Expression, ...]) -> PlanOperator:
         output = (PlanColumn(21, "user"), PlanColumn(22, "shop"))
         return PlanOperator("Expand", (PAYMENTS,), output, results=ways)
@@ -261,7 +261,7 @@ def test_rows_made_several_times_keep_the_key_only_if_all_have_it() -> None:
     assert reasons(not_keyed(group(rollup, column(21), column(22)), KEYS))
 
 
-def test_a_union_has_the_key_where_all_its_sides_have_it() -> None:
+def test_union_has_key_if_all_its_sides_have_it() -> None:
     def union(*numbers: int) -> PlanOperator:
         right = select(REFUNDS, *((number, column(number)) for number in numbers))
         output = tuple(PlanColumn(60 + position, "x") for position in range(2))
@@ -273,7 +273,7 @@ def test_a_union_has_the_key_where_all_its_sides_have_it() -> None:
     assert reasons(not_keyed(group(union(PAYER, REFUND_AMOUNT), column(60), column(61)), KEYS))
 
 
-def test_a_common_table_expression_is_followed() -> None:
+def test_common_table_expression_is_followed() -> None:
     output = (
         PlanColumn(71, "user"),
         PlanColumn(72, "shop"),
@@ -286,7 +286,7 @@ def test_a_common_table_expression_is_followed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Inner", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi"])
-def test_a_join_of_streams_must_compare_all_key_columns_by_position(kind: str) -> None:
+def test_join_of_streams_must_compare_all_key_columns_by_position(kind: str) -> None:
     assert not not_keyed(join(PAYMENTS, REFUNDS, SAME_KEYS, kind), KEYS)
     amounts = call("EqualTo", column(AMOUNT), column(REFUND_AMOUNT))
     half = both(call("EqualTo", column(USER), column(PAYER)), amounts)
@@ -300,7 +300,7 @@ def test_a_join_of_streams_must_compare_all_key_columns_by_position(kind: str) -
     assert reasons(not_keyed(join(PAYMENTS, REFUNDS, crossed, kind), KEYS))
 
 
-def test_the_keys_may_be_compared_above_an_inner_join() -> None:
+def test_keys_may_be_compared_above_inner_join() -> None:
     third = stream("payments", 81)
     inner = join(PAYMENTS, REFUNDS, None)
     above = both(
@@ -324,7 +324,7 @@ def test_the_keys_may_be_compared_above_an_inner_join() -> None:
         ("LeftSemi", True, False),
     ],
 )
-def test_after_an_outer_join_only_the_kept_side_has_the_key(
+def test_only_preserved_side_of_outer_join_keeps_key(
     kind: str, left_is_key: bool, right_is_key: bool
 ) -> None:
     joined = join(PAYMENTS, REFUNDS, SAME_KEYS, kind)
@@ -334,14 +334,14 @@ def test_after_an_outer_join_only_the_kept_side_has_the_key(
     assert not not_keyed(group(joined, *filled), KEYS) or kind == "LeftSemi"
 
 
-def test_coalesce_with_something_else_is_not_the_key() -> None:
+def test_coalesce_with_other_value_is_not_key() -> None:
     joined = join(PAYMENTS, REFUNDS, SAME_KEYS, "FullOuter")
     filled = call("Coalesce", column(USER), Expression("Literal", "'nobody'"))
     shop = call("Coalesce", column(SHOP), column(PLACE))
     assert reasons(not_keyed(group(joined, filled, shop), KEYS)) == [Reason.GROUPING_NOT_KEYED]
 
 
-def test_both_sides_of_a_cogroup_need_the_key() -> None:
+def test_both_sides_of_cogroup_need_key() -> None:
     keyed = ((column(USER), column(SHOP)), (column(PAYER), column(PLACE)))
     plan = PlanOperator("FlatMapCoGroupsInPandas", (PAYMENTS, REFUNDS), grouping=keyed)
     assert not not_keyed(plan, KEYS)
@@ -350,7 +350,7 @@ def test_both_sides_of_a_cogroup_need_the_key() -> None:
     assert "refunds.place" in finding.message
 
 
-def test_tables_in_the_query_may_be_grouped_by_anything() -> None:
+def test_literal_tables_may_be_grouped_by_anything() -> None:
     table = PlanOperator(
         "LocalRelation", output=(PlanColumn(50, "u"),), streaming=False, literal=True
     )
@@ -375,19 +375,19 @@ def test_tables_in_the_query_may_be_grouped_by_anything() -> None:
         (call("ScalaUDF", column(AMOUNT)), Doubt.OPAQUE_CODE),
     ],
 )
-def test_what_might_differ_is_warned_of(expression: Expression, doubt: Doubt | None) -> None:
+def test_doubtful_expression_is_warned_about(expression: Expression, doubt: Doubt | None) -> None:
     plan = select(group(PAYMENTS, column(USER), column(SHOP)), (30, alias(expression)))
     assert reasons(doubts(plan)) == ([doubt] if doubt else [])
     assert not not_deterministic(plan)
 
 
-def test_a_limit_is_warned_of() -> None:
+def test_limit_is_warned_about() -> None:
     plan = PlanOperator("GlobalLimit", (PlanOperator("LocalLimit", (PAYMENTS,)),), PAYMENTS.output)
     assert reasons(doubts(plan)) == [Doubt.LIMIT]
 
 
 @pytest.mark.parametrize("kind", ["Deduplicate", "DeduplicateWithinWatermark"])
-def test_deduplication_by_some_columns_chooses_a_row(kind: str) -> None:
+def test_deduplication_by_some_columns_is_warned_about(kind: str) -> None:
     every = [column(one.id) for one in PAYMENTS.output]
     assert not doubts(group(PAYMENTS, *every, kind=kind))
     (finding,) = doubts(group(PAYMENTS, *every[:2], kind=kind))
@@ -395,7 +395,7 @@ def test_deduplication_by_some_columns_chooses_a_row(kind: str) -> None:
     assert "amount and at" in finding.message
 
 
-def test_names_of_result_columns_are_unique_and_not_the_frameworks() -> None:
+def test_result_column_names_are_unique_and_not_reserved() -> None:
     names = ("user", "User", "_pair", "total")
     output = tuple(PlanColumn(number, name) for number, name in enumerate(names))
     found = misnamed(PlanOperator("Project", (PAYMENTS,), output))

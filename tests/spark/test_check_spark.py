@@ -180,7 +180,7 @@ def only(verdict: QueryVerdict) -> Finding:
         ),
     ],
 )
-def test_sql_that_twins_cannot_run_is_refused(
+def test_unsupported_sql_is_refused(
     session: SparkSession, sql: str, reason: Reason, named: str
 ) -> None:
     finding = only(check_sql(session, sql))
@@ -252,7 +252,7 @@ def test_sql_that_twins_cannot_run_is_refused(
         ),
     ],
 )
-def test_python_that_twins_cannot_run_is_refused(
+def test_unsupported_python_is_refused(
     session: SparkSession, tmp_path: Path, body: str, reason: Reason, named: str
 ) -> None:
     finding = only(check_python(session, tmp_path / "query.py", body))
@@ -292,20 +292,20 @@ def test_python_that_twins_cannot_run_is_refused(
         ),
     ],
 )
-def test_what_is_keyed_by_the_key_is_accepted(session: SparkSession, sql: str, mode: str) -> None:
+def test_query_keyed_by_stream_key_is_accepted(session: SparkSession, sql: str, mode: str) -> None:
     verdict = check_sql(session, sql, mode)
     assert not verdict.refused
     assert not verdict.warnings
     assert verdict.fingerprint
 
 
-def test_a_list_in_python_may_be_joined(session: SparkSession, tmp_path: Path) -> None:
+def test_python_list_may_be_joined(session: SparkSession, tmp_path: Path) -> None:
     body = "return visits.join(spark.createDataFrame([('a', 1)], 'user STRING, n INT'), 'user')"
     assert not check_python(session, tmp_path / "query.py", body).refused
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_examples_are_accepted(
+def test_examples_are_accepted(
     session: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(EXAMPLES)
@@ -314,7 +314,7 @@ def test_the_examples_are_accepted(
     assert not check_query(session, example).refused
 
 
-def test_doubts_are_told(session: SparkSession) -> None:
+def test_doubts_are_reported_as_warnings(session: SparkSession) -> None:
     sql = "SELECT user, first(amount) AS a, sum(amount / 2) AS b FROM visits GROUP BY user"
     verdict = check_sql(session, sql, "update")
     assert not verdict.refused
@@ -322,7 +322,7 @@ def test_doubts_are_told(session: SparkSession) -> None:
     assert found == {Doubt.ORDER_DEPENDENT, Doubt.FLOATING_POINT}
 
 
-def test_a_fingerprint_tells_queries_apart(session: SparkSession) -> None:
+def test_fingerprint_distinguishes_queries(session: SparkSession) -> None:
     def taken(what: str, where: str, window: str, source: str = "payments p") -> str:
         grouping = f"GROUP BY user, window(at, '{window}')"
         text = " ".join(["SELECT user,", what, "AS x FROM", source, "WHERE", where, grouping])
@@ -342,7 +342,7 @@ def test_a_fingerprint_tells_queries_apart(session: SparkSession) -> None:
     assert base not in others
 
 
-def test_a_fingerprint_tells_streams_and_literal_rows_apart(session: SparkSession) -> None:
+def test_fingerprint_distinguishes_streams_and_literal_rows(session: SparkSession) -> None:
     def taken(join: str) -> str:
         return built_fingerprint(session, f"SELECT * FROM payments {join}")  # noqa: S608
 
@@ -357,9 +357,7 @@ def test_a_fingerprint_tells_streams_and_literal_rows_apart(session: SparkSessio
     assert len(set(found)) == 6
 
 
-def test_a_fingerprint_has_the_code_of_a_python_query(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_fingerprint_covers_code_of_python_query(session: SparkSession, tmp_path: Path) -> None:
     def taken(body: str) -> str:
         function = f"double = F.udf(lambda x: {body}, 'BIGINT')\n"
         text = f"{function}return visits.select('user', double('amount').alias('d'))"

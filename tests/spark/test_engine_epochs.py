@@ -23,7 +23,7 @@ def sums(function: str = "sum") -> Pipeline:
     return pipeline({"sql": sql}, PAYMENTS, mode="update")
 
 
-def test_every_epoch_is_told_and_committed_in_order(replica: Make) -> None:
+def test_epochs_are_reported_and_committed_in_order(replica: Make) -> None:
     one = replica(sums())
     for epoch in (1, 2, 3):
         one.run(epoch, {"payments": [("a", epoch), ("b", 1)]})
@@ -35,20 +35,20 @@ def test_every_epoch_is_told_and_committed_in_order(replica: Make) -> None:
     ]
 
 
-def test_commit_is_told_when_spark_has_written_it(replica: Make) -> None:
+def test_commit_is_reported_after_spark_has_written_it(replica: Make) -> None:
     one = replica(sums())
     outcomes = [one.run(epoch, {"payments": [("a", 1)]}) for epoch in (1, 2, 3, 4)]
     assert all(outcome.committed_when_told for outcome in outcomes)
 
 
-def test_an_epoch_without_rows_runs(replica: Make) -> None:
+def test_epoch_without_rows_runs(replica: Make) -> None:
     one = replica(sums())
     one.run(1, {"payments": [("a", 1)]})
     assert one.run(2).rows == []
     assert one.run(3, {"payments": [("a", 1)]}).rows == [("a", 2)]
 
 
-def test_a_query_without_epochs_stops_at_once(replica: Make) -> None:
+def test_query_without_epochs_stops_at_once(replica: Make) -> None:
     one = replica(sums())
     begun = time.monotonic()
     one.stop()
@@ -56,21 +56,19 @@ def test_a_query_without_epochs_stops_at_once(replica: Make) -> None:
     assert one.told.failure is None
 
 
-def test_nothing_runs_before_an_epoch_is_there(replica: Make) -> None:
+def test_query_runs_no_batch_before_first_epoch(replica: Make) -> None:
     one = replica(sums())
     one.run(1, {"payments": [("a", 1)]})
     one.stop()
     assert sorted(path.name for path in (one.checkpoint / "offsets").glob("[0-9]*")) == ["0"]
 
 
-def test_the_first_epoch_may_be_a_late_one(replica: Make) -> None:
+def test_first_epoch_may_be_late_one(replica: Make) -> None:
     one = replica(sums(), base=41)
     assert one.run(42, {"payments": [("a", 1)]}).rows == [("a", 1)]
 
 
-def test_a_batch_that_may_not_finish_is_not_committed_and_runs_again(
-    replica: Make, tmp_path: Path
-) -> None:
+def test_unfinished_batch_is_not_committed_and_runs_again(replica: Make, tmp_path: Path) -> None:
     one = replica(sums(), tmp_path / "checkpoint")
     one.run(1, {"payments": [("a", 1)]})
     one.finishes = False
@@ -85,7 +83,7 @@ def test_a_batch_that_may_not_finish_is_not_committed_and_runs_again(
     assert again.run(3, {"payments": [("a", 1)]}).rows == [("a", 3)]
 
 
-def test_rows_that_are_read_are_given_back(replica: Make, driver: SparkDriver) -> None:
+def test_memory_of_read_rows_is_released(replica: Make, driver: SparkDriver) -> None:
     one = replica(sums())
     for epoch in (1, 2):
         one.run(epoch, {"payments": [("a", 1)]})
@@ -109,7 +107,7 @@ def test_state_of_another_query_is_refused(replica: Make, tmp_path: Path) -> Non
     ]
 
 
-def test_a_query_that_spark_refuses_is_the_users_failure(replica: Make) -> None:
+def test_query_refused_by_spark_is_users_failure(replica: Make) -> None:
     wrong = pipeline({"sql": "SELECT nobody FROM payments"}, PAYMENTS)
     with pytest.raises(EngineError) as refused:
         replica(wrong)
@@ -117,7 +115,7 @@ def test_a_query_that_spark_refuses_is_the_users_failure(replica: Make) -> None:
     assert refused.value.failure.is_users
 
 
-def test_a_row_that_breaks_the_query_is_told_once(replica: Make) -> None:
+def test_row_that_breaks_query_is_reported_once(replica: Make) -> None:
     one = replica(pipeline({"sql": "SELECT 1 DIV amount AS x FROM payments"}, PAYMENTS))
     one.run(1, {"payments": [("a", 1)]})
     one.begin(2, {"payments": [("a", 0)]})
@@ -127,13 +125,13 @@ def test_a_row_that_breaks_the_query_is_told_once(replica: Make) -> None:
     assert one.told.failure.is_users
 
 
-def test_two_columns_of_one_name_are_refused(replica: Make) -> None:
+def test_duplicate_column_names_are_refused(replica: Make) -> None:
     with pytest.raises(EngineError) as refused:
         replica(pipeline({"sql": "SELECT user, amount AS USER FROM payments"}, PAYMENTS))
     assert refused.value.failure.kind == "QueryRefused"
 
 
-def test_boot_warms_the_query_up_and_leaves_nothing(replica: Make, tmp_path: Path) -> None:
+def test_boot_warms_query_up_and_leaves_no_files(replica: Make, tmp_path: Path) -> None:
     one = replica(sums())
     one.stop()
     one._engine.boot()
@@ -143,7 +141,7 @@ def test_boot_warms_the_query_up_and_leaves_nothing(replica: Make, tmp_path: Pat
     assert not (one.inbox / "warm-up").exists()
 
 
-def test_boot_refuses_what_twins_cannot_compute_alike_if_asked(replica: Make) -> None:
+def test_boot_with_check_refuses_nondeterministic_query(replica: Make) -> None:
     query = "SELECT user, count(*) AS n, rand() AS x FROM payments GROUP BY user"
     one = replica(pipeline({"sql": query}, PAYMENTS, mode="update"))
     one.stop()

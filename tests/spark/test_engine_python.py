@@ -18,7 +18,7 @@ PAYMENTS = stream("payments", "user STRING, amount BIGINT, at TIMESTAMP", "user"
 RECORDS = Path(__file__).parents[2] / "examples" / "records.py"
 
 
-def test_state_in_python_survives_a_restart(replica: Make, tmp_path: Path) -> None:
+def test_state_in_python_survives_restart(replica: Make, tmp_path: Path) -> None:
     query = {"python": {"file": str(RECORDS), "function": "build"}}
     records = pipeline(query, PAYMENTS, mode="update")
     one = replica(records, tmp_path / "checkpoint")
@@ -30,7 +30,7 @@ def test_state_in_python_survives_a_restart(replica: Make, tmp_path: Path) -> No
     assert again.run(3, {"payments": [("a", 4, None)]}).rows == [("a", 4, 2)]
 
 
-def test_functions_of_the_users_file_reach_the_workers(replica: Make, tmp_path: Path) -> None:
+def test_functions_of_user_file_reach_workers(replica: Make, tmp_path: Path) -> None:
     file = tmp_path / "query.py"
     file.write_text(
         "from __future__ import annotations\n"
@@ -56,7 +56,7 @@ def test_functions_of_the_users_file_reach_the_workers(replica: Make, tmp_path: 
     assert rows == [("a", 42, same.stdout.strip())]
 
 
-def test_what_a_function_raises_is_the_users_failure(replica: Make, tmp_path: Path) -> None:
+def test_exception_of_user_function_is_users_failure(replica: Make, tmp_path: Path) -> None:
     file = tmp_path / "query.py"
     file.write_text(
         "from pyspark.sql.functions import udf\n"
@@ -76,7 +76,7 @@ def test_what_a_function_raises_is_the_users_failure(replica: Make, tmp_path: Pa
     "text",
     ["def build(streams):\n    return 1\n", "def build(streams):\n    raise KeyError('x')\n"],
 )
-def test_a_function_that_gives_no_frame_is_refused(
+def test_function_that_returns_no_frame_is_refused(
     replica: Make, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "query.py"

@@ -29,7 +29,7 @@ JOIN = pipeline(
 )
 
 
-def test_a_window_comes_out_one_epoch_after_its_header(replica: Make) -> None:
+def test_window_is_emitted_one_epoch_after_its_header(replica: Make) -> None:
     one = replica(WINDOWS)
     # Rows far ahead of the header do not move the watermark.
     assert one.run(1, {"clicks": [("a", at(1)), ("a", at(500))]}, {"clicks": ms(0)}).rows == []
@@ -41,7 +41,7 @@ def test_a_window_comes_out_one_epoch_after_its_header(replica: Make) -> None:
     one.await_(lambda told: told.late == 1)
 
 
-def test_the_end_of_time_closes_everything(replica: Make) -> None:
+def test_end_of_time_closes_all_windows(replica: Make) -> None:
     one = replica(WINDOWS)
     one.run(1, {"clicks": [("a", at(1)), ("b", at(10_000))]}, {"clicks": BEGINNING_OF_TIME})
     one.run(2, {"clicks": [("nobody", at(2))]}, {"clicks": None})
@@ -49,20 +49,20 @@ def test_the_end_of_time_closes_everything(replica: Make) -> None:
     assert one.run(4, {}, {"clicks": END_OF_TIME}).rows == [("a", at(10), 1), ("b", at(10_010), 1)]
 
 
-def test_rows_without_event_time_do_no_harm(replica: Make) -> None:
+def test_rows_without_event_time_are_ignored(replica: Make) -> None:
     one = replica(WINDOWS)
     one.run(1, {"clicks": [("a", None), ("a", at(1))]}, {"clicks": ms(100)})
     assert one.run(2, {}, {"clicks": ms(100)}).rows == [("a", at(10), 1)]
 
 
-def test_an_outer_join_gives_up_a_row_when_both_headers_say_so(replica: Make) -> None:
+def test_outer_join_emits_unmatched_row_when_both_watermarks_pass(replica: Make) -> None:
     one = replica(JOIN)
     one.run(1, {"l": [("a", 1, at(0)), ("b", 2, at(1))]}, {"l": ms(50), "r": ms(5)})
     assert one.run(2, {"r": [("a", 7, at(8))]}, {"l": ms(50), "r": ms(30)}).rows == [("a", 1, 7)]
     assert one.run(3, {}, {"l": ms(50), "r": ms(30)}).rows == [("b", 2, None)]
 
 
-def test_a_header_that_falls_back_is_noticed(replica: Make) -> None:
+def test_falling_watermark_of_header_fails(replica: Make) -> None:
     one = replica(WINDOWS)
     one.run(1, {}, {"clicks": ms(100)})
     one.run(2, {}, {"clicks": ms(50)})
@@ -72,7 +72,7 @@ def test_a_header_that_falls_back_is_noticed(replica: Make) -> None:
     assert one.told.failure.kind == "OutOfStep"
 
 
-def test_deduplication_remembers_for_the_streams_delay(replica: Make, tmp_path: Path) -> None:
+def test_deduplication_state_lasts_for_delay_of_stream(replica: Make, tmp_path: Path) -> None:
     file = tmp_path / "query.py"
     file.write_text(
         "def build(streams):\n    return streams['clicks'].dropDuplicatesWithinWatermark(['k'])\n"

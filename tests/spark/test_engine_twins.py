@@ -42,7 +42,7 @@ def epoch(number: int) -> tuple[Rows, dict[str, int | None]]:
     return {"payments": rows}, {"payments": ms(number * 5 + 4 - 2)}
 
 
-def test_a_twin_from_a_live_copy_goes_on_equally(replica: Make, tmp_path: Path) -> None:
+def test_twin_from_live_copy_gives_equal_results(replica: Make, tmp_path: Path) -> None:
     one = replica(SUMS)
     for number in range(1, 6):
         one.run(number, *epoch(number))
@@ -65,7 +65,7 @@ def test_a_twin_from_a_live_copy_goes_on_equally(replica: Make, tmp_path: Path) 
     assert len(ids) == 2
 
 
-def test_every_epoch_of_a_range_can_be_had_from_a_copy(replica: Make, tmp_path: Path) -> None:
+def test_every_epoch_of_range_can_be_restored_from_copy(replica: Make, tmp_path: Path) -> None:
     one = replica(SUMS)
     for number in range(1, 7):
         one.run(number, *epoch(number))
@@ -81,7 +81,7 @@ def test_every_epoch_of_a_range_can_be_had_from_a_copy(replica: Make, tmp_path: 
         twin.stop()
 
 
-def test_an_epoch_that_is_not_committed_cannot_be_copied(replica: Make, tmp_path: Path) -> None:
+def test_uncommitted_epoch_cannot_be_copied(replica: Make, tmp_path: Path) -> None:
     one = replica(SUMS)
     one.run(1, *epoch(1))
     with pytest.raises(IncompleteCheckpoint):
@@ -89,7 +89,7 @@ def test_an_epoch_that_is_not_committed_cannot_be_copied(replica: Make, tmp_path
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_copy_that_lacks_something_is_found_out(replica: Make, tmp_path: Path) -> None:
+def test_incomplete_copy_is_detected(replica: Make, tmp_path: Path) -> None:
     one = replica(SUMS)
     for number in (1, 2, 3):
         one.run(number, *epoch(number))
@@ -109,7 +109,7 @@ def test_a_copy_that_lacks_something_is_found_out(replica: Make, tmp_path: Path)
             verify(tree, 3)
 
 
-def test_digests_do_not_depend_on_order(replica: Make) -> None:
+def test_digests_do_not_depend_on_row_order(replica: Make) -> None:
     plain = pipeline(
         {"sql": "SELECT * FROM things"},
         stream("things", "k STRING, n BIGINT, m MAP<STRING, INT>", "k"),
@@ -127,7 +127,7 @@ def test_digests_do_not_depend_on_order(replica: Make) -> None:
     assert all(0 <= digest < 2**62 for digest in digests)
 
 
-def test_rows_of_two_streams_add_up(replica: Make) -> None:
+def test_rows_of_two_streams_are_combined(replica: Make) -> None:
     both = pipeline(
         {
             "sql": "SELECT k, sum(n) AS total FROM "
@@ -173,7 +173,7 @@ def build(streams):
 """
 
 
-def test_a_twin_with_state_of_its_own_shape_goes_on_equally(replica: Make, tmp_path: Path) -> None:
+def test_twin_with_custom_state_gives_equal_results(replica: Make, tmp_path: Path) -> None:
     file = tmp_path / "query.py"
     file.write_text(STATEFUL)
     query = {"python": {"file": str(file), "function": "build"}}

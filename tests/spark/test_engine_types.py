@@ -37,7 +37,7 @@ HOLLOW: Row = ("h", *[None] * 3, 1, *[None] * 9, [], [[]], [], {"a": 0, "b": Non
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_all_types_come_back(replica: Make, timed: bool) -> None:
+def test_all_types_round_trip(replica: Make, timed: bool) -> None:
     more = {"watermark": {"column": "ts", "delay": "1s"}} if timed else {}
     one = replica(
         pipeline({"sql": "SELECT * FROM all_types"}, stream("all_types", SCHEMA, "k", **more))
@@ -51,7 +51,7 @@ def test_all_types_come_back(replica: Make, timed: bool) -> None:
             assert found.schema.types == given.schema.types
 
 
-def test_batches_are_read_in_order_and_whole(replica: Make) -> None:
+def test_batches_are_read_in_order_and_completely(replica: Make) -> None:
     one = replica(pipeline({"sql": "SELECT * FROM s"}, stream("s", "k STRING, n INT", "k")))
     whole = one.batch("s", [(f"k{index}", index) for index in range(1000)])
     slices = [whole.slice(0, 1), whole.slice(1, 0), whole.slice(1, 700), whole.slice(701)]

@@ -20,7 +20,7 @@ def script() -> Any:
     return module
 
 
-def test_it_is_built_once(script: Any, tmp_path: Path) -> None:
+def test_jar_is_built_once(script: Any, tmp_path: Path) -> None:
     script.JAR = tmp_path / "jars" / "one.jar"
     script.STAMP = tmp_path / "jars" / "one.built-from"
     assert script.build()
@@ -28,7 +28,7 @@ def test_it_is_built_once(script: Any, tmp_path: Path) -> None:
     assert not script.build()
 
 
-def test_without_a_compiler_the_package_is_named(
+def test_missing_compiler_error_names_package(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script.JAR = tmp_path / "jars" / "one.jar"

@@ -66,7 +66,7 @@ engine.stop()
 """
 
 
-def test_a_killed_process_leaves_no_jvm_and_its_output_is_its_own(tmp_path: Path) -> None:
+def test_killed_process_leaves_no_jvm_and_jvm_output_is_separate(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", ORPHAN, str(tmp_path / "scratch")],
         stdin=subprocess.PIPE,
@@ -86,7 +86,7 @@ def test_a_killed_process_leaves_no_jvm_and_its_output_is_its_own(tmp_path: Path
     assert left == []
 
 
-def test_the_end_of_the_jvm_is_told(tmp_path: Path) -> None:
+def test_end_of_jvm_is_reported(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BEREAVED, str(tmp_path)],
         cwd=Path(__file__).parents[2],
@@ -111,12 +111,12 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_jvm_that_does_not_start_is_told(tmp_path: Path) -> None:
+def test_failed_jvm_start_raises(tmp_path: Path) -> None:
     with pytest.raises(LaunchFailed):
         start_jvm(find_java(), ["-Xmx1k"], tmp_path)
 
 
-def test_without_java_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_error_names_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(java, "find_spec", lambda _: None)
@@ -149,7 +149,7 @@ def only_java(monkeypatch: pytest.MonkeyPatch, home: Path, in_path: Path | None 
         ('JAVA_VERSION="16"\n', "16"),
     ],
 )
-def test_a_java_that_is_too_old_is_named_with_what_would_do(
+def test_too_old_java_error_names_found_and_required_version(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tells: str, found: str
 ) -> None:
     old = fake_java(tmp_path, tells)
@@ -163,7 +163,7 @@ def test_a_java_that_is_too_old_is_named_with_what_would_do(
 @pytest.mark.parametrize(
     "tells", ['JAVA_VERSION="17.0.15"\n', 'JAVA_VERSION="25"\n', 'IMPLEMENTOR="nobody"\n']
 )
-def test_a_java_that_is_too_old_gives_way_to_one_that_is_not(
+def test_too_old_java_is_passed_over_for_newer_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tells: str
 ) -> None:
     fake_java(tmp_path / "old", 'JAVA_VERSION="1.8.0_392"\n')
@@ -173,25 +173,25 @@ def test_a_java_that_is_too_old_gives_way_to_one_that_is_not(
 
 
 @pytest.mark.parametrize(("memory", "heap"), [(768, 512), (1024, 512), (2048, 1408), (8192, 6784)])
-def test_the_heap_leaves_room_for_the_rest(memory: int, heap: int) -> None:
+def test_heap_leaves_memory_for_other_uses(memory: int, heap: int) -> None:
     assert heap_bytes(memory * MIB) == heap * MIB
 
 
-def test_the_users_settings_come_on_top() -> None:
+def test_user_settings_override_defaults() -> None:
     entries = settings(Spark(cores=3, conf=(("spark.sql.streaming.pollingDelay", "5ms"),)))
     assert entries["spark.master"] == "local[3]"
     assert entries["spark.sql.shuffle.partitions"] == "3"
     assert entries["spark.sql.streaming.pollingDelay"] == "5ms"
 
 
-def test_an_archive_is_used_only_if_it_is_there(tmp_path: Path) -> None:
+def test_class_archive_is_used_only_if_it_exists(tmp_path: Path) -> None:
     archive = tmp_path / "classes.jsa"
     assert not any("SharedArchiveFile" in flag for flag in flags(archive))
     archive.touch()
     assert f"-XX:SharedArchiveFile={archive}" in flags(archive)
 
 
-def test_another_java_or_jar_needs_another_archive(tmp_path: Path) -> None:
+def test_other_java_or_jar_needs_other_archive(tmp_path: Path) -> None:
     one, other = tmp_path / "java", tmp_path / "other-java"
     for path in (one, other):
         path.touch()
@@ -199,12 +199,12 @@ def test_another_java_or_jar_needs_another_archive(tmp_path: Path) -> None:
     assert archive_path(one) == archive_path(one)
 
 
-def test_an_image_names_its_own_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_names_its_own_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ARCHIVE_VARIABLE, str(tmp_path / "classes.jsa"))
     assert archive_path(tmp_path / "java") == tmp_path / "classes.jsa"
 
 
-def test_settings_go_to_tasks_without_their_origins(driver: SparkDriver) -> None:
+def test_task_settings_omit_their_origins(driver: SparkDriver) -> None:
     session = driver.session._jsparkSession
     conf = session.sessionState().newHadoopConf()
     assert conf.get("fs.file.impl") == "dev.tandem.spark.QuietFileSystem"

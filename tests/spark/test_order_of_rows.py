@@ -54,9 +54,7 @@ def result_of(epoch: Epoch) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("_spark")
 @pytest.mark.parametrize("layout", LAYOUTS, ids=["one split", "one of two splits dies"])
-def test_a_query_that_depends_on_the_order_of_rows_gives_what_the_sources_say(
-    tmp_path: Path, layout: Layout
-) -> None:  # [4]
+def test_order_dependent_query_matches_source_order(tmp_path: Path, layout: Layout) -> None:  # [4]
     ran = run(tmp_path, layout)
     ((pair, replica),) = ran.replicas.items()
     files = rebuilt(ran, pair)

@@ -10,34 +10,34 @@ def kept(files: list[str], oldest: int, newest: int) -> set[str]:
 DELTAS = [f"{version}.delta" for version in range(1, 11)]
 
 
-def test_without_a_snapshot_everything_is_needed() -> None:
+def test_all_deltas_are_needed_without_snapshot() -> None:
     assert kept(DELTAS, 4, 5) == {f"{version}.delta" for version in range(1, 6)}
 
 
-def test_a_snapshot_replaces_what_was_before_it() -> None:
+def test_snapshot_replaces_earlier_files() -> None:
     files = [*DELTAS, "3.snapshot", "8.snapshot"]
     assert kept(files, 5, 6) == {"3.snapshot", "4.delta", "5.delta", "6.delta"}
     assert kept(files, 3, 3) == {"3.snapshot"}
     assert kept(files, 8, 9) == {"8.snapshot", "9.delta"}
 
 
-def test_snapshots_within_the_range_come_along() -> None:
+def test_snapshots_within_range_are_kept() -> None:
     files = [*DELTAS, "3.snapshot", "5.snapshot"]
     assert kept(files, 4, 6) == {"3.snapshot", "4.delta", "5.delta", "5.snapshot", "6.delta"}
 
 
-def test_rocksdb_names_its_files_otherwise() -> None:
+def test_rocksdb_file_names_are_recognised() -> None:
     files = ["4.zip", "4.changelog", "5.changelog", "6_some-lineage.changelog", "7.changelog"]
     assert kept(files, 5, 6) == {"4.zip", "5.changelog", "6_some-lineage.changelog"}
 
 
-def test_what_belongs_to_no_version_is_not_looked_at() -> None:
+def test_files_without_version_are_ignored() -> None:
     assert (
         versioned(["schema", ".3.delta.crc", ".4.delta.1234.tmp", "x.delta", "5.delta.tmp"]) == []
     )
 
 
-def test_a_gap_cannot_be_restored() -> None:
+def test_gap_cannot_be_restored() -> None:
     without_two = [name for name in DELTAS if name != "2.delta"]
     assert can_restore(versioned(DELTAS), 10)
     assert not can_restore(versioned(without_two), 10)

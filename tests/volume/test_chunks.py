@@ -43,7 +43,7 @@ def amounts(batches: list[Any]) -> list[int]:
     return [amount for batch in batches for amount in batch.column("amount").to_pylist()]
 
 
-def test_a_chunk_holds_one_segment_for_each_source_partition() -> None:
+def test_chunk_holds_one_segment_per_source_partition() -> None:
     form = chunk(
         segment("a/1", 0, 2), segment("b/0", 9, 1), segment("a/0", 5, 1), segment("a/1", 2, 3)
     )
@@ -59,12 +59,12 @@ def test_a_chunk_holds_one_segment_for_each_source_partition() -> None:
     ]
 
 
-def test_a_position_that_moved_without_rows_makes_no_segment() -> None:
+def test_position_advanced_without_rows_makes_no_segment() -> None:
     form = chunk(segment("a/0", 4, 0))
     assert (read_note(form), list(read_segments(form))) == (NOTE, [])
 
 
-def test_the_shares_of_all_pairs_make_up_the_chunk() -> None:
+def test_shares_of_all_pairs_make_up_chunk() -> None:
     form = chunk(segment("a/0", 0, 500), segment("a/1", 70, 300))
     found: dict[str, list[int]] = {"a/0": [], "a/1": []}
     for pair in FUNCTION.pairs:
@@ -79,7 +79,7 @@ def test_the_shares_of_all_pairs_make_up_the_chunk() -> None:
     assert sorted(found["a/1"]) == list(range(70, 370))
 
 
-def test_a_segment_of_which_a_share_has_no_row_is_still_there() -> None:
+def test_share_keeps_segment_without_rows() -> None:
     empty = [
         one
         for pair in FUNCTION.pairs
@@ -89,7 +89,7 @@ def test_a_segment_of_which_a_share_has_no_row_is_still_there() -> None:
     assert [one.rows for one in empty] == [1, 1]
 
 
-def test_hashes_stay_where_shares_are_cut() -> None:
+def test_shares_contain_no_hashes() -> None:
     form = chunk(segment("a/0", 0, 50))
     assert all(HASH not in b.schema.names for one in read_segments(form) for b in one.batches)
     part = share_of(form, select("pair-0"))
@@ -97,13 +97,13 @@ def test_hashes_stay_where_shares_are_cut() -> None:
     assert HASH.encode() not in bytes(part)
 
 
-def test_a_single_pair_gets_the_chunk_as_it_is() -> None:
+def test_single_pair_gets_chunk_unchanged() -> None:
     form = chunk(segment("a/0", 0, 5))
     only = select("pair-0", RoutingFunction.plain(["pair-0"]))
     assert share_of(form, only) is form
 
 
-def test_rows_are_read_by_partition_and_position_however_they_lie_in_chunks() -> None:  # [4]
+def test_rows_are_read_by_partition_and_position_regardless_of_chunks() -> None:  # [4]
     order = random.Random(3)  # noqa: S311
     for _ in range(20):
         cuts = {
@@ -120,13 +120,13 @@ def test_rows_are_read_by_partition_and_position_however_they_lie_in_chunks() ->
 
 
 @pytest.mark.parametrize("second", [(2, 3), (4, 1)])
-def test_an_epoch_with_rows_missing_or_twice_is_not_put_together(second: tuple[int, int]) -> None:
+def test_epoch_with_missing_or_repeated_rows_raises(second: tuple[int, int]) -> None:
     with pytest.raises(RowsOutOfPlace):
         epoch_rows(
             [chunk(segment("a/0", *second)), chunk(segment("a/0", 0, 3))], ending({"a/0": 5})
         )
 
 
-def test_an_epoch_without_its_last_rows_is_not_put_together() -> None:
+def test_epoch_without_its_last_rows_raises() -> None:
     with pytest.raises(RowsOutOfPlace):
         epoch_rows([chunk(segment("a/0", 0, 3))], ending({"a/0": 5}))

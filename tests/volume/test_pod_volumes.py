@@ -22,7 +22,7 @@ def names(home: Path) -> set[str]:
     return {path.name for path in home.iterdir()}
 
 
-def test_a_pod_begins_with_volume_0_and_keeps_it_over_restarts(tmp_path: Path) -> None:
+def test_pod_begins_with_volume_0_and_keeps_it_across_restarts(tmp_path: Path) -> None:
     (tmp_path / "dead-letter").mkdir()
     first = begun(tmp_path)
     assert first == tmp_path / f"{POD}.0"
@@ -31,7 +31,7 @@ def test_a_pod_begins_with_volume_0_and_keeps_it_over_restarts(tmp_path: Path) -
     assert again.contents() == {("lanes",): 7}
 
 
-def test_the_next_volume_is_empty_and_the_last_one_is_removed(tmp_path: Path) -> None:
+def test_next_volume_is_empty_and_last_one_is_removed(tmp_path: Path) -> None:
     first = begun(tmp_path)
     second = succeed(first)
     assert second.name == f"{POD}.1"
@@ -40,13 +40,13 @@ def test_the_next_volume_is_empty_and_the_last_one_is_removed(tmp_path: Path) ->
     assert current_volume(tmp_path, POD) == second
 
 
-def test_what_is_the_pods_own_goes_on_to_the_next_volume(tmp_path: Path) -> None:
+def test_pair_file_moves_to_next_volume(tmp_path: Path) -> None:
     first = begun(tmp_path)
     (first / "pair").write_text("pair-3")
     assert (succeed(first) / "pair").read_text() == "pair-3"
 
 
-def test_a_process_that_dies_before_the_next_volume_is_there_keeps_its_own(
+def test_crash_before_next_volume_exists_keeps_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = begun(tmp_path)
@@ -59,7 +59,7 @@ def test_a_process_that_dies_before_the_next_volume_is_there_keeps_its_own(
     assert succeed(found).name == f"{POD}.1"
 
 
-def test_a_process_that_dies_after_that_never_takes_the_number_again(
+def test_crash_after_next_volume_exists_never_reuses_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = begun(tmp_path)
@@ -75,6 +75,6 @@ def dies(*_: object) -> bool:
     raise KeyboardInterrupt
 
 
-def test_only_a_pods_volume_has_a_successor(tmp_path: Path) -> None:
+def test_only_pod_volume_has_successor(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no volume of a pod"):
         succeed(tmp_path / "split-0")

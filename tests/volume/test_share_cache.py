@@ -37,7 +37,7 @@ class Counted:
         return share_of(form, select)
 
 
-def test_a_share_is_cut_once_for_both_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_share_is_cut_once_for_both_twins(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
     kept = Shares(lambda _: FORM)
     first, second = (kept.get(KEY, select("pair-0")) for _ in range(2))
@@ -48,7 +48,7 @@ def test_a_share_is_cut_once_for_both_twins(monkeypatch: pytest.MonkeyPatch) -> 
     assert counted.cuts == 2
 
 
-def test_what_does_not_fit_is_cut_anew(monkeypatch: pytest.MonkeyPatch) -> None:  # [12]
+def test_share_that_does_not_fit_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:  # [12]
     counted = Counted(monkeypatch)
     kept = Shares(lambda _: FORM, most=len(share_of(FORM, select("pair-0"))) + 1)
     for pair in ("pair-0", "pair-1", "pair-0", "pair-0"):
@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_cut_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counted.cuts == 3
 
 
-def test_an_erased_chunk_has_no_shares_now_or_later() -> None:
+def test_erased_chunk_never_has_shares() -> None:
     def erased(_: Key) -> pa.Buffer:
         raise FileNotFoundError
 
@@ -66,7 +66,7 @@ def test_an_erased_chunk_has_no_shares_now_or_later() -> None:
             kept.get(KEY, select("pair-0"))
 
 
-def test_twins_that_ask_at_once_share_one_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_requests_of_twins_share_one_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
     reading, go_on = threading.Event(), threading.Event()
 

@@ -34,16 +34,16 @@ def volume(tmp_path: Path) -> Iterator[Volume]:
 @pytest.mark.parametrize(
     "key", [("book",), ("entry", 12), ("lane", LANE), ("chunk", LANE, 7), ("outbox", 3)]
 )
-def test_a_path_names_its_key(key: Key) -> None:
+def test_path_round_trips_to_key(key: Key) -> None:
     assert key_at(path_of(key)) == key
 
 
 @pytest.mark.parametrize("path", ["chunk/x", "entry/.7.new", "other/7", "book/1"])
-def test_other_files_are_no_keys(path: str) -> None:
+def test_unrelated_files_have_no_key(path: str) -> None:
     assert key_at(path) is None
 
 
-def test_what_was_written_is_there_after_a_restart(volume: Volume) -> None:
+def test_written_values_survive_restart(volume: Volume) -> None:
     volume.write(("lane", LaneId("s", 1)), ord("x"))
     volume.write(("lane", LaneId("s", 2)), ord("y"))
     volume.write(("lane", LaneId("s", 1)), ord("z"))
@@ -58,7 +58,7 @@ def test_what_was_written_is_there_after_a_restart(volume: Volume) -> None:
     assert volume.buffer(("outbox", 5)).to_pybytes() == b"bytes"
 
 
-def test_every_start_counts_one_more(tmp_path: Path) -> None:
+def test_every_start_increments_incarnation(tmp_path: Path) -> None:
     numbers = []
     for _ in range(2):
         volume = volume_at(tmp_path)
@@ -67,7 +67,7 @@ def test_every_start_counts_one_more(tmp_path: Path) -> None:
     assert numbers == [1, 2]
 
 
-def test_a_second_process_is_refused(volume: Volume) -> None:
+def test_second_process_is_refused(volume: Volume) -> None:
     code = (
         "import sys, pathlib; from tandem_runtime.volume.volume import Volume; "
         "Volume(pathlib.Path(sys.argv[1])).claim()"
@@ -78,7 +78,7 @@ def test_a_second_process_is_refused(volume: Volume) -> None:
     assert VolumeInUse.__name__ in other.stderr
 
 
-def test_a_volume_of_another_boot_is_trusted_only_if_left_in_good_order(tmp_path: Path) -> None:
+def test_volume_of_another_boot_is_trusted_only_if_left_clean(tmp_path: Path) -> None:
     volume = volume_at(tmp_path)
     volume.leave_clean()
     volume.release()
@@ -89,9 +89,7 @@ def test_a_volume_of_another_boot_is_trusted_only_if_left_in_good_order(tmp_path
         volume_at(tmp_path)
 
 
-def test_a_disk_that_does_not_take_everything_leaves_no_mark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_sync_leaves_no_clean_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     volume = volume_at(tmp_path)
     broken = SimpleNamespace(syncfs=lambda _: -1)
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: broken)
@@ -103,15 +101,13 @@ def test_a_disk_that_does_not_take_everything_leaves_no_mark(
 
 
 @pytest.mark.parametrize("key", [("book",), ("entry", 4)])
-def test_a_part_of_the_header_log_that_cannot_be_read_is_told_apart(
-    volume: Volume, key: Key
-) -> None:
+def test_unreadable_header_log_record_raises_unknown_record(volume: Volume, key: Key) -> None:
     volume.write(key, {"fence": (1, 0), "entry": {"type": "OfALaterVersion"}})
     with pytest.raises(UnknownRecord):
         volume.contents()
 
 
-def test_anything_else_that_cannot_be_read_is_no_part_of_the_header_log(volume: Volume) -> None:
+def test_other_unreadable_record_raises_undecodable(volume: Volume) -> None:
     volume.write(("generation", 1), {"type": "OfALaterVersion"})
     with pytest.raises(Undecodable) as refused:
         volume.contents()

@@ -28,11 +28,11 @@ positions = st.one_of(
 
 @thorough(100)
 @given(positions)
-def test_positions_come_back_as_they_were(value: Position) -> None:
+def test_positions_round_trip(value: Position) -> None:
     assert decode(encode(value), POSITIONS) == value
 
 
-def test_a_header_comes_back_with_its_kinds() -> None:
+def test_header_round_trips_with_its_types() -> None:
     mark = Mark(("part-7.json", 120), 5, rows=9)
     header = Header(4, 1, (Span(LANE, 1, 2),), (("p", mark),), (("s", -3),), 2, final=True)
     found = decode(encode(header), Header)
@@ -40,7 +40,7 @@ def test_a_header_comes_back_with_its_kinds() -> None:
     assert (type(found.spans[0].lane), type(found.marks[0][1])) == (LaneId, Mark)
 
 
-def test_a_snapshot_comes_back_whole_and_can_go_on() -> None:
+def test_decoded_snapshot_is_complete_and_mutable() -> None:
     log_state = LogState()
     log_state.lanes[LANE] = Lane("split-1.b")
     log_state.seats["pair-0"] = [Seat("v", 3, SeatState.VERIFIED), None]
@@ -52,25 +52,25 @@ def test_a_snapshot_comes_back_whole_and_can_go_on() -> None:
     assert found.trim == 3
 
 
-def test_a_value_without_a_form_is_refused_when_written() -> None:
+def test_unsupported_value_is_refused_on_encode() -> None:
     with pytest.raises(TypeError):
         encode(object())
 
 
 @pytest.mark.parametrize("form", [b"", b"\xc1", b"\xc7\x01\x63a", encode("x"), encode({"type": 3})])
-def test_other_bytes_are_refused_when_read(form: bytes) -> None:
+def test_foreign_bytes_are_refused_on_decode(form: bytes) -> None:
     with pytest.raises(Undecodable):
         decode(form, ReplicaReport)
 
 
 @thorough(100)
 @given(st.binary(max_size=200))
-def test_random_bytes_never_do_more_than_be_refused(form: bytes) -> None:
+def test_random_bytes_raise_only_undecodable(form: bytes) -> None:
     with contextlib.suppress(Undecodable):
         read_frame(memoryview(form))
 
 
-def test_an_incomplete_message_is_refused() -> None:
+def test_truncated_message_is_refused() -> None:
     whole = encode(REPORT)
     for length in range(len(whole)):
         with pytest.raises(Undecodable):
@@ -107,12 +107,12 @@ class LaterCopy(Tagged, tag="CopyEntry"):
     published: int
 
 
-def test_added_fields_are_skipped_by_older_readers() -> None:
+def test_older_readers_skip_added_fields() -> None:
     later = LaterReport(2, 1, "pair-0", 3, True, False, 4, 0, load=0.5)
     assert read_frame(memoryview(encode(later))) == REPORT
 
 
-def test_fields_that_an_older_writer_lacks_take_their_default() -> None:
+def test_fields_missing_from_older_writer_take_their_default() -> None:
     class Grown(Record):
         split: str
         number: int
@@ -121,18 +121,18 @@ def test_fields_that_an_older_writer_lacks_take_their_default() -> None:
     assert decode(encode(LANE), Grown) == Grown("split-0.a", 3, "anywhere")
 
 
-def test_an_unknown_kind_of_message_is_refused_and_names_no_log_entry() -> None:
+def test_unknown_message_kind_is_undecodable_but_not_unknown_record() -> None:
     with pytest.raises(Undecodable) as refused:
         read_frame(memoryview(encode(Recounted(4))))
     assert not isinstance(refused.value, UnknownRecord)
 
 
-def test_an_unknown_kind_of_log_entry_is_told_apart() -> None:
+def test_unknown_log_entry_kind_raises_unknown_record() -> None:
     with pytest.raises(UnknownRecord):
         read_frame(memoryview(encode(LaterCopy((1, 0), 4, Recounted(4), 3))))
 
 
 @pytest.mark.parametrize("entry", [Trimmed(4), Header(1, 1, (), (), (), 0)])
-def test_known_kinds_of_log_entries_are_read(entry: Entry) -> None:
+def test_known_log_entry_kinds_are_decoded(entry: Entry) -> None:
     copy = CopyEntry((1, 0), 4, entry, 3)
     assert read_frame(memoryview(encode(copy))) == copy

@@ -94,12 +94,12 @@ def post(known: Known) -> Iterator[Post]:
     made.drain(LIMIT)
 
 
-def test_a_message_arrives_with_its_sender(post: Post, station: Station) -> None:
+def test_message_arrives_with_its_sender(post: Post, station: Station) -> None:
     post.send("merge.b", Parcel(TakeLead(7)))
     assert station.next() == (ME, TakeLead(7))
 
 
-def test_a_message_of_an_unknown_kind_does_not_end_the_stream(
+def test_message_of_unknown_kind_does_not_end_stream(
     post: Post, station: Station, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
@@ -109,7 +109,7 @@ def test_a_message_of_an_unknown_kind_does_not_end_the_stream(
     assert len(caplog.records) == 1
 
 
-def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None:
+def test_large_payloads_arrive_with_their_message(post: Post, station: Station) -> None:
     values = [os.urandom(3_000_000), b"", b"x"]
     parts = [FramePart(number, None, value) for number, value in enumerate(values)]
     post.send("merge.b", Parcel(Answer("pair-0", 4, 99), lambda: iter(parts)))
@@ -120,7 +120,7 @@ def test_bytes_travel_beside_their_message(post: Post, station: Station) -> None
     assert station.next()[1] == TakeLead(1)
 
 
-def test_a_tree_arrives_on_the_disk(post: Post, station: Station, tmp_path: Path) -> None:
+def test_tree_arrives_on_disk(post: Post, station: Station, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "state/0").mkdir(parents=True)
     (tree / "state/0/1.delta").write_bytes(os.urandom(PIECE * 2 + 17))
@@ -132,7 +132,7 @@ def test_a_tree_arrives_on_the_disk(post: Post, station: Station, tmp_path: Path
         assert (copy.path / name).read_bytes() == (tree / name).read_bytes()
 
 
-def test_a_tree_that_nobody_takes_goes_while_the_stream_lasts(
+def test_unclaimed_tree_is_deleted_while_stream_lasts(
     post: Post, station: Station, tmp_path: Path
 ) -> None:
     station.ignores = True
@@ -152,9 +152,7 @@ def _erased() -> Iterator[FramePart]:
     raise FileNotFoundError
 
 
-def test_what_was_erased_meanwhile_is_not_sent_and_harms_nothing(
-    post: Post, station: Station
-) -> None:
+def test_erased_payload_is_skipped_without_ending_stream(post: Post, station: Station) -> None:
     post.send("merge.b", Parcel(CopyChunk(LaneId("s", 1), (1, 1), (1, 1), 0, 1), _erased))
     post.send("merge.b", Parcel(TakeLead(2)))
     assert station.next()[1] == TakeLead(2)
@@ -169,7 +167,7 @@ def _unreadable() -> Iterator[FramePart]:
     raise Unheard
 
 
-def test_whatever_a_message_raises_is_told_and_ends_nothing(
+def test_error_while_sending_is_logged_and_ends_nothing(
     post: Post, station: Station, caplog: pytest.LogCaptureFixture
 ) -> None:
     post.send("merge.b", Parcel(Answer("pair-0", 4, 99), _unreadable))
@@ -178,7 +176,7 @@ def test_whatever_a_message_raises_is_told_and_ends_nothing(
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [Unheard]
 
 
-def test_a_directory_that_fails_once_does_not_end_the_way_to_a_peer(
+def test_failing_directory_lookup_does_not_end_line_to_peer(
     post: Post, station: Station, known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([Unheard()])
@@ -195,7 +193,7 @@ def test_a_directory_that_fails_once_does_not_end_the_way_to_a_peer(
     assert station.next()[1] == TakeLead(2)
 
 
-def test_a_peer_that_moved_is_found_again(
+def test_moved_peer_is_found_again(
     post: Post, station: Station, known: Known, tmp_path: Path
 ) -> None:
     post.send("merge.b", Parcel(TakeLead(1)))
@@ -215,7 +213,7 @@ def test_a_peer_that_moved_is_found_again(
     other.server.shutdown()
 
 
-def test_a_stream_for_another_volume_is_refused_and_tells_which_one_this_is(
+def test_stream_for_another_volume_is_refused_with_actual_volume(
     post: Post, station: Station, known: Known
 ) -> None:
     known.ports["merge.former"] = station.server.port
@@ -227,7 +225,7 @@ def test_a_stream_for_another_volume_is_refused_and_tells_which_one_this_is(
     assert station.received.empty()
 
 
-def test_a_stream_that_does_not_say_whose_it_is_is_refused(station: Station) -> None:
+def test_stream_without_hello_is_refused(station: Station) -> None:
     headers = [(b"tandem-token", TOKEN.encode())]
     with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
         options = flight.FlightCallOptions(headers=headers, timeout=LIMIT)
@@ -239,7 +237,7 @@ def test_a_stream_that_does_not_say_whose_it_is_is_refused(station: Station) -> 
     assert station.received.empty()
 
 
-def test_a_way_that_is_not_used_is_given_up_and_made_anew(
+def test_idle_line_is_closed_and_reopened(
     post: Post, station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tandem_runtime.wire.flight.IDLE_SECONDS", 0.05)
@@ -252,9 +250,7 @@ def test_a_way_that_is_not_used_is_given_up_and_made_anew(
         assert post._lines == {}
 
 
-def test_a_connection_to_a_machine_that_vanished_does_not_last(
-    post: Post, station: Station
-) -> None:
+def test_connection_to_vanished_machine_times_out(post: Post, station: Station) -> None:
     post.send("merge.b", Parcel(TakeLead(1)))
     station.next()
     assert set(_limits_of_connections_to(station.server.port)) == {UNANSWERED_MS}
@@ -271,7 +267,7 @@ def _limits_of_connections_to(port: int) -> Iterator[int]:
                     yield each.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
 
 
-def test_an_unknown_peer_costs_a_bounded_queue(post: Post, station: Station) -> None:
+def test_queue_for_unknown_peer_is_bounded(post: Post, station: Station) -> None:
     for number in range(10 * QUEUED):
         post.send("nobody", Parcel(TakeLead(number)))
     line = post._lines["nobody"]
@@ -280,7 +276,7 @@ def test_an_unknown_peer_costs_a_bounded_queue(post: Post, station: Station) -> 
     assert station.next()[1] == TakeLead(1)
 
 
-def test_what_is_dropped_from_a_queue_is_over(post: Post) -> None:  # [12]
+def test_dropped_parcels_are_reported_over(post: Post) -> None:  # [12]
     over: list[int] = []
     for number in range(3 * QUEUED):
         post.send("nobody", Parcel(TakeLead(number), over=partial(over.append, number)))
@@ -289,7 +285,7 @@ def test_what_is_dropped_from_a_queue_is_over(post: Post) -> None:  # [12]
 
 
 @pytest.mark.parametrize("parts", [None, _unreadable, _erased])
-def test_what_was_sent_or_cannot_be_read_is_over(
+def test_sent_or_unreadable_parcels_are_reported_over(
     post: Post, parts: Callable[[], Iterator[FramePart]] | None
 ) -> None:
     over: list[int] = []
@@ -300,7 +296,7 @@ def test_what_was_sent_or_cannot_be_read_is_over(
 
 
 @pytest.mark.parametrize("headers", [[], [(b"tandem-token", b"wrong")]])
-def test_a_stream_without_the_token_is_refused(
+def test_stream_without_token_is_refused(
     station: Station, headers: list[tuple[bytes, bytes]]
 ) -> None:
     with flight.connect(f"grpc://127.0.0.1:{station.server.port}") as client:
@@ -314,20 +310,18 @@ def test_a_stream_without_the_token_is_refused(
     assert station.received.empty()
 
 
-def test_colons_of_an_address_are_not_taken_for_that_of_its_port() -> None:
+def test_ipv6_address_is_bracketed() -> None:
     assert location("10.1.2.3", 7070) == "grpc://10.1.2.3:7070"
     assert location("fd00::7", 7070) == "grpc://[fd00::7]:7070"
 
 
-def test_an_action_without_the_token_is_refused(station: Station) -> None:
+def test_action_without_token_is_refused(station: Station) -> None:
     with pytest.raises(flight.FlightUnauthenticatedError):
         call("127.0.0.1", station.server.port, "wrong", "echo", b"hi")
     assert call("127.0.0.1", station.server.port, TOKEN, "echo", b"hi") == b"hi!"
 
 
-def test_a_name_that_leads_out_of_the_tree_is_refused(
-    post: Post, station: Station, tmp_path: Path
-) -> None:
+def test_name_outside_tree_is_refused(post: Post, station: Station, tmp_path: Path) -> None:
     parts = [FramePart(0, "../../outside", b"x")]
     message = StateCopied("pair-0", 4, None, None, (), ())
     post.send("merge.b", Parcel(message, lambda: iter(parts)))

@@ -36,14 +36,14 @@ def tree_of(assembly: Assembly, content: bytes) -> Tree:
     return tree
 
 
-def test_a_tree_is_there_as_long_as_somebody_has_it(tmp_path: Path) -> None:  # [12]
+def test_tree_is_deleted_with_its_last_reference(tmp_path: Path) -> None:  # [12]
     tree = tree_of(Assembly(tmp_path), b"x")
     assert (tree.path / "state/0/1.delta").read_bytes() == b"x"
     del tree
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tree_that_was_moved_stays(tmp_path: Path) -> None:
+def test_moved_tree_is_kept(tmp_path: Path) -> None:
     tree = tree_of(Assembly(tmp_path / "incoming"), b"x")
     tree.move(tmp_path / "spark")
     assert tree.path == tmp_path / "spark"
@@ -52,7 +52,7 @@ def test_a_tree_that_was_moved_stays(tmp_path: Path) -> None:
     assert list((tmp_path / "incoming").iterdir()) == []
 
 
-def test_an_unfinished_tree_goes_with_its_stream(tmp_path: Path) -> None:
+def test_unfinished_tree_is_deleted_with_its_stream(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
     take(assembly, FramePart(0, "a", b"x"), FramePart(1, "b", b"y"))
     assert len(list(tmp_path.iterdir())) == 2
@@ -60,20 +60,20 @@ def test_an_unfinished_tree_goes_with_its_stream(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_trees_of_streams_one_after_the_other_do_not_mix(tmp_path: Path) -> None:
+def test_trees_of_consecutive_streams_do_not_mix(tmp_path: Path) -> None:
     trees = [tree_of(Assembly(tmp_path), bytes([number])) for number in range(10)]
     found = [(tree.path / "state/0/1.delta").read_bytes() for tree in trees]
     assert found == [bytes([number]) for number in range(10)]
 
 
-def test_bytes_do_not_become_a_tree(tmp_path: Path) -> None:
+def test_bytes_part_cannot_become_tree(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
     take(assembly, FramePart(0, None, b"x"))
     with pytest.raises(Undecodable):
         take(assembly, FramePart(0, "a", b"y"))
 
 
-def test_what_belongs_to_an_unknown_message_does_not_stay_for_the_next(tmp_path: Path) -> None:
+def test_parts_of_unknown_message_are_discarded_before_next(tmp_path: Path) -> None:
     assembly = Assembly(tmp_path)
     take(assembly, FramePart(0, "a", b"x"), FramePart(1, None, b"y"))
     with pytest.raises(UnknownMessage):
@@ -82,7 +82,7 @@ def test_what_belongs_to_an_unknown_message_does_not_stay_for_the_next(tmp_path:
     assert assembly.take(message_frame(MESSAGE), None) == MESSAGE
 
 
-def test_a_known_message_with_wrong_fields_is_no_unknown_one(tmp_path: Path) -> None:
+def test_known_message_with_wrong_fields_is_undecodable_but_not_unknown(tmp_path: Path) -> None:
     wrong = encode({"type": "StateCopied", "pair": 5})
     with pytest.raises(Undecodable) as found:
         Assembly(tmp_path).take(wrong, None)

@@ -37,13 +37,13 @@ def expected_form(golden: Golden) -> bytes:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=GOLDENS)
-def test_this_build_writes_the_golden_bytes(golden: Golden) -> None:
+def test_current_build_writes_golden_bytes(golden: Golden) -> None:
     written = as_text(golden.file, golden.write(golden.value))
     assert written == (GOLDEN / VERSION / golden.file).read_text()
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=GOLDENS)
-def test_this_build_reads_the_golden_bytes(golden: Golden) -> None:
+def test_current_build_reads_golden_bytes(golden: Golden) -> None:
     read = golden.read(expected_form(golden))
     assert golden.write(read) == expected_form(golden)
     assert type(read) is type(golden.value)
@@ -51,11 +51,11 @@ def test_this_build_reads_the_golden_bytes(golden: Golden) -> None:
         assert read == golden.value
 
 
-def test_every_kind_has_a_golden_file_and_every_file_a_kind() -> None:
+def test_every_kind_has_golden_file_and_every_file_a_kind() -> None:
     assert files_of(GOLDEN / VERSION) == set(GOLDENS)
 
 
-def test_fields_that_are_left_out_mean_what_the_golden_file_says() -> None:
+def test_defaults_match_golden_file() -> None:
     assert defaults_text() == (GOLDEN / VERSION / DEFAULTS).read_text()
 
 
@@ -79,7 +79,7 @@ def plain(file: str, form: bytes) -> Any:
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
-def test_what_a_released_version_wrote_is_read_in_full(folder: Path) -> None:
+def test_files_of_released_versions_are_read_in_full(folder: Path) -> None:
     for file in sorted(files_of(folder)):
         form = as_bytes(file, (folder / file).read_text())
         golden = GOLDENS[file]
@@ -88,7 +88,7 @@ def test_what_a_released_version_wrote_is_read_in_full(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
-def test_fields_that_a_released_version_left_out_mean_the_same(folder: Path) -> None:
+def test_defaults_of_released_versions_are_unchanged(folder: Path) -> None:
     older = json.loads((folder / DEFAULTS).read_text())
     assert keeps(older, json.loads(defaults_text()))
 
@@ -107,7 +107,7 @@ class Outer(Record):
     by: dict[int, tuple[Inner, ...]] = msgspec.field(default_factory=dict)
 
 
-def test_a_sample_fills_every_field_and_none_with_its_default() -> None:
+def test_sample_fills_every_field_with_non_default() -> None:
     sample: Outer = sample_of(Outer)
     assert sample.name == "name"
     assert sample.seats == [Inner(held=False), None]
@@ -116,7 +116,7 @@ def test_a_sample_fills_every_field_and_none_with_its_default() -> None:
     assert list(sample.by.values()) == [(Inner(held=False),)]
 
 
-def test_defaults_are_found_in_all_parts_of_a_record() -> None:
+def test_defaults_are_found_in_all_parts_of_record() -> None:
     assert defaults_of([Outer]) == {"Inner.held": True, "Outer.at": 3, "Outer.by": {}}
 
 
@@ -130,12 +130,12 @@ def test_defaults_are_found_in_all_parts_of_a_record() -> None:
         {str(n): n for n in range(20)},
     ],
 )
-def test_bytes_as_lines_are_the_same_bytes(value: object) -> None:
+def test_line_form_of_bytes_round_trips(value: object) -> None:
     form = msgspec.msgpack.encode(value)
     assert from_lines(to_lines(form)) == form
 
 
-def test_a_value_that_is_changed_or_missing_is_noticed_and_one_that_is_added_is_not() -> None:
+def test_comparison_detects_changed_or_missing_values_and_allows_added_ones() -> None:
     older = msgspec.msgpack.encode({"a": [1, {"b": 2}]})
 
     def kept_by(value: object) -> bool:
