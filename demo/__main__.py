@@ -11,7 +11,7 @@ from rich.console import Console
 from demo.payments import Payments
 from demo.recount import recount
 from demo.report import Findings, conclude, gaps_around, introduce, speaker
-from demo.story import Story
+from demo.scenario import Story
 from tandem.local.query_check import CheckFailed
 from tandem.local.run import run_pipeline
 from tandem.local.shutdown import End

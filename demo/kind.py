@@ -21,7 +21,7 @@ from cluster.trial.stage import Stage, stage, with_shared_directory
 from cluster.trial.waiting import InVain
 from rich.console import Console
 
-from demo.kind_story import KindStory
+from demo.kind_scenario import KindStory
 from demo.kind_view import View
 from demo.payments import Payments
 from demo.recount import recount

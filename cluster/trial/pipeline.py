@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.steps import ask
-from cluster.trial.judging import condition_of, missing_pods, shortcomings
 from cluster.trial.pods import Object, TrialPod, replicas
 from cluster.trial.space import Space
+from cluster.trial.status_checks import condition_of, missing_pods, shortcomings
 from cluster.trial.waiting import InVain, until, until_none
 from cluster.trial.watching import Events, Told, in_order
 from tandem.kube.kinds import LEASE, SECRET, STREAM_PIPELINE

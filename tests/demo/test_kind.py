@@ -8,7 +8,7 @@ import yaml
 from cluster.trial.stage import with_shared_directory
 from cluster.trial.watching import ObservedChange
 from demo.failures import Failure, Told, overcome
-from demo.kind_story import events_of
+from demo.kind_scenario import events_of
 from demo.kind_view import growth_bars, growth_text
 from demo.report import gaps_around
 from tests.crds.definition import refusals

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from bench.streaming.feeder import now
-from cluster.trial.judging import co_located, unheld
 from cluster.trial.nodes import ClusterNodes
 from cluster.trial.release import Release
 from cluster.trial.space import Space
+from cluster.trial.status_checks import co_located, unheld
 from cluster.trial.waiting import until_none
 from tests.cluster.e2e.flow import INTERVAL, Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note, Recovery, summary

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from cluster.trial.judging import co_located, missing_pods
 from cluster.trial.nodes import ClusterNodes
 from cluster.trial.pods import TrialPod
 from cluster.trial.release import Release
 from cluster.trial.space import Space
+from cluster.trial.status_checks import co_located, missing_pods
 from cluster.trial.waiting import until
 from tests.cluster.e2e.flow import Flow, counting, flowing
 from tests.cluster.e2e.measuring import Note

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from bench.streaming.deliveries import Delivery
 from cluster.kind_cluster import KindCluster
-from cluster.trial.judging import missing_pods
 from cluster.trial.space import Space
+from cluster.trial.status_checks import missing_pods
 from cluster.trial.waiting import InVain
 from cluster.trial.watching import ObservedChange, Watch
 from tests.cluster.e2e import flow as flows

@@ -15,7 +15,7 @@ from cluster.trial.watching import ObservedChange, told
 
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
-from demo.story import (
+from demo.scenario import (
     AFTERWARDS_SECONDS,
     LAST_SECONDS,
     QUIET_EPOCHS,

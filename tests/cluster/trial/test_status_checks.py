@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cluster.trial.judging import co_located, missing_pods, shortcomings, unheld
 from cluster.trial.pods import Object, TrialPod, read_pod
+from cluster.trial.status_checks import co_located, missing_pods, shortcomings, unheld
 from cluster.trial.watching import ObservedChange
 from tests.cluster.trial.builders import (
     PRIMARY,
