@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING
 
-from tandem.policy.layout.layout import Layout, LayoutChange, reassign
+from tandem.policy.layout.layout import (
+    Layout,
+    LayoutChange,
+    move_buckets,
+    reassign,
+    unite_pairs,
+)
+from tandem.policy.layout.resize import next_step
 from tandem_core.contract.intent import Generation, Intent
 from tandem_runtime.protocol.messages.peers import NewIntent
 from tandem_runtime.protocol.split.split_machine import SplitMachine
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUND = 300
 """Milliseconds between two rounds."""
+MOST_PAIRS = 5
+"""Highest number of pairs that a resize asks for."""
 PATIENCE = 4500
 """Longest time for building a new generation, in milliseconds."""
 
@@ -155,20 +164,43 @@ class SimulatedOperator:
         world.occur("GenerationPlanned", None)
 
     def _plan(self) -> LayoutChange:
-        """Split a pair, merge two, or move buckets between two; carry over the rest."""
+        """Take the policy's next step to another number of pairs, move buckets, or deal at random.
+
+        The policy follows load; random deals reach layouts that it would never choose.
+        """
+        kind = self.rng.choice(("resize", "resize", "unite", "move", "deal"))
+        planned = self._resize() if kind == "resize" else None
+        if planned is None and len(self.layout.pairs) > 1:
+            planned = self._unite() if kind == "unite" else self._move() if kind == "move" else None
+        return planned or self._deal_anything()
+
+    def _resize(self) -> LayoutChange | None:
+        loads = {bucket: self.rng.random() for _, mine in self.layout.pairs for bucket in mine}
+        wanted, surge = self.rng.randint(1, MOST_PAIRS), self.rng.randint(2, 3)
+        return next_step(self.layout, wanted, loads.__getitem__, surge)
+
+    def _unite(self) -> LayoutChange:
+        return unite_pairs(self.layout, self.rng.sample(self.layout.names(), 2))
+
+    def _move(self) -> LayoutChange | None:
+        source, target = self.rng.sample(self.layout.names(), 2)
+        mine = self.layout.buckets_of(source)
+        if len(mine) == 1:
+            return None
+        moved, _ = _deal(self.rng, sorted(mine))
+        return move_buckets(self.layout, frozenset(moved), source, target)
+
+    def _deal_anything(self) -> LayoutChange:
+        """Split a pair at random, or divide the buckets of two pairs between two new ones."""
         rng = self.rng
         old = list(self.layout.pairs)
         rng.shuffle(old)
         wide = [pair for pair in old if len(pair[1]) > 1]
-        kind = rng.choice(("split", "merge", "move"))
-        if kind != "split" and len(old) > 1:
-            changed = old[:2]
-            pool = sorted(changed[0][1] | changed[1][1])
-            parts = [pool] if kind == "merge" else _deal(rng, pool)
-        else:
-            changed = wide[:1]
-            parts = _deal(rng, sorted(changed[0][1]))
-        return reassign(self.layout, [name for name, _ in changed], map(frozenset, parts))
+        changed = old[:2] if len(old) > 1 and (not wide or rng.random() < 0.5) else wide[:1]  # noqa: PLR2004
+        pool = sorted(frozenset[int]().union(*(buckets for _, buckets in changed)))
+        return reassign(
+            self.layout, [name for name, _ in changed], map(frozenset, _deal(rng, pool))
+        )
 
     def _pursue(self, generation: Generation) -> None:
         """Make a generation the target when it is ready; abandon it when it takes too long."""
