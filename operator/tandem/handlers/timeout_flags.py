@@ -12,7 +12,7 @@ from tandem_core.model.fields.quantities import Duration
 _SECOND, _HOUR = 1_000, 3_600_000
 
 _FAILOVER = DurationKind(Duration(3 * _SECOND), Duration(60 * _SECOND))
-"""Members are asked every second; one late answer must not cost the primary its role."""
+"""Members are asked every half a second; one late answer must not cost the primary its role."""
 _REPLACEMENT = DurationKind(Duration(5 * _SECOND), Duration(_HOUR))
 _RELOCATION = DurationKind(Duration(10 * _SECOND), Duration(_HOUR))
 _GROWTH = CLUSTER_LIMITS.most_between_moves / CLUSTER_LIMITS.between_moves
