@@ -81,6 +81,12 @@ def test_reasons_are_deduplicated() -> None:
     assert line.fields().keys() == {"pipeline", "observed", "decision", "reason"}
 
 
+def test_reason_that_an_event_repeats_is_written_once() -> None:
+    cause = Step(Action.PROMOTE, "pair-0-b", "pair-0-a was killed")
+    event = Step(Action.RECORD, "Failover", "pair-0 failed over: pair-0-a was killed; it continues")
+    assert DecisionLine("a", "b", (cause, event)).reason == event.reason
+
+
 def test_observation_names_affected_or_failing_members_with_role() -> None:
     memory = ControllerState(pairs={"pair-0": PairMemory(primary="v-pair-0-a")})
     quiet = look(split(), replica(), replica("pair-0-b"), merge())

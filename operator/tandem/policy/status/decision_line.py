@@ -27,8 +27,10 @@ class DecisionLine:
 
     @property
     def reason(self) -> str:
-        """The reasons of the steps in their order, each once."""
-        return _SEPARATOR.join(dict.fromkeys(step.reason for step in self.steps))
+        """The reasons of the steps in their order, each once, also if an event repeats it."""
+        reasons = tuple(dict.fromkeys(step.reason for step in self.steps))
+        repeated = {r for r in reasons if any(r in other for other in reasons if other != r)}
+        return _SEPARATOR.join(reason for reason in reasons if reason not in repeated)
 
     def fields(self) -> Mapping[str, str]:
         """The fields of the log line, by name."""
