@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Protocol
 
-from tandem_cli import run, simulate, status, validate
+from tandem_cli import plan, run, simulate, status, validate
 from tandem_cli.signals import KILL, PAUSE, RESUME
 
 
@@ -28,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "run": run,
     "status": status,
     "validate": validate,
+    "plan": plan,
     "kill": KILL,
     "pause": PAUSE,
     "resume": RESUME,

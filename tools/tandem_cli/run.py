@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from tandem.validation.manifest_file import Unparsable, load_manifests
 from tandem.validation.unsupported import unsupported_here
 from tandem_cli.validate import INVALID, UNREADABLE, Unread, check_text, read_text
 from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.model.fields.problems import Problem
 from tandem_core.model.fields.quantities import Duration, parse_duration
 from tandem_core.model.pipeline import Pipeline, Refusal, parse_pipeline
 from tandem_core.model.states import ConditionStatus, ConditionType
@@ -108,13 +110,20 @@ def execute(
     return _report(end, directory)
 
 
-def load(file: Path) -> Pipeline | int:
-    """Load the one pipeline of a file; print problems and return an exit code if that fails."""
+def load(
+    file: Path,
+    command: str = "run",
+    more: Callable[[Pipeline], Iterable[Problem]] = unsupported_here,
+) -> Pipeline | int:
+    """Load the one pipeline of a file; print problems and return an exit code if that fails.
+
+    `more` runs additional checks on the pipeline, by default whether it runs on one machine.
+    """
     text = read_text(file)
     if isinstance(text, Unread):
-        print(f"tandem run: cannot read {file}: {text.reason}", file=sys.stderr)
+        print(f"tandem {command}: cannot read {file}: {text.reason}", file=sys.stderr)
         return UNREADABLE
-    findings, count = check_text(str(file), text, unsupported_here)
+    findings, count = check_text(str(file), text, more)
     if findings:
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         for finding in findings:
@@ -122,7 +131,9 @@ def load(file: Path) -> Pipeline | int:
         return INVALID
     pipelines = _pipelines(text)
     if len(pipelines) != 1:
-        return _fail(f"{file} has {count} pipelines; `tandem run` expects one")
+        said = f"{file} has {count} pipelines; `tandem {command}` expects one"
+        print(f"tandem {command}: {said}", file=sys.stderr)
+        return INVALID
     return pipelines[0]
 
 

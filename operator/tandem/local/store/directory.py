@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.local.store import files
-from tandem.local.store.diff import changed_fields
+from tandem.local.store.diff import Change, changed_fields
 from tandem_core.model.fields.problems import path_text, value_text
 from tandem_core.model.pipeline import Pipeline, Refusal, parse_status, pipeline_document
 from tandem_core.model.states import Phase
@@ -204,14 +204,32 @@ _OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", 
 """Files that an interrupted preparation may leave behind."""
 
 
-def _compare(directory: Directory, document: dict[str, object]) -> None:
+def known_manifest(directory: Directory) -> object:
+    """Return the document of the manifest that the directory was made for.
+
+    Raises:
+        DirectoryRefused: it cannot be read.
+    """
     try:
         known: Any = json.loads(directory.pipeline.read_text())["manifest"]
     except (ValueError, KeyError, TypeError):
         raise DirectoryRefused(
             f"{directory.pipeline} cannot be read; remove {directory.path} to start over"
         ) from None
-    changes = changed_fields(known, document)
+    return known
+
+
+def changes_of(directory: Directory, document: dict[str, object]) -> list[Change]:
+    """Return the fields in which a manifest differs from the one the directory was made for.
+
+    Raises:
+        DirectoryRefused: the directory's manifest cannot be read.
+    """
+    return changed_fields(known_manifest(directory), document)
+
+
+def _compare(directory: Directory, document: dict[str, object]) -> None:
+    changes = changes_of(directory, document)
     if changes:
         listed = "\n".join(
             f"  {path_text(change.path)}: was {value_text(change.before)}, "

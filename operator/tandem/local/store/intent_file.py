@@ -6,6 +6,9 @@ from tandem.local.store import files
 from tandem.local.store.directory import DirectoryRefused
 from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.intent_text import function_key, intent_text, read_intent_text
+from tandem_core.routing.errors import CorruptFunctionError
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import from_bytes
 
 
 def read_intent(path: Path) -> Intent | None:
@@ -31,3 +34,16 @@ def write_functions(directory: Path, functions: tuple[Function, ...]) -> None:
     """Put routing functions beside the intent, each under its digest."""
     for function in functions:
         files.write(directory / function_key(function.digest), function.form)
+
+
+def read_function(directory: Path, digest: str) -> RoutingFunction:
+    """Read the routing function of a digest, which is stored beside the intent.
+
+    Raises:
+        DirectoryRefused: it is missing or damaged.
+    """
+    path = directory / function_key(digest)
+    try:
+        return from_bytes(path.read_bytes())
+    except (OSError, CorruptFunctionError) as problem:
+        raise DirectoryRefused(f"{path} cannot be read: {problem}") from problem
