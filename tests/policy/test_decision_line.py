@@ -82,9 +82,12 @@ def test_reasons_are_deduplicated() -> None:
 
 
 def test_reason_that_an_event_repeats_is_written_once() -> None:
-    cause = Step(Action.PROMOTE, "pair-0-b", "pair-0-a was killed")
-    event = Step(Action.RECORD, "Failover", "pair-0 failed over: pair-0-a was killed; it continues")
+    cause = Step(Action.PROMOTE, "pair-0-b", "was killed", ("pair-0",))
+    event = Step(Action.RECORD, "Failover", "pair-0 failed over: pair-0-a was killed", ("pair-0",))
     assert DecisionLine("a", "b", (cause, event)).reason == event.reason
+    other = Step(Action.RESTART, "pair-1-a", "was killed", ("pair-1-a",))
+    both = DecisionLine("a", "b", (other, cause, event)).reason
+    assert both == f"{other.reason}; {event.reason}"
 
 
 def test_observation_names_affected_or_failing_members_with_role() -> None:

@@ -217,7 +217,7 @@ def _reasons(
     now, reached = len(before.pairs), len(after.pairs)
     said = []
     if reached > now:
-        said.append("The most loaded pairs are split, so that the largest part is smallest.")
+        said.append("The most loaded pairs are split first, each step within the surge.")
     elif reached < now:
         said.append("The least loaded pairs are united, so that the heaviest stays small.")
     if reached != wanted:

@@ -7,7 +7,7 @@ from typing import Self
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.processes import describe_exit
 from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
-from tandem.policy.status.steps import Step
+from tandem.policy.status.steps import Action, Step
 
 _SEPARATOR = "; "
 
@@ -28,9 +28,16 @@ class DecisionLine:
     @property
     def reason(self) -> str:
         """The reasons of the steps in their order, each once, also if an event repeats it."""
-        reasons = tuple(dict.fromkeys(step.reason for step in self.steps))
-        repeated = {r for r in reasons if any(r in other for other in reasons if other != r)}
-        return _SEPARATOR.join(reason for reason in reasons if reason not in repeated)
+        told = [step for step in self.steps if not self._is_repeated(step)]
+        return _SEPARATOR.join(dict.fromkeys(step.reason for step in told))
+
+    def _is_repeated(self, step: Step) -> bool:
+        """Whether an event about the same members or pairs contains a step's reason."""
+        return step.action is not Action.RECORD and any(
+            step.reason in event.reason and set(step.about) & set(event.about)
+            for event in self.steps
+            if event.action is Action.RECORD
+        )
 
     def fields(self) -> Mapping[str, str]:
         """The fields of the log line, by name."""
