@@ -39,7 +39,7 @@ def plan_streaming(df: DataFrame, mode: OutputMode) -> None:
     """
     jvm = _jvm(df.sparkSession)
     plan = df._jdf.queryExecution().analyzed()
-    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+    output_mode = _output_mode(jvm, mode)
     checker = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
     _companion(jvm, checker).checkForStreaming(plan, output_mode)
     with_watermark = jvm.java.lang.Class.forName(
@@ -48,6 +48,20 @@ def plan_streaming(df: DataFrame, mode: OutputMode) -> None:
     for operator in _tree(_planned(df, plan, output_mode)):
         if with_watermark.isInstance(operator):
             operator.watermarkExpressionForEviction()
+
+
+def writers_of_state(df: DataFrame, mode: OutputMode) -> list[Any]:
+    """Return the physical operators of a micro-batch that write state."""
+    jvm = _jvm(df.sparkSession)
+    writer = jvm.java.lang.Class.forName(f"{_STREAMING}.operators.stateful.StateStoreWriter")
+    plan = df._jdf.queryExecution().analyzed()
+    return [
+        one for one in _tree(_planned(df, plan, _output_mode(jvm, mode))) if writer.isInstance(one)
+    ]
+
+
+def _output_mode(jvm: Any, mode: OutputMode) -> Any:
+    return getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
 
 
 def _planned(df: DataFrame, plan: Any, output_mode: Any) -> Any:

@@ -47,6 +47,18 @@ def not_keyed(root: PlanOperator, keys: Mapping[str, tuple[str, ...]]) -> list[F
     return list(dict.fromkeys(walk.found))
 
 
+def key_columns(
+    root: PlanOperator, keys: Mapping[str, tuple[str, ...]]
+) -> Mapping[int, frozenset[KeyedPart]]:
+    """Return all columns of a plan that hold a part of the key, by their ids.
+
+    A column has two entries if it gets a gap on its way up.
+    """
+    walk = _Walk(keys)
+    walk.parts(root, ())
+    return {column: frozenset(parts) for column, parts in walk.columns.items()}
+
+
 class _Walk:
     """Walks through a plan from the bottom up and collects findings."""
 
@@ -54,6 +66,7 @@ class _Walk:
         self.keys = keys
         self.width = len(next(iter(keys.values())))
         self.found: list[Finding] = []
+        self.columns: dict[int, set[KeyedPart]] = {}
         self._joins = count()
 
     def parts(self, operator: PlanOperator, known: tuple[Expression, ...]) -> Parts:
@@ -61,6 +74,12 @@ class _Walk:
 
         `known` are conditions that the operators above require of every row.
         """
+        parts = self._parts(operator, known)
+        for column, part in parts.items():
+            self.columns.setdefault(column, set()).add(part)
+        return parts
+
+    def _parts(self, operator: PlanOperator, known: tuple[Expression, ...]) -> Parts:
         if operator.stream is not None:
             return self._stream_parts(operator)
         if operator.join is not None:

@@ -36,6 +36,11 @@ def read_plan(df: DataFrame, streams: Mapping[str, DataFrame]) -> PlanOperator:
     return _Reader(known).operator(_analyzed(df))
 
 
+def read_expressions(sequence: Any) -> tuple[Expression, ...]:
+    """Read expressions of an operator, such as one of a physical plan."""
+    return _Reader({})._expressions(sequence)
+
+
 def _analyzed(df: DataFrame) -> Any:
     return df._jdf.queryExecution().analyzed()
 
