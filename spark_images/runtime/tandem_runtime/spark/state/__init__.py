@@ -1,4 +1,4 @@
 """Reads and copies checkpoints of a query: batches, state store files.
 
-It works only on files: it imports no PySpark and needs no JVM.
+It works only on files and imports no PySpark, except `mover`, which calls the JVM.
 """
