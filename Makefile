@@ -9,6 +9,7 @@ BIN := .venv/bin
 SET_UP := .venv/.set-up
 LAPTOP_TESTS := tests/laptop tests/soak
 EXAMPLE_TESTS := tests/examples
+MATRIX_TESTS := tests/spark/matrix
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
 SCHEDULES ?= 2000
@@ -94,13 +95,18 @@ layers: $(SET_UP) ## Allowed imports between packages (import-linter)
 .PHONY: unit
 unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest $(addprefix --ignore=,$(LAPTOP_TESTS) $(EXAMPLE_TESTS) $(CLUSTER_TESTS)) \
+	@$(BIN)/pytest $(addprefix --ignore=,$(LAPTOP_TESTS) $(EXAMPLE_TESTS) $(CLUSTER_TESTS) $(MATRIX_TESTS)) \
 	  --numprocesses $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: laptop
 laptop: java ## Whole pipelines on this machine: failures, a short soak (pytest)
 	$(call heading,pipelines on this machine)
 	@$(BIN)/pytest $(LAPTOP_TESTS) -v
+
+.PHONY: matrix
+matrix: java ## State moved by key: every operator, type of key and change of partitions (pytest)
+	$(call heading,state moved by key)
+	@$(BIN)/pytest $(MATRIX_TESTS) -v
 
 .PHONY: examples
 examples: java ## The pipelines of examples/, each recounted (pytest)
@@ -145,7 +151,7 @@ mutation: $(SET_UP) ## 200 mutations of the protocol, which tests must find; doc
 nightly: ## What takes too long for CI, one after the other, also after failures; docs/releasing.md
 	@$(MAKE) setup java
 	@$(BIN)/python -m tests.stages --keep-going e2e 'simulate SCHEDULES=20000 SEED=1' \
-	  'simulate SCHEDULES=20000 SEED=2' plants soak mutation
+	  'simulate SCHEDULES=20000 SEED=2' plants soak matrix mutation
 
 .PHONY: reference
 reference: $(SET_UP) ## Generate docs/reference.md from the declarations of the fields

@@ -63,9 +63,32 @@ class Query:
     mode: str
     sql: str = ""
     python: str = ""
-    """The body of a function of the stream of payments `p` and the names `key`."""
+    """The text of a Python file, with {names} and {ddl} of the key."""
     streams: tuple[str, ...] = ("payments",)
 
+
+_FUNCTION = """
+def build(streams):
+    payments = streams['payments']
+    return """
+
+_TIMERS = """
+import pandas as pd
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+def count(key, frames, state):
+    rows = -1 if state.hasTimedOut else sum(map(len, frames))
+    n = (state.get[0] if state.exists else 0) + rows
+    state.update((n,))
+    if not state.hasTimedOut:
+        state.setTimeoutTimestamp(max(state.getCurrentWatermarkMs(), 0) + 1 + n % 5 * 1000)
+    yield pd.DataFrame([(*key, n)], columns=[*{names}, "n"])
+
+def build(streams):
+    return streams["payments"].groupBy(*{names}).applyInPandasWithState(
+        count, "{ddl}, n LONG", "n LONG", "update", GroupStateTimeout.EventTimeTimeout
+    )
+"""
 
 QUERIES = {
     "totals": Query(
@@ -87,8 +110,13 @@ QUERIES = {
         "SELECT {key}, session_window.start AS began, count(*) AS n FROM payments "
         "GROUP BY session_window(at, '1 second'), {key}",
     ),
-    "distinct": Query("append", python="p.select(*key, 'amount').dropDuplicates()"),
-    "distinct-in-time": Query("append", python="p.dropDuplicatesWithinWatermark(['amount', *key])"),
+    "distinct": Query(
+        "append", python=_FUNCTION + "payments.select(*{names}, 'amount').dropDuplicates()"
+    ),
+    "distinct-in-time": Query(
+        "append", python=_FUNCTION + "payments.dropDuplicatesWithinWatermark(['amount', *{names}])"
+    ),
+    "timers": Query("update", python=_TIMERS),
     "join": Query(
         "append",
         "SELECT {p.key}, p.amount, r.amount AS back, p.at FROM payments p JOIN refunds r ON "
@@ -118,10 +146,8 @@ def describe(query: Query, key: Key, place: Path) -> Pipeline:
         sql = query.sql.replace("{key}", key.columns()).replace("{p.key}", key.columns("p."))
         return pipeline({"sql": sql.replace("{on}", on)}, *streams, mode=query.mode)
     file = place / "query.py"
-    file.write_text(
-        f"def build(streams):\n    p, key = streams['payments'], {key.names}\n"
-        f"    return {query.python}\n"
-    )
+    text = query.python.replace("{names}", str(key.names))
+    file.write_text(text.replace("{ddl}", ", ".join(key.ddl)))
     program = {"python": {"file": str(file), "function": "build"}}
     return pipeline(program, *streams, mode=query.mode)
 
