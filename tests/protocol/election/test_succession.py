@@ -824,6 +824,11 @@ def test_log_of_named_buddy_counts_despite_earlier_void_mark() -> None:  # (i)
 # --- leaving --------------------------------------------------------------------------------
 
 
+def test_lead_with_buddy_keeps_the_lead_until_asked_to_leave() -> None:
+    lead, _ = bonded()
+    assert [message for now in (5, 6, 7) for message in sent(TakeLead, lead.tick(now))] == []
+
+
 def test_leaving_lead_hands_over_to_its_buddy() -> None:
     lead, buddy = bonded()
     lead.succession.leave()
