@@ -101,9 +101,9 @@ QUERIES = {
     ),
     "chained": Query(
         "append",
-        "SELECT {key}, window(window, '8 seconds').start AS began, sum(n) AS n FROM (SELECT {key}, "
+        "SELECT {key}, window(window, '4 seconds').start AS began, sum(n) AS n FROM (SELECT {key}, "
         "window, count(*) AS n FROM payments GROUP BY window(at, '2 seconds'), {key}) "
-        "GROUP BY window(window, '8 seconds'), {key}",
+        "GROUP BY window(window, '4 seconds'), {key}",
     ),
     "sessions": Query(
         "append",

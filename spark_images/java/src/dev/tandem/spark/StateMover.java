@@ -63,6 +63,12 @@ public final class StateMover {
   private Copied copy(Store store) throws IOException {
     StateStores target = stores(move.target().checkpoint(), store);
     StatePlace place = target.place(store.key(), move.target().partitions(), move.target().share());
+    Copy copy = write(store, target, place);
+    // Only now is the target's state off the heap.
+    return new Copied(store.name(), copy.read, copy.kept.result(), written(target, place));
+  }
+
+  private Copy write(Store store, StateStores target, StatePlace place) throws IOException {
     List<NewPartition> partitions = new ArrayList<>();
     try {
       for (int number = 0; number < move.target().partitions(); number++) {
@@ -77,7 +83,7 @@ public final class StateMover {
       for (NewPartition partition : partitions) {
         partition.commit(move.target().version());
       }
-      return new Copied(store.name(), copy.read, copy.kept.result(), written(target, place));
+      return copy;
     } finally {
       partitions.forEach(NewPartition::close);
     }
@@ -87,7 +93,7 @@ public final class StateMover {
     return new StateStores(checkpoint, store.name(), settings, hadoop);
   }
 
-  /** Reads the target's files. */
+  /** Counts the rows in the target's files. */
   private RowSum.Result written(StateStores target, StatePlace place) {
     RowSum sum = new RowSum();
     for (int number = 0; number < move.target().partitions(); number++) {
