@@ -266,7 +266,10 @@ def test_closed_lane_event_names_its_split_even_after_removal() -> None:
         ("pair-0", "pair-0 is lost: no replica holds its state"),
         ("sinks", "sinks have results that the header log does not know"),
         ("lane v-split-0/3", "lane 3 of split-0 has lost chunks"),
-        ("slot 1", "slot 1 is open in the header log, but sealed at a sink"),
+        (
+            "slot 1",
+            "slot 1 still delivers by the header log, but a sink has recorded that it ended",
+        ),
         ("clicks/0", "clicks/0 has lost rows"),
     ],
 )

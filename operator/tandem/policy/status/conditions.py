@@ -221,7 +221,9 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     shared = shared_nodes(snapshot)
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
-        return Statement(kind, True, "SharedNode", f"would be lost with one node: {where}")
+        return Statement(
+            kind, True, "SharedNode", f"all members on one node, and lost with it: {where}"
+        )
     what = "twins run on different nodes, and splits on more than one"
     return Statement(kind, False, "Spread", what)
 

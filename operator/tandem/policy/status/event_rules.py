@@ -71,7 +71,7 @@ def _describe_loss(lost: str) -> str:
     if lost.startswith("lane "):
         return "has lost chunks that a pair needs"
     if lost.startswith("slot "):
-        return "is open in the header log, but sealed at a sink"
+        return "still delivers by the header log, but a sink has recorded that it ended"
     if "/" in lost:
         return "has lost rows that are needed: its source no longer has them"
     return "is lost: no replica holds its state"

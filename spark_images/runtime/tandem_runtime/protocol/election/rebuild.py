@@ -223,7 +223,7 @@ class Rebuild:
             buddies = [volume for volume in whole if volume != lane.split]
             log_state.lanes[lane] = state.replace(buddy=buddies[0] if buddies else None)
             if not whole and _needed(log_state, lane):
-                yield f"lane {lane.split}/{lane.number}", "nobody holds its chunks"
+                yield f"lane {lane.split}/{lane.number}", "no split holds its chunks"
 
 
 def is_on_chain(chain: dict[int, Header], answer: Present) -> bool:
