@@ -222,7 +222,7 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
         return Statement(
-            kind, True, "SharedNode", f"all members on one node, and lost with it: {where}"
+            kind, True, "SharedNode", f"all members on one node, at risk with it: {where}"
         )
     what = "twins run on different nodes, and splits on more than one"
     return Statement(kind, False, "Spread", what)
