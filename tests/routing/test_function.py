@@ -193,3 +193,49 @@ def test_non_canonical_function_is_refused(change: dict[str, object], message: s
 def test_share_of_unknown_pair_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match="no pair 'z'"):
         RoutingFunction.plain(["a"]).share_of("z")
+
+
+def test_explicit_map_owns_what_it_names() -> None:
+    even, odd = range(0, BUCKETS, 2), range(1, BUCKETS, 2)
+    hot = 5 << 48
+    function = RoutingFunction.explicit({"pair-7": even, "pair-3": odd}, {hot: "pair-7"})
+    hashes = np.array([0, 1 << 48, 2 << 48, hot, hot + 1], dtype=np.uint64)
+    names = [function.pairs[index] for index in function.owner_of(hashes)]
+    assert names == ["pair-7", "pair-3", "pair-7", "pair-7", "pair-3"]
+    assert function.share_of("pair-3").holds(hashes).tolist() == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "buckets",
+    [
+        {"a": range(1, BUCKETS)},
+        {"a": range(BUCKETS), "b": [7]},
+    ],
+)
+def test_map_with_unowned_or_doubly_owned_bucket_is_refused(
+    buckets: dict[str, range | list[int]],
+) -> None:
+    with pytest.raises(InvalidSettingError):
+        RoutingFunction.explicit(buckets)
+
+
+def test_hot_key_of_unknown_pair_is_refused() -> None:
+    with pytest.raises(InvalidSettingError):
+        RoutingFunction.explicit({"a": range(BUCKETS)}, {1: "b"})
+
+
+def test_share_identity_follows_the_keys_not_the_function() -> None:
+    ring = RoutingFunction.plain(["pair-0", "pair-1"])
+    owners = ring.bucket_owners
+    renamed = RoutingFunction.explicit(
+        {"x": np.flatnonzero(owners == 0), "y": np.flatnonzero(owners == 1)}
+    )
+    assert ring.share_of("pair-0").identity == renamed.share_of("x").identity
+    assert ring.share_of("pair-0").identity != renamed.share_of("y").identity
+
+
+def test_share_identity_includes_hot_keys_taken_and_given() -> None:
+    both = {"a": range(0, BUCKETS, 2), "b": range(1, BUCKETS, 2)}
+    plain, hot = RoutingFunction.explicit(both), RoutingFunction.explicit(both, {3 << 48: "a"})
+    assert plain.share_of("a").identity != hot.share_of("a").identity
+    assert plain.share_of("b").identity != hot.share_of("b").identity

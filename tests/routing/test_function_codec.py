@@ -17,6 +17,7 @@ from tandem_core.routing.function_codec import (
     serialised_size,
     to_bytes,
 )
+from tandem_core.routing.ring import BUCKETS
 from tandem_core.routing.xxh64 import hash_words
 
 
@@ -29,6 +30,8 @@ def function_with(pairs: int, hot: int) -> RoutingFunction:
 
 @st.composite
 def functions(draw: st.DrawFn) -> RoutingFunction:
+    if draw(st.booleans()):
+        return draw(explicit_functions())
     pairs = tuple(sorted(draw(st.sets(st.text(min_size=1, max_size=9), min_size=1, max_size=6))))
     weights = draw(
         st.lists(st.integers(0, 1024), min_size=len(pairs), max_size=len(pairs)).filter(any)
@@ -40,6 +43,15 @@ def functions(draw: st.DrawFn) -> RoutingFunction:
     )
 
 
+@st.composite
+def explicit_functions(draw: st.DrawFn) -> RoutingFunction:
+    pairs = sorted(draw(st.sets(st.text(min_size=1, max_size=9), min_size=1, max_size=6)))
+    owners = np.random.default_rng(draw(st.integers(0, 99))).integers(0, len(pairs), BUCKETS)
+    buckets = {pair: np.flatnonzero(owners == index) for index, pair in enumerate(pairs)}
+    hot = draw(st.dictionaries(st.integers(0, 2**64 - 1), st.sampled_from(pairs), max_size=20))
+    return RoutingFunction.explicit(buckets, hot)
+
+
 @given(functions())
 def test_function_round_trips_byte_for_byte(function: RoutingFunction) -> None:
     form = to_bytes(function)
@@ -49,6 +61,7 @@ def test_function_round_trips_byte_for_byte(function: RoutingFunction) -> None:
     assert (again.pairs, again.vnodes) == (function.pairs, function.vnodes)
     assert np.array_equal(again.hot_hashes, function.hot_hashes)
     assert np.array_equal(again.hot_owners, function.hot_owners)
+    assert np.array_equal(again.bucket_owners, function.bucket_owners)
     assert digest_of(again) == digest_of(function) == hashlib.sha256(form[:-32]).hexdigest()
 
 
@@ -82,7 +95,8 @@ def test_foreign_bytes_are_refused(form: bytes) -> None:
     ("old", "new", "message"),
     [
         (b"TRTF\x01\x01", b"TRTX\x01\x01", "starts with"),
-        (b"TRTF\x01\x01", b"TRTF\x02\x01", "format 2"),
+        (b"TRTF\x01\x01", b"TRTF\x02\x01", "hot keys"),
+        (b"TRTF\x01\x01", b"TRTF\x03\x01", "format 3"),
         (b"TRTF\x01\x01", b"TRTF\x01\x02", "scheme 2"),
         (b"\x06pair-1", b"\x06pair-0", "sorted and distinct"),
         (b"\x06pair-1", b"\x06pair\xff1", "malformed"),
