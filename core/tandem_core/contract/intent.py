@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tandem_core.contract.records import Record
+from tandem_core.model.states import ChangeStage
 
 
 class Share(Record):
@@ -28,6 +29,10 @@ class Pair(Record):
     name: str
     label: str
     parents: tuple[str, ...] = ()
+    share: str = ""
+    """Identity of the keys that the label resolves to; "" if an older version wrote it."""
+    birth: int = 0
+    """The first generation that had it; 0 if an older version wrote it."""
 
 
 class Generation(Record):
@@ -36,6 +41,8 @@ class Generation(Record):
     number: int
     function: str
     pairs: tuple[Pair, ...]
+    plan: str = ""
+    """Digest of what the pairs run: query, schemas, and settings that their state depends on."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the pairs."""
@@ -59,6 +66,64 @@ class IntentStream(Record):
     idle_timeout: int | None = None
 
 
+class KeyMove(Record):
+    """A key, by its hash, and the pair that owns it from now on; "" for that of its bucket."""
+
+    key: int
+    pair: str
+
+
+class ChangeRequest(Record):
+    """A change of keys that a user asked for by hand. It is carried out once."""
+
+    id: str
+    moves: tuple[KeyMove, ...] = ()
+
+
+class ChangeGoal(Record):
+    """What the pairs are to become. A change that was abandoned is not tried again for its goal."""
+
+    pairs: int
+    request: str = ""
+    """Id of the last request; "" if there was none."""
+    manifest: int = 0
+    """Generation of the manifest."""
+
+
+class GenerationChange(Record):
+    """The change of pairs under way, or the last one if that was abandoned."""
+
+    goal: ChangeGoal
+    stage: ChangeStage
+    since_ms: int
+    """When the change began, in milliseconds since 1970."""
+    stage_ms: int
+    """When the stage began."""
+    generation: int = 0
+    """The generation that is built."""
+    pairs_before: int = 0
+    reason: str = ""
+    """Why it was abandoned, or what it waits for."""
+
+
+class PastChange(Record):
+    """A change that has ended."""
+
+    generation: int
+    pairs_before: int
+    pairs_after: int
+    began_ms: int
+    ended_ms: int
+    moves: tuple[KeyMove, ...] = ()
+    """The keys that it moved by hand."""
+    abandoned: str = ""
+    """Why it was abandoned; "" if it was carried out."""
+
+
+HISTORY = 10
+"""How many past changes are kept."""
+
+
 class Intent(Record):
     """The target state of the pipeline, written by the operator only and versioned [10].
 
@@ -75,3 +140,16 @@ class Intent(Record):
     replicas: int = 2
     primaries: tuple[tuple[str, str], ...] = ()
     suspended: bool = False
+    next_pair: int = 0
+    """Number of the next new pair: names are never used twice. 0 if an older version wrote it."""
+    next_generation: int = 0
+    """Number of the next generation, also after one was abandoned. 0 as above."""
+    splits: int = 0
+    """Wanted number of splits; 0 as above."""
+    placement: tuple[tuple[str, str], ...] = ()
+    """The split by name that is to read a source partition; others are balanced by number."""
+    request: ChangeRequest | None = None
+    """The last change asked for by hand."""
+    change: GenerationChange | None = None
+    history: tuple[PastChange, ...] = ()
+    """The last changes, the newest first."""

@@ -43,6 +43,17 @@ class Phase(Word):
 _TERMINAL = frozenset({Phase.REFUSED, Phase.HALTED, Phase.COMPLETED})
 
 
+class ChangeStage(Word):
+    """The stage of a change of pairs."""
+
+    PLANNED = "Planned", "decided; nothing is built yet"
+    BUILDING = "Building", "new pairs copy state and replay, beside the old ones"
+    SYNCED = "Synced", "all new replicas are level with the pipeline"
+    CUTTING = "Cutting", "the new pairs take over at the next epoch"
+    RETIRING = "Retiring", "the old pairs stay until the new ones have delivered"
+    ABANDONED = "Abandoned", "given up; the pipeline goes on as before"
+
+
 class PairState(Word):
     """The health of a pair."""
 
