@@ -70,6 +70,13 @@ def test_unsupported_source_is_a_problem(
     assert found["line"] == 9
 
 
+def test_dropped_state_is_a_problem(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(directory, PIPELINE.replace("NAME", "one") + "  change: {state: drop}\n")
+    assert main(["validate", file, "-o", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["fault"], found["path"]) == ("Unsupported", "spec.change.state")
+
+
 def test_problem_is_printed_with_line_field_value_and_remedy(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

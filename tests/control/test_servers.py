@@ -33,13 +33,27 @@ from tandem.kube.port import Refused, Unreachable
 from tandem.policy.intent import first_intent, with_primaries
 from tandem_core.contract.intent import Function, Generation, Pair
 from tandem_core.contract.intent_text import intent_text
+from tandem_core.model.change import MOST_REASON, ChangeStatus, PastChangeStatus
 from tandem_core.model.fields.declarations import settings_of
 from tandem_core.model.fields.kinds import Whole
 from tandem_core.model.kubernetes_names import MOST_NAME, PAIR_LABEL, pair_name
 from tandem_core.model.pipeline import Pipeline, parse_status, status_document
 from tandem_core.model.pods import Pairs
-from tandem_core.model.states import ConditionStatus, ConditionType, PairState, Phase
-from tandem_core.model.status import MOST_LOST, MOST_MESSAGE, Condition, PairStatus, Status
+from tandem_core.model.states import (
+    ChangeStage,
+    ConditionStatus,
+    ConditionType,
+    PairState,
+    Phase,
+)
+from tandem_core.model.status import (
+    MOST_HISTORY,
+    MOST_LOST,
+    MOST_MESSAGE,
+    Condition,
+    PairStatus,
+    Status,
+)
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import (
     MOST_BYTES,
@@ -244,16 +258,34 @@ def test_maximal_status_fits_etcd_limit() -> None:
         for kind in ConditionType
     )
     lanes = (f"lane {UUID(int=number)}.99/9" for number in range(MOST_LOST))
+    began = "2024-05-01T12:00:00.123Z"
+    past = PastChangeStatus(
+        generation=most,
+        pairs_before=most,
+        pairs_after=most,
+        began=began,
+        ended=began,
+        moved_keys=most,
+        abandoned="a" * MOST_REASON,
+    )
     status = Status(
         conditions=conditions,
         pairs=pairs,
+        change=ChangeStatus(
+            target=most,
+            stage=ChangeStage.ABANDONED,
+            reason="r" * MOST_REASON,
+            progress="p" * MOST_REASON,
+            since=began,
+        ),
+        history=(past,) * MOST_HISTORY,
         pairs_ready=f"0/{len(pairs)}",
         lost=(*(pair.name for pair in pairs), *lanes)[:MOST_LOST],
     )
     document = status_document(status)
     assert parse_status(document) == status
     # Etcd takes 1.5 MiB; the manifest, of which there is a copy for `kubectl apply`, is there too.
-    assert len(json.dumps(document)) < 2**19
+    assert len(json.dumps(document)) < 9 * 2**16
 
 
 def test_objects_are_created_despite_rejected_status() -> None:

@@ -110,11 +110,8 @@ CHANGES: dict[str, Any] = {
     ".spec.sinks": [{"name": "others", "console": {}}],
     ".spec.epoch.interval": "2s",
     ".spec.epoch.maxBytes": "1MB",
-    ".spec.splits.count": 1,
-    ".spec.pairs.count": 1,
     ".spec.pairs.replicas": 1,
     ".spec.pairs.spares": 0,
-    ".spec.merges.count": 1,
     ".spec.spark.cores": 1,
     ".spec.spark.memory": "2g",
     ".spec.spark.conf": {},
@@ -153,15 +150,27 @@ def test_mutable_fields_can_change() -> None:
     assert refusals(replaced(".spec.suspend", False), old=EVERYTHING) == []
     for role in ("splits", "pairs", "merges"):
         assert refusals(replaced(f".spec.{role}.template", {}), old=EVERYTHING) == []
+        assert refusals(replaced(f".spec.{role}.count", 5), old=EVERYTHING) == []
+    assert refusals(replaced(".spec.change", {"maxSurge": 4}), old=EVERYTHING) == []
+
+
+def test_surge_too_small_to_split_a_pair_is_refused() -> None:
+    (refused,) = refusals(replaced(".spec.change", {"maxSurge": 1}), old=EVERYTHING)
+    assert refused.path == ".spec.change"
+    assert "at least 2" in refused.message
 
 
 def test_every_field_is_declared_mutable_or_immutable() -> None:
     def fields() -> Iterator[str]:
         spec = SCHEMA["properties"]["spec"]
         for name, node in spec["properties"].items():
-            if f".spec.{name}" in CHANGES or name == "suspend":
+            if f".spec.{name}" in CHANGES or name in {"change", "suspend"}:
                 continue
             yield from (f".spec.{name}.{inner}" for inner in node["properties"])
 
     undecided = [path for path in fields() if path not in CHANGES]
-    assert undecided == [f".spec.{role}.template" for role in ("splits", "pairs", "merges")]
+    assert undecided == [
+        f".spec.{role}.{field}"
+        for role in ("splits", "pairs", "merges")
+        for field in ("count", "template")
+    ]

@@ -49,6 +49,15 @@ def test_same_manifest_reuses_its_directory(directory: Directory, tmp_path: Path
     assert (directory.uid(), directory.token()) == (uid, token)
 
 
+def test_manifest_from_before_a_field_was_added_is_the_same(
+    directory: Directory, tmp_path: Path
+) -> None:
+    written = json.loads(directory.pipeline.read_text())
+    del written["manifest"]["spec"]["change"]
+    directory.pipeline.write_text(json.dumps(written))
+    assert not prepare(directory, pipeline(), tmp_path)
+
+
 def test_changed_manifest_is_refused_with_changed_fields(
     directory: Directory, tmp_path: Path
 ) -> None:

@@ -252,10 +252,12 @@ def test_fixed_part_omits_mutable_fields() -> None:
     changed = deepcopy(FULL)
     changed["metadata"] |= {"uid": "u-1", "generation": 7}
     changed["spec"]["suspend"] = False
+    changed["spec"]["change"] = {"maxSurge": 4}
     for role in ("splits", "pairs", "merges"):
         del changed["spec"][role]["template"]
+        changed["spec"][role]["count"] = 4
     assert fixed_part(parsed(changed)) == fixed_part(parsed(FULL))
-    changed["spec"]["pairs"]["count"] = 4
+    changed["spec"]["pairs"]["replicas"] = 2
     assert fixed_part(parsed(changed)) != fixed_part(parsed(FULL))
 
 

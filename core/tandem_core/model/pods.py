@@ -97,7 +97,6 @@ class Splits:
         Whole(1, 256),
         default=2,
         doc="Number of splits. With one, there is no second copy of the rows that it has read.",
-        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
 
@@ -110,7 +109,6 @@ class Pairs:
         Whole(1, 1024, "what is written down of more may not fit into one object of Kubernetes"),
         default=2,
         doc="Number of pairs.",
-        fixed=True,
     )
     replicas: int = setting(
         Whole(1, 2),
@@ -135,6 +133,5 @@ class Merges:
         Whole(1, 64),
         default=1,
         doc="Number of merge slots, which share the pairs; each has a standby.",
-        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)

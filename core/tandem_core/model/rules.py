@@ -9,6 +9,7 @@ DDL and does not normalise paths.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tandem_core.model.change import LEAST_SURGE, ChangeSpec
 from tandem_core.model.ddl.types import Array, Column, DataType, Map, Simple, Struct
 from tandem_core.model.fields.declarations import is_set
 from tandem_core.model.fields.problems import Fault, Path, Problem, suggestion
@@ -261,6 +262,15 @@ def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
             yield Problem(at, stream.name, Fault.MISMATCH, wanted)
 
 
+_SURGE = f"at least {LEAST_SURGE}: a pair is split into two new ones"
+
+
+@rule(CelRule(f"self.maxSurge >= {LEAST_SURGE}", f"expected maxSurge to be {_SURGE}"))
+def _surge_suffices_to_split(change: ChangeSpec) -> Iterator[Problem]:
+    if change.max_surge < LEAST_SURGE:
+        yield Problem(("maxSurge",), change.max_surge, Fault.OUT_OF_RANGE, _SURGE)
+
+
 RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     Stream: (
         _columns_leave_reserved_names,
@@ -278,5 +288,6 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
         _sinks_share_no_directory,
         _sinks_write_to_no_source,
     ),
+    ChangeSpec: (_surge_suffices_to_split,),
     **POD_RULES,
 }

@@ -6,6 +6,7 @@ fields are in `tandem_core.model.rules`.
 
 from enum import StrEnum
 
+from tandem_core.model.change import ChangeSpec
 from tandem_core.model.ddl.types import Schema
 from tandem_core.model.fields.declarations import Document, Inline, OneOf, document, setting
 from tandem_core.model.fields.kinds import (
@@ -353,6 +354,9 @@ class Spec:
     pairs: Pairs = setting(Document(Pairs), default=Pairs(), doc="The pairs that own the keys.")
     merges: Merges = setting(
         Document(Merges), default=Merges(), doc="The pods that deliver results."
+    )
+    change: ChangeSpec = setting(
+        Document(ChangeSpec), default=ChangeSpec(), doc="How a running pipeline is changed."
     )
     spark: Spark = setting(Document(Spark), default=Spark(), doc="Settings of each Spark driver.")
     suspend: bool = setting(

@@ -119,6 +119,7 @@ class ConditionType(Word):
     PAIRED = "Paired", "every pair has two replicas in sync"
     CATCHING_UP = "CatchingUp", "a replica copies its twin's state or replays"
     REBALANCING = "Rebalancing", "a new generation is being built or cut over"
+    PROGRESSING = "Progressing", "what runs is not yet what the manifest asks for"
     VULNERABLE = "Vulnerable", "the header log, a lane or a pair has one copy only"
     CO_LOCATED = "CoLocated", "twins, or all splits, share a node"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
@@ -140,7 +141,13 @@ class EventReason(Word):
     PAIRED = "Paired", "both replicas of a pair are in sync again"
     LEAD_CHANGED = "LeadChanged", "another split leads the header log"
     LANE_CLOSED = "LaneClosed", "the lane of a split that is gone or leaves is closed"
+    GENERATION_PLANNED = "GenerationPlanned", "new pairs are built beside those that run"
     GENERATION_CUT = "GenerationCut", "a new generation owns the keys from this epoch on"
+    GENERATION_RETIRED = "GenerationRetired", "the replaced pairs are gone, the change is done"
+    GENERATION_ABANDONED = (
+        "GenerationAbandoned",
+        "a change was given up; the pipeline goes on as before",
+    )
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
     TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different results"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from tandem_core.model.change import ChangeStatus, PastChangeStatus
 from tandem_core.model.fields.declarations import Document, document, setting
 from tandem_core.model.fields.kinds import Choice, Flag, ListOf, Number, Text, Whole
 from tandem_core.model.states import (
@@ -20,6 +21,8 @@ _NAME = Text("a name", longest=253)
 _COUNT = Whole(0)
 MOST_MESSAGE = 32_768
 """Bound on the length of a condition's message: the API server refuses longer ones."""
+MOST_HISTORY = 10
+"""Number of past changes that a status keeps."""
 MOST_LOST = 1_500
 """Bound on the list of what is lost: all pairs of the largest pipeline, and hundreds of lanes."""
 
@@ -147,6 +150,22 @@ class Status:
         Text("two numbers such as 2/3", r"\d+/\d+", longest=21),
         default="0/0",
         doc="Pairs with all their replicas, of all pairs.",
+    )
+    replicas: int = setting(_COUNT, default=0, doc="Number of pairs of the current generation.")
+    selector: str = setting(
+        Text("a label selector or nothing", r".*", longest=1024),
+        default="",
+        doc="Labels of the primaries of these pairs, one pod for each, for autoscalers.",
+    )
+    change: ChangeStatus | None = setting(
+        Document(ChangeStatus),
+        default=None,
+        doc="The change of pairs under way, or the last one if it was abandoned.",
+    )
+    history: tuple[PastChangeStatus, ...] = setting(
+        ListOf(Document(PastChangeStatus), most=MOST_HISTORY),
+        default=(),
+        doc="Changes of pairs that have ended, the newest first.",
     )
     lost: tuple[str, ...] = setting(
         ListOf(_NAME, most=MOST_LOST),

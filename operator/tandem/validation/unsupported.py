@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tandem_core.model.change import CarriedState
 from tandem_core.model.fields.problems import Fault, Path, Problem
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.spec import HttpSink, HttpSource, KafkaSink, KafkaSource
@@ -10,7 +11,7 @@ _KINDS = {HttpSource: "http", KafkaSource: "kafka", HttpSink: "http", KafkaSink:
 
 
 def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield the sources and sinks that are not supported yet, and what to use instead."""
+    """Yield what is not supported yet anywhere, and what to use instead."""
     spec = pipeline.spec
     for number, stream in enumerate(spec.streams):
         if type(stream.source) in _KINDS:
@@ -18,6 +19,10 @@ def unsupported(pipeline: Pipeline) -> Iterator[Problem]:
     for number, sink in enumerate(spec.sinks):
         if type(sink.target) in _KINDS:
             yield _problem(("spec", "sinks", number), sink.target, "files, console")
+    if spec.change.state is CarriedState.DROP:
+        at: Path = ("spec", "change", "state")
+        instead = "carry: new pairs cannot start without state yet"
+        yield Problem(at, spec.change.state.value, Fault.UNSUPPORTED, instead)
 
 
 def _problem(parent: Path, asked: object, instead: str) -> Problem:

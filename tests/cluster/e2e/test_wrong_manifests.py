@@ -108,9 +108,7 @@ def test_query_refused_by_spark_is_reported_and_runs_once_fixed(space: Space) ->
 
 OTHERWISE: dict[str, Any] = {
     **CHANGES,
-    ".spec.pairs.count": 3,
     ".spec.pairs.spares": 1,
-    ".spec.merges.count": 2,
     ".spec.spark.cores": 2,
     ".spec.spark.memory": "2g",
     ".spec.spark.conf": {"spark.sql.ansi.enabled": "false"},

@@ -16,7 +16,13 @@ from typing import Any
 from tandem.local.store import files
 from tandem.local.store.diff import Change, changed_fields
 from tandem_core.model.fields.problems import path_text, value_text
-from tandem_core.model.pipeline import Pipeline, Refusal, parse_status, pipeline_document
+from tandem_core.model.pipeline import (
+    Pipeline,
+    Refusal,
+    parse_pipeline,
+    parse_status,
+    pipeline_document,
+)
 from tandem_core.model.states import Phase
 from tandem_core.model.status import Status
 
@@ -207,6 +213,8 @@ _OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", 
 def known_manifest(directory: Directory) -> object:
     """Return the document of the manifest that the directory was made for.
 
+    Fields that were added since then have their defaults.
+
     Raises:
         DirectoryRefused: it cannot be read.
     """
@@ -216,7 +224,8 @@ def known_manifest(directory: Directory) -> object:
         raise DirectoryRefused(
             f"{directory.pipeline} cannot be read; remove {directory.path} to start over"
         ) from None
-    return known
+    pipeline = parse_pipeline(known)
+    return known if isinstance(pipeline, Refusal) else pipeline_document(pipeline)
 
 
 def changes_of(directory: Directory, document: dict[str, object]) -> list[Change]:
