@@ -12,6 +12,7 @@ from tandem.manifests import workloads
 from tandem.manifests.config_objects import spec_of
 from tandem.manifests.desired_state import DesiredState, digest, parse_images
 from tandem.manifests.objects import objects_of
+from tandem.manifests.workloads import replica_mark
 from tandem_core.model.kubernetes_names import APPLIED_ANNOTATION, PIPELINE_KEY
 from tandem_core.model.pipeline import Pipeline, fixed_part, parse_pipeline
 
@@ -48,6 +49,26 @@ def test_mutable_field_changes_only_its_own_objects() -> None:
         "orders-g1-pair-1",
         "orders-spares",
     }
+
+
+def pods_ordered(found: DesiredState) -> dict[str, tuple[object, object]]:
+    """What each workload makes pods from, and the mark of drivers."""
+    return {
+        made["metadata"]["name"]: (made["spec"]["template"], replica_mark(found))
+        for made in objects_of(found)
+        if made["kind"] in {"Deployment", "ReplicaSet"}
+    }
+
+
+def test_changed_counts_roll_no_pod() -> None:
+    data: dict[str, Any] = deepcopy(EVERYTHING)
+    before = order(data)
+    for role, count in (("splits", 5), ("pairs", 3), ("merges", 4)):
+        data["spec"][role]["count"] = count
+    after = order(data)
+    assert spec_of(after) == spec_of(before)
+    assert pods_ordered(before).items() < pods_ordered(after).items()
+    assert changed(before, after) >= {"orders-splits", "orders-g1-pair-2", "orders-merge-3"}
 
 
 def test_field_order_does_not_change_objects() -> None:
