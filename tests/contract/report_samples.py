@@ -105,6 +105,7 @@ def _lead() -> LeadReport:
         open_slots=(0, 1),
         next_slot=2,
         trim=38,
+        ending_slots=(2,),
     )
 
 

@@ -291,7 +291,6 @@ def test_marks_are_on_fields_by_which_nobody_decides() -> None:
         "uptime_seconds",
         "lane_bytes",
         "trim",
-        "next_slot",
         "batch_ms",
         "protocol_state",
     }

@@ -109,10 +109,12 @@ class LeadReport(Report):
     merges: tuple[ActiveMerge, ...] = ()
     open_slots: tuple[Count, ...] = ()
     """Merge slots that deliver future epochs."""
-    next_slot: Annotated[Count, FOR_PEOPLE] = 0
+    next_slot: Count = 0
     """The lowest slot number never used."""
     trim: Annotated[Count, FOR_PEOPLE] = 0
     """The last epoch whose data are no longer needed."""
+    ending_slots: tuple[Count, ...] = ()
+    """Merge slots that have ended and that some sink has not sealed yet."""
 
     def seats_of(self, pair: str) -> tuple[SeatReport, ...]:
         """Return the seats of a pair; none if the lead does not know it."""

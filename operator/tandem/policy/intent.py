@@ -23,14 +23,18 @@ def first_intent(pipeline: Pipeline) -> Intent:
     """
     spec = pipeline.spec
     names = pair_names(spec)
-    function = digest_of(RoutingFunction.plain(names))
+    function = RoutingFunction.plain(names)
+    pairs = (Pair(name, name, (), function.share_of(name).identity, 1) for name in names)
     return Intent(
         version=1,
-        generations=(Generation(1, function, tuple(Pair(name, name) for name in names)),),
+        generations=(Generation(1, digest_of(function), tuple(pairs)),),
         target=1,
         streams=tuple(_input(stream) for stream in spec.streams),
         slots=spec.merges.count,
         replicas=spec.pairs.replicas,
+        next_pair=len(names),
+        next_generation=2,
+        splits=spec.splits.count,
     )
 
 

@@ -121,6 +121,7 @@ class SplitMonitor:
             open_slots=tuple(slot.number for slot in summary.slots if slot.is_open),
             next_slot=summary.next_slot,
             trim=summary.trim,
+            ending_slots=tuple(slot.number for slot in summary.slots if not slot.is_open),
         )
 
     def _lag(self, summary: Summary, now: int) -> float:

@@ -1,0 +1,43 @@
+"""Which pairs and merge slots must have processes or pods.
+
+A workload goes only after the lead has said that it is over. Without a lead's report all of them
+stay: the lead may still count on each.
+"""
+
+from collections.abc import Sequence
+
+from tandem_core.contract.intent import Intent
+from tandem_core.contract.reports import LeadReport
+
+
+def pairs_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[str]) -> tuple[str, ...]:
+    """Return the pairs that must run: those of the intent, and others that the lead still lists.
+
+    `before` are the pairs that run now, in their order.
+    """
+    wanted = {name for each in intent.generations for name in each.names()}
+    listed = {pair.name for pair in lead.pairs} if lead is not None else set(before)
+    kept = [pair for pair in before if pair in wanted or pair in listed]
+    return (*kept, *sorted(wanted.difference(kept), key=_number))
+
+
+def slots_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[int]) -> tuple[int, ...]:
+    """Return the merge slots that must run: open, ended but not sealed, and new ones.
+
+    `before` are the slots that run now. A new slot has a number that was never used; the lead opens
+    it once a merge reports for it.
+    """
+    if lead is None or not lead.next_slot:
+        return tuple(before) or tuple(range(max(1, intent.slots)))
+    there = {*lead.open_slots, *lead.ending_slots}
+    coming = [slot for slot in before if slot >= lead.next_slot]
+    missing = max(0, max(1, intent.slots) - len(lead.open_slots))
+    coming = sorted(coming)[:missing]
+    fresh = max([lead.next_slot, *(slot + 1 for slot in coming)])
+    coming += range(fresh, fresh + missing - len(coming))
+    return tuple(sorted(there.union(coming)))
+
+
+def _number(pair: str) -> tuple[int, str]:
+    suffix = pair.rpartition("-")[2]
+    return (int(suffix) if suffix.isdigit() else 0, pair)

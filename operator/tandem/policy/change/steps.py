@@ -1,0 +1,340 @@
+"""The steps of a change: plan, build, synced, cut, retire, or abandon.
+
+Each call takes the intent as it is recorded, decides at most one step from it, and returns the next
+intent. So an operator may die between any two steps, and an old generation goes only once the lead
+has said that its pairs are retired. A failure on either side delays a change and never harms it:
+until the cut, the old generation knows nothing of the new one.
+"""
+
+from dataclasses import dataclass
+
+from tandem.policy.change.codec import LayoutCodec
+from tandem.policy.change.planning import CannotPlan, next_layout
+from tandem.policy.change.wanted import Evidence, Wanted
+from tandem.policy.decisions import RecordEvent
+from tandem_core.contract.intent import (
+    HISTORY,
+    Function,
+    Generation,
+    GenerationChange,
+    Intent,
+    PastChange,
+)
+from tandem_core.model.states import ChangeStage, EventReason
+
+
+@dataclass(frozen=True, slots=True)
+class IntentStep:
+    """A step of a change. Its documents are written before its intent, its events after."""
+
+    intent: Intent
+    reason: str
+    functions: tuple[Function, ...] = ()
+    records: tuple[RecordEvent, ...] = ()
+
+
+def next_intent(
+    intent: Intent, wanted: Wanted, evidence: Evidence, codec: LayoutCodec, now_ms: int
+) -> IntentStep | None:
+    """Return the next step; None if there is nothing to do, or nothing that can be done now."""
+    if evidence.lead is not None and evidence.lead.completed:
+        return None
+    if intent.next_generation == 0:
+        return _step(_numbered(intent), "numbers of pairs and generations are recorded")
+    if (intent.splits, intent.slots) != (wanted.splits, wanted.slots):
+        sized = intent.replace(splits=wanted.splits, slots=wanted.slots)
+        return _step(sized, f"{wanted.splits} splits, {wanted.slots} merge slots")
+    building = building_generation(intent)
+    if building is not None:
+        return _build(intent, building, wanted, evidence, now_ms)
+    if len(intent.generations) > 1 or _is_cutting(intent):
+        return _retire(intent, wanted, evidence, now_ms)
+    return _plan(intent, wanted, evidence, codec, now_ms)
+
+
+def building_generation(intent: Intent) -> Generation | None:
+    """Return the generation that is built and is not the target yet."""
+    return next((each for each in intent.generations if each.number > intent.target), None)
+
+
+def target_generation(intent: Intent) -> Generation:
+    """Return the generation that is the target."""
+    return next(each for each in intent.generations if each.number == intent.target)
+
+
+def new_pairs(generation: Generation) -> tuple[str, ...]:
+    """Return the pairs of a generation that it does not carry over."""
+    return tuple(pair.name for pair in generation.pairs if pair.parents)
+
+
+def _step(intent: Intent, reason: str, *records: RecordEvent) -> IntentStep:
+    return IntentStep(intent.replace(version=intent.version + 1), reason, (), records)
+
+
+def _numbered(intent: Intent) -> Intent:
+    """Return the intent of an older version with the numbers that are free."""
+    names = {
+        name
+        for generation in intent.generations
+        for pair in generation.pairs
+        for name in (pair.name, *pair.parents)
+    }
+    numbers = [int(name.removeprefix("pair-")) for name in names]
+    newest = max(generation.number for generation in intent.generations)
+    return intent.replace(next_pair=max(numbers) + 1, next_generation=newest + 1)
+
+
+# --- plan ---------------------------------------------------------------------------------------
+
+
+def _plan(
+    intent: Intent, wanted: Wanted, evidence: Evidence, codec: LayoutCodec, now_ms: int
+) -> IntentStep | None:
+    """Begin a change, or the next step of one; recovery comes first."""
+    change = intent.change
+    if not _is_wanted(intent, wanted):
+        return _unneeded(intent)
+    if change is None or change.goal != wanted.goal:
+        planned = _with_change(intent, _planned(intent, wanted, now_ms))
+        return _step(planned, f"a change to {wanted.pairs} pairs is planned")
+    if change.stage is ChangeStage.ABANDONED:
+        return None
+    missing = _missing(intent, evidence)
+    if missing:
+        return _wait(intent, change, missing, wanted, now_ms)
+    return _begin(intent, change, wanted, codec, now_ms)
+
+
+def _wait(
+    intent: Intent, change: GenerationChange, reason: str, wanted: Wanted, now_ms: int
+) -> IntentStep | None:
+    """Record what a change waits for; give it up if that takes too long."""
+    if now_ms - change.stage_ms > wanted.timeout_ms:
+        return _abandon(intent, f"{reason}, for {_seconds(wanted.timeout_ms)}", now_ms)
+    if reason == change.reason:
+        return None
+    return _step(_with_change(intent, change.replace(reason=reason)), reason)
+
+
+def _is_wanted(intent: Intent, wanted: Wanted) -> bool:
+    """Whether pairs or keys are to change."""
+    pairs = len(target_generation(intent).pairs)
+    return pairs != wanted.pairs or _has_new_request(intent, wanted)
+
+
+def _has_new_request(intent: Intent, wanted: Wanted) -> bool:
+    known = intent.request.id if intent.request is not None else None
+    return wanted.request is not None and wanted.request.id != known
+
+
+def _unneeded(intent: Intent) -> IntentStep | None:
+    """Forget a change whose goal was taken back before anything was built.
+
+    An abandoned one stays to be seen until another change begins.
+    """
+    if intent.change is None or intent.change.stage is ChangeStage.ABANDONED:
+        return None
+    return _step(intent.replace(change=None), "the change was taken back")
+
+
+def _planned(
+    intent: Intent, wanted: Wanted, now_ms: int, building: Generation | None = None
+) -> GenerationChange:
+    """Return a change that begins now; with a generation if an older version began to build it."""
+    return GenerationChange(
+        goal=wanted.goal,
+        stage=ChangeStage.PLANNED if building is None else ChangeStage.BUILDING,
+        since_ms=now_ms,
+        stage_ms=now_ms,
+        generation=building.number if building is not None else 0,
+        pairs_before=len(target_generation(intent).pairs),
+    )
+
+
+def _missing(intent: Intent, evidence: Evidence) -> str:
+    """Return what a change has to wait for; "" if it can begin."""
+    lead = evidence.lead
+    if lead is None:
+        return "no split leads"
+    if lead.generation not in {0, intent.target}:
+        return f"generation {intent.target} is not cut yet"
+    names = target_generation(intent).names()
+    left = [known.name for known in lead.pairs if known.name not in names]
+    if left:
+        return f"{left[0]} is not retired yet"
+    weak = [name for name in names if evidence.full(name) < intent.replicas]
+    return f"{weak[0]} recovers" if weak else ""
+
+
+def _begin(
+    intent: Intent, change: GenerationChange, wanted: Wanted, codec: LayoutCodec, now_ms: int
+) -> IntentStep:
+    request = wanted.request if _has_new_request(intent, wanted) else None
+    try:
+        planned = next_layout(codec, intent, wanted, request)
+    except CannotPlan as problem:
+        return _abandon(intent.replace(request=wanted.request), str(problem), now_ms)
+    generation, functions = codec.generation_of(
+        intent.next_generation, planned, target_generation(intent)
+    )
+    begun = change.replace(
+        stage=ChangeStage.BUILDING, stage_ms=now_ms, generation=generation.number, reason=""
+    )
+    built = intent.replace(
+        version=intent.version + 1,
+        generations=(*intent.generations, generation),
+        next_pair=planned.after.next_pair,
+        next_generation=generation.number + 1,
+        request=wanted.request if request is not None else intent.request,
+        change=begun,
+    )
+    made = ", ".join(f"{new} from {' and '.join(old)}" for new, old in planned.parents.items())
+    told = _event(EventReason.GENERATION_PLANNED, generation.number, f"is built: {made}")
+    return IntentStep(built, f"build generation {generation.number}: {made}", functions, (told,))
+
+
+# --- build --------------------------------------------------------------------------------------
+
+
+def _build(
+    intent: Intent, building: Generation, wanted: Wanted, evidence: Evidence, now_ms: int
+) -> IntentStep | None:
+    """Make a generation the target once all its replicas are synced; give it up if that fails."""
+    change = intent.change or _planned(intent, wanted, now_ms, building)
+    hopeless = _why_hopeless(building, change, wanted, evidence)
+    if hopeless:
+        return _abandon(intent, hopeless, now_ms)
+    if evidence.lead is None:
+        return None
+    late = _unsynced(intent, building, evidence)
+    if late:
+        # A synced replica may fall back: the change waits for it again.
+        building_again = change.replace(stage=ChangeStage.BUILDING)
+        return _wait(intent.replace(change=building_again), building_again, late, wanted, now_ms)
+    if change.stage is ChangeStage.BUILDING:
+        synced = change.replace(stage=ChangeStage.SYNCED, reason="")
+        return _step(_with_change(intent, synced), f"generation {building.number} is synced")
+    return _cut(intent, building, change, now_ms)
+
+
+def _why_hopeless(
+    building: Generation, change: GenerationChange, wanted: Wanted, evidence: Evidence
+) -> str:
+    """Return why a generation is not to be built any longer; "" if it is."""
+    if _is_another_goal(change, wanted):
+        return "another change was asked for meanwhile"
+    failed = (pair for pair in new_pairs(building) if pair in evidence.failures)
+    return next((f"{pair}: {evidence.failures[pair]}" for pair in failed), "")
+
+
+def _is_another_goal(change: GenerationChange, wanted: Wanted) -> bool:
+    """Whether what is built is no longer wanted; a manifest may change in other fields."""
+    now, then = wanted.goal, change.goal
+    return (now.pairs, now.request) != (then.pairs, then.request)
+
+
+def _unsynced(intent: Intent, building: Generation, evidence: Evidence) -> str:
+    """Return how many replicas are synced while some are not; "" once all are."""
+    pairs = new_pairs(building)
+    synced = [min(evidence.synced(pair), intent.replicas) for pair in pairs]
+    wanted = len(pairs) * intent.replicas
+    return f"{sum(synced)} of {wanted} replicas synced" if sum(synced) < wanted else ""
+
+
+def _cut(intent: Intent, building: Generation, change: GenerationChange, now_ms: int) -> IntentStep:
+    cutting = change.replace(stage=ChangeStage.CUTTING, stage_ms=now_ms, reason="")
+    return _step(
+        _with_change(intent.replace(target=building.number), cutting),
+        f"target is generation {building.number}",
+    )
+
+
+def _abandon(intent: Intent, reason: str, now_ms: int) -> IntentStep:
+    """Give up what is built; the target goes on as if nothing had happened."""
+    building = building_generation(intent)
+    change = intent.change
+    pairs = len(target_generation(intent).pairs)
+    number = building.number if building is not None else 0
+    kept = tuple(each for each in intent.generations if each is not building)
+    past = PastChange(
+        generation=number,
+        pairs_before=change.pairs_before if change is not None else pairs,
+        pairs_after=pairs,
+        began_ms=change.since_ms if change is not None else now_ms,
+        ended_ms=now_ms,
+        abandoned=reason,
+    )
+    abandoned = intent.replace(
+        generations=kept,
+        change=change.replace(
+            stage=ChangeStage.ABANDONED, stage_ms=now_ms, generation=number, reason=reason
+        )
+        if change is not None
+        else None,
+        history=(past, *intent.history)[:HISTORY],
+    )
+    told = _event(EventReason.GENERATION_ABANDONED, number, f"is given up: {reason}")
+    return _step(abandoned, reason, told)
+
+
+# --- retire -------------------------------------------------------------------------------------
+
+
+def _is_cutting(intent: Intent) -> bool:
+    change = intent.change
+    return change is not None and change.stage in {ChangeStage.CUTTING, ChangeStage.RETIRING}
+
+
+def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> IntentStep | None:
+    """Forget the old generation once the lead has cut the new one and retired the old pairs."""
+    lead, change = evidence.lead, intent.change
+    if lead is None or lead.generation < intent.target:
+        return None
+    if change is not None and change.stage is ChangeStage.CUTTING:
+        retiring = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms)
+        return _step(_with_change(intent, retiring), f"generation {intent.target} is cut")
+    target = target_generation(intent)
+    old = {name for each in intent.generations for name in each.names()} - set(target.names())
+    if any(evidence.lists(pair) for pair in old):
+        return None
+    left = intent.replace(generations=(target,), change=None)
+    names = ", ".join(sorted(old)) or "no pair"
+    told = _event(EventReason.GENERATION_RETIRED, target.number, f"has replaced {names}")
+    return _step(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
+
+
+def _concluded(
+    intent: Intent,
+    change: GenerationChange | None,
+    wanted: Wanted,
+    now_ms: int,
+) -> Intent:
+    """Return the intent after a step: with the next one planned, or the change in the history."""
+    if change is None:
+        return intent
+    pairs = len(target_generation(intent).pairs)
+    if pairs != change.goal.pairs and not _is_another_goal(change, wanted):
+        again = change.replace(stage=ChangeStage.PLANNED, stage_ms=now_ms, reason="")
+        return _with_change(intent, again)
+    by_hand = intent.request is not None and intent.request.id == change.goal.request
+    past = PastChange(
+        generation=change.generation,
+        pairs_before=change.pairs_before,
+        pairs_after=pairs,
+        began_ms=change.since_ms,
+        ended_ms=now_ms,
+        moves=intent.request.moves if intent.request is not None and by_hand else (),
+    )
+    return intent.replace(history=(past, *intent.history)[:HISTORY])
+
+
+def _with_change(intent: Intent, change: GenerationChange) -> Intent:
+    return intent.replace(change=change)
+
+
+def _event(reason: EventReason, generation: int, detail: str) -> RecordEvent:
+    return RecordEvent(reason, f"generation {generation}", detail)
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"

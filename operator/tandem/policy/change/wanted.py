@@ -1,0 +1,54 @@
+"""The inputs of a change: what a pipeline is to become, and what is known of its pairs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tandem_core.contract.intent import ChangeGoal, ChangeRequest
+from tandem_core.contract.reports import LeadReport
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The sizes that manifest and requests ask for."""
+
+    pairs: int
+    splits: int
+    slots: int
+    max_surge: int = 2
+    """New pairs under construction at a time."""
+    timeout_ms: int = 600_000
+    """How long a step may be planned and built."""
+    manifest: int = 0
+    """Generation of the manifest."""
+    request: ChangeRequest | None = None
+    """The last change of keys that a user asked for by hand."""
+
+    @property
+    def goal(self) -> ChangeGoal:
+        """What the pairs are to become. A new manifest gives an abandoned change another try."""
+        request = self.request.id if self.request is not None else ""
+        return ChangeGoal(pairs=self.pairs, request=request, manifest=self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of the pairs at the moment."""
+
+    lead: LeadReport | None
+    """A fresh report of the lead."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """New pairs that cannot be built, with the reason."""
+
+    def lists(self, pair: str) -> bool:
+        """Whether the lead knows a pair and has not retired it."""
+        return self.lead is not None and any(known.name == pair for known in self.lead.pairs)
+
+    def synced(self, pair: str) -> int:
+        """How many replicas of a pair are full members, and level with the pipeline."""
+        seats = self.lead.seats_of(pair) if self.lead is not None else ()
+        return sum(seat.full and seat.synced and not seat.silent for seat in seats)
+
+    def full(self, pair: str) -> int:
+        """How many replicas of a pair are full members that report."""
+        seats = self.lead.seats_of(pair) if self.lead is not None else ()
+        return sum(seat.full and not seat.silent for seat in seats)
