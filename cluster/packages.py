@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,7 +30,20 @@ def need(programs: Mapping[str, str]) -> None:
         raise StepFailed(
             f"missing programs; on Debian or Ubuntu, as root: apt-get install {' '.join(packages)}"
         )
-    install = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    with tempfile.TemporaryDirectory(prefix="tandem-packages-") as archives:
+        _install(packages, Path(archives))
+
+
+def _install(packages: list[str], archives: Path) -> None:
+    """Install packages, which are downloaded into a directory of their own.
+
+    Debian's images for containers empty apt's directory after each call of dpkg. An essential
+    package is installed by a call of its own, and the next one finds nothing.
+    """
+    archives.chmod(0o755)
+    (archives / "partial").mkdir()
+    install = ["apt-get", "install", "-y", "--no-install-recommends"]
+    install += ["-o", f"Dir::Cache::archives={archives}", *packages]
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     if not works([*install, "--download-only"], env=env):
         step("reading the lists of Debian packages", ["apt-get", "update"], env=env)
