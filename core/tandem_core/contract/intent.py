@@ -153,3 +153,7 @@ class Intent(Record):
     change: GenerationChange | None = None
     history: tuple[PastChange, ...] = ()
     """The last changes, the newest first."""
+
+    def functions_named(self) -> frozenset[str]:
+        """Return the digests of the routing functions that members may need."""
+        return frozenset(generation.function for generation in self.generations)

@@ -239,6 +239,16 @@ def test_names_and_numbers_are_never_used_twice_and_no_key_has_two_owners(
     assert len(it.pairs) == 2
 
 
+def test_routing_functions_of_all_generations_are_kept_and_no_others() -> None:
+    it = plane(1)
+    before = it.intent.functions_named()
+    for _ in range(3):
+        it.turn(wanted(2))
+    assert it.intent.functions_named() == it.functions.keys()
+    it.until_idle(wanted(2))
+    assert not it.intent.functions_named() & before
+
+
 def test_pair_that_the_lead_lists_keeps_its_workload() -> None:
     intent, _ = first(1)
     lead = LeadReport(term=1, pairs=(PairReport("pair-0"), PairReport("pair-7")))

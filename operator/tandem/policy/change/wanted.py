@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tandem_core.contract.intent import ChangeGoal, ChangeRequest
 from tandem_core.contract.reports import LeadReport
+from tandem_core.model.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +53,16 @@ class Evidence:
         """How many replicas of a pair are full members that report."""
         seats = self.lead.seats_of(pair) if self.lead is not None else ()
         return sum(seat.full and not seat.silent for seat in seats)
+
+
+def wanted_of(spec: Spec, manifest: int, request: ChangeRequest | None = None) -> Wanted:
+    """Return what a manifest of this generation asks for, and the last request by hand."""
+    return Wanted(
+        pairs=spec.pairs.count,
+        splits=spec.splits.count,
+        slots=spec.merges.count,
+        max_surge=spec.change.max_surge,
+        timeout_ms=spec.change.timeout.milliseconds,
+        manifest=manifest,
+        request=request,
+    )
