@@ -39,6 +39,7 @@ from tandem_runtime.protocol.log.entries import (
     Seated,
     Trimmed,
     Vacated,
+    Verified,
 )
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import (
@@ -245,6 +246,32 @@ def test_new_pair_is_built_from_parents_at_delivered_epoch() -> None:
     behind = make_reports(delivered=1, replicas={"x0": replica_report(0)})
     view = to_replica(log_state, "n", joiner_report("y"), behind)
     assert (view.source, view.source_epoch) == ((), None)
+
+
+def test_primary_of_parent_is_named_last() -> None:
+    log_state = running_state(header(1), Trimmed(1), GenerationKnown(G2, 2), Seated("y", 0, "n"))
+    known = intent(G1, G2, primaries=(("x", "x0"),))
+    ready = make_reports(delivered=1, replicas={"x0": replica_report(1)}, known=known)
+    assert to_replica(log_state, "n", joiner_report("y"), ready).source == (("x1", "x0"),)
+
+
+def test_epoch_at_which_parents_are_copied_stays_and_is_pinned_until_copy_is_verified() -> None:
+    log_state = running_state(header(1), Trimmed(1), GenerationKnown(G2, 2), header(2), header(3))
+    running = {"x0": replica_report(3), "x1": replica_report(3)}
+
+    def told(volume: str, *joiners: str, building: int | None = None) -> ReplicaView:
+        copying = joiner_report("y").replace(building=building)
+        replicas = {**running, **dict.fromkeys(joiners, copying)}
+        reports = make_reports(delivered=3, replicas=replicas)
+        return to_replica(log_state, volume, replicas[volume], reports)
+
+    assert told("x0").pinned is None
+    record(log_state, Seated("y", 0, "n"))
+    assert (told("n", "n").source_epoch, told("x0", "n").pinned) == (3, 1)
+    assert (told("n", "n", building=2).source_epoch, told("x1", "n", building=2).pinned) == (2, 2)
+    assert (told("n", "n", building=0).source_epoch, told("x0", "n", building=0).pinned) == (3, 1)
+    record(log_state, Verified("y", 0, "n", 2))
+    assert told("x0", "n", building=2).pinned is None
 
 
 def test_full_member_far_behind_is_offered_its_twin_as_source() -> None:

@@ -332,6 +332,32 @@ def test_state_from_parents_has_no_outbox() -> None:
     assert replica.volume["header", 3] == header(3)
 
 
+def test_joiner_reports_epoch_of_its_parents_until_that_is_verified() -> None:
+    replica = Replica()
+    assert report(replica.tick(0)).building is None
+    replica.view(source=(("p0", "p1"),), source_epoch=3)
+    assert report(replica.tick(1)).building == 3
+    replica.view(source=(("p0", "p1"),), source_epoch=5)
+    (told,) = sent(CopyState, replica.tell(CopyRefused("x", 3), sender="p0"))
+    assert told == ("p1", CopyState("x", KEYS, 3))
+    (install,) = of(Install, replica.tell(copied(), sender="p1"))
+    assert install.share == KEYS
+    assert report(replica.tick(10_000)).building == 3
+    carry_out(replica.volume, [Write(("checkpoint", 3), "state 3")])
+    replica.tell(Installed(3), 10_001)
+    assert report(replica.tick(20_000)).building is None
+
+
+def test_joiner_whose_holders_all_refuse_copies_another_epoch() -> None:
+    replica = Replica()
+    replica.view(source=(("p0", "p1"),), source_epoch=3)
+    for holder in ("p0", "p1"):
+        replica.tell(CopyRefused("x", 3), sender=holder)
+    assert report(replica.tick(1)).building is None
+    effects = replica.view(source=(("p0", "p1"),), source_epoch=5, now=2 * S.silence)
+    assert [asked for _, asked in sent(CopyState, effects)] == [CopyState("x", KEYS, 5)]
+
+
 def test_repeated_state_is_installed_once() -> None:  # [11]
     replica, effects = joined()
     assert len(of(Install, effects)) == 1
@@ -527,8 +553,20 @@ def test_child_gets_state_of_one_epoch_reduced_to_its_keys() -> None:
 def test_missing_state_is_refused() -> None:
     replica = ran(3)
     effects = replica.tell(CopyState("y", Share("f2", "y"), 9), sender="y0")
-    assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
+    ((to, refusal),) = sent(CopyRefused, effects)
+    assert (to, refusal.pair, refusal.epoch) == ("y0", "y", 9)
     assert len(sent(CopyRefused, Replica().tell(CopyState("x", None, None), sender="n"))) == 1
+
+
+def test_pinned_state_is_kept_for_new_pair_until_it_is_no_longer_needed() -> None:
+    replica = ran(5)
+    replica.view(delivered=4, pinned=2)
+    assert list(stored(replica.volume).checkpoints) == [2, 3, 4, 5]
+    asked = CopyState("y", Share("f2", "y"), 2)
+    assert len(of(ShipState, replica.tell(asked, sender="y0"))) == 1
+    replica.view(delivered=4)
+    assert list(stored(replica.volume).checkpoints) == [4, 5]
+    assert len(sent(CopyRefused, replica.tell(asked, sender="y0"))) == 1
 
 
 # --- epochs ---------------------------------------------------------------------------------
@@ -994,7 +1032,7 @@ def test_state_without_header_is_refused() -> None:  # (i)
     replica = ran(2)
     del replica.machine.headers[1]
     effects = replica.tell(CopyState("y", Share("f2", "y"), 1), sender="y0")
-    assert sent(CopyRefused, effects) == [("y0", CopyRefused("y"))]
+    assert [to for to, _ in sent(CopyRefused, effects)] == ["y0"]
     asked = CopyState("y", Share("f2", "y"), 0)
     assert len(of(ShipState, replica.tell(asked, sender="y0"))) == 1
 

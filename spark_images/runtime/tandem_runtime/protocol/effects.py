@@ -47,7 +47,8 @@ class ShipState(NamedTuple):
     """Sends a joiner this replica's state: of the message's epoch, its `older` ones, and results.
 
     `share` is the joiner's share of the keys: the shell reduces the state to it, or answers with
-    `CopyRefused` if it cannot. None stands for a twin, which gets everything.
+    `CopyRefused` if it cannot, and a request meanwhile with `CopyUnderWay`. None stands for a twin,
+    which gets everything.
     """
 
     to: str
@@ -127,15 +128,16 @@ class Finish(NamedTuple):
 class Install(NamedTuple):
     """Installs copied state in place of the state on the volume. Answered by `Installed`.
 
-    One part is a twin's, with its older epochs; several parts, each already reduced to this pair's
-    share, come from the pairs that owned those keys before. No part means the empty state of
-    epoch 0.
+    Parts with a `share` come from the pairs that owned its keys before: each is already reduced to
+    it, and the shell unites them. Without one, the only part is a twin's, with its older epochs. No
+    part means the empty state of epoch 0.
     """
 
     epoch: int
     parts: tuple[CopiedState, ...]
     older: tuple[int, ...] = ()
     """Earlier epochs whose state is part of the copy."""
+    share: Share | None = None
 
 
 class ReadPosition(NamedTuple):

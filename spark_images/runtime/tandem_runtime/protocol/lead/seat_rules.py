@@ -130,6 +130,41 @@ def build_epoch(log_state: LogState, reports: PeerReports, pair: str) -> int | N
     return None if behind else epoch
 
 
+def pinned_epoch(log_state: LogState, reports: PeerReports, parent: str) -> int | None:
+    """Returns the lowest epoch at which a new pair copies, or may copy, this parent's state.
+
+    A joiner that has not reported its epoch was told one that is not before its seat's hold.
+    """
+    epochs = [
+        building_epoch(seat, reports) or seat.hold
+        for child in _children(log_state, parent)
+        for seats in (log_state.seats.get(child, ()),)
+        if not any(seat and seat.verified for seat in seats)
+        for seat in seats
+        if seat is not None and seat.joins
+    ]
+    return min(epochs, default=None)
+
+
+def _children(log_state: LogState, parent: str) -> set[str]:
+    return {
+        pair.name
+        for generation in log_state.generations.values()
+        for pair in generation.pairs
+        if parent in pair.parents
+    }
+
+
+def building_epoch(seat: Seat, reports: PeerReports) -> int | None:
+    """Returns the epoch at which a joiner reports to copy its parents, if its seat allows it.
+
+    With the state of an epoch before the seat's hold, rows that it needs may be trimmed.
+    """
+    heard = reports.replicas.get(seat.volume)
+    epoch = heard.report.building if heard is not None else None
+    return epoch if epoch is not None and epoch >= seat.hold else None
+
+
 def is_any_lane_full(reports: PeerReports) -> bool:
     """Whether some lane waits for room."""
     for heard in reports.splits.values():

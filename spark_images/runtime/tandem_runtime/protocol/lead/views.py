@@ -14,7 +14,9 @@ from tandem_runtime.protocol.lead.peer_reports import (
 from tandem_runtime.protocol.lead.seat_rules import (
     build_epoch,
     build_sources,
+    building_epoch,
     can_carry_pair,
+    pinned_epoch,
 )
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import slot_of_pair
@@ -121,6 +123,7 @@ def replica_view(
         delivered=delivered,
         merges=_merges_of(log_state, report.pair, delivered),
         calls=log_state.calls,
+        pinned=pinned_epoch(log_state, reports, report.pair),
     )
 
 
@@ -156,15 +159,23 @@ def _source(
     """Returns where a joiner copies its state from, and at which epoch.
 
     Its twin; else the empty state, while every row since the beginning is still stored; else the
-    pairs that owned its keys before. No source yet: (), None.
+    pairs that owned its keys before, at the epoch at which it copies them already. No source yet:
+    (), None.
     """
     twin = log_state.seats[pair][1 - number]
     if twin is not None and twin.verified:
         return ((twin.volume,),), None
     if log_state.trim == 0:
         return (), 0
-    groups = build_sources(log_state, pair)
-    epoch = build_epoch(log_state, reports, pair) if groups else None
+    sources = build_sources(log_state, pair)
+    if not sources:
+        return (), None
+    # Primaries come last: the reduction of state by key costs CPU.
+    primaries = {volume for _, volume in reports.intent.primaries} if reports.intent else set()
+    groups = tuple(tuple(sorted(group, key=primaries.__contains__)) for group in sources)
+    seat = log_state.seats[pair][number]
+    under_way = building_epoch(seat, reports) if seat is not None else None
+    epoch = under_way or build_epoch(log_state, reports, pair)
     return ((), None) if epoch is None else (groups, epoch)
 
 

@@ -36,6 +36,7 @@ from tandem_runtime.protocol.messages.results import (
     CopiedState,
     CopyRefused,
     CopyState,
+    CopyUnderWay,
     Fetch,
     FetchAnswer,
     Fetched,
@@ -58,6 +59,7 @@ __all__ = [
     "CopyEntry",
     "CopyRefused",
     "CopyState",
+    "CopyUnderWay",
     "Deposed",
     "EntryCopied",
     "Fetch",
@@ -191,6 +193,7 @@ PeerMessage = (
     | CopyState
     | StateCopied
     | CopyRefused
+    | CopyUnderWay
     | Offers
     | Want
     | Answer

@@ -113,6 +113,8 @@ class ReplicaReport(Tagged):
     committed_digest: str = ""
     have_digest: str = ""
     """Digests of the headers `committed` and `have`, which identify their history."""
+    building: int | None = None
+    """The epoch at which it copies the state of its pair's parents; None if it does not."""
 
 
 class Standing(StrEnum):
@@ -149,6 +151,8 @@ class ReplicaView(Tagged):
     """Number of the last call in the log; the replica reports it back."""
     format: int = 1
     """Format of the header log; a rebuild must not use an older one."""
+    pinned: int | None = None
+    """The lowest epoch that a new pair copies or may copy: its state, and later ones, are kept."""
 
 
 class MergeReport(Tagged):

@@ -97,6 +97,16 @@ class CopyRefused(Tagged):
     """Holder to joiner: it cannot copy its state, or not at that epoch."""
 
     pair: str
+    epoch: int | None = None
+    """The epoch that was requested."""
+    reason: str = ""
+
+
+class CopyUnderWay(Tagged):
+    """Holder to joiner: it prepares or sends the requested share of its state, which takes time."""
+
+    pair: str
+    epoch: int
 
 
 class Offers(Tagged):

@@ -33,6 +33,7 @@ from tandem_runtime.protocol.messages.peers import (
     BatchResult,
     CopyRefused,
     CopyState,
+    CopyUnderWay,
     FetchAnswer,
     Fetched,
     Installed,
@@ -91,7 +92,7 @@ class ReplicaMachine(HeldState):
         self.delivered = self.trim = 0
         self.calls = 0
         """Last call received; reporting it lets the lead lapse the twin or retire the parents."""
-        self.joining, self.skip = Joining(pair, share, now), Skip()
+        self.joining, self.skip = Joining(pair, share, settings.silence, now), Skip()
         self.fetching = Fetching(share, now)
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
@@ -144,7 +145,8 @@ class ReplicaMachine(HeldState):
         lead = self.lead_discovery.target(now)
         if not lead:
             return []
-        report = report_of(self, self.pair, self.calls, verified=self.verified)
+        building = self.joining.building
+        report = report_of(self, self.pair, self.calls, verified=self.verified, building=building)
         if not self.heartbeat.is_due((lead, report), now):
             return []
         return [Send(lead, report.replace(sequence=self.lead_discovery.next_sequence()))]
@@ -160,7 +162,7 @@ class ReplicaMachine(HeldState):
             return self._displaced(self.pair)
         self.delivered = max(self.delivered, view.delivered)
         self.trim = max(self.trim, view.trim)
-        self.merges = view.merges
+        self.merges, self.pinned = view.merges, view.pinned
         verified = self.verified
         if verified:
             self.calls = view.calls
@@ -223,6 +225,18 @@ class ReplicaMachine(HeldState):
         effects = self._keep_outbox(message) if self.joining.from_twin else []
         return [*effects, *self._keep_header(message), *install]
 
+    def _copy_refused(self, now: int, sender: Peer, message: CopyRefused) -> list[Effect]:
+        """Asks another holder."""
+        if self.life not in ASKS:
+            return []
+        told = [Happened("CopyRefused", sender.volume, message.reason, epoch=message.epoch)]
+        return [*told, *self.joining.refused(sender.volume, message, now)]
+
+    def _copy_under_way(self, now: int, sender: Peer, message: CopyUnderWay) -> list[Effect]:
+        """Keeps waiting for that holder."""
+        self.joining.under_way(sender.volume, message, now)
+        return []
+
     def _installed(self, now: int, _: None, message: Installed) -> list[Effect]:
         """Makes the replica a full member that is still late: its copied state is verified.
 
@@ -237,7 +251,7 @@ class ReplicaMachine(HeldState):
         self.committed, self.checkpoints = message.epoch, copied
         self.fetching.clear()
         self.skip.over()
-        self.joining = Joining(self.pair, self.share, now)
+        self.joining = Joining(self.pair, self.share, self.settings.silence, now)
         return [*effects, Write(("verified",), True), *self._report(now), *self._work(now)]
 
     def _spark_up(self, now: int, _: None, __: SparkUp) -> list[Effect]:
@@ -370,7 +384,8 @@ _HANDLERS: dict[type, Callable[..., list[Effect]]] = {
     Installed: ReplicaMachine._installed,
     CopyState: ReplicaMachine._copy_request,
     StateCopied: ReplicaMachine._state_copied,
-    CopyRefused: lambda *_: [],
+    CopyRefused: ReplicaMachine._copy_refused,
+    CopyUnderWay: ReplicaMachine._copy_under_way,
     Want: ReplicaMachine._want,
     Muster: ReplicaMachine._muster,
     Terminate: ReplicaMachine._terminate,

@@ -9,7 +9,9 @@ from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.replica.stored_state import HeldState
 
 
-def report_of(held: HeldState, pair: str, calls: int, *, verified: bool) -> ReplicaReport:
+def report_of(
+    held: HeldState, pair: str, calls: int, *, verified: bool, building: int | None
+) -> ReplicaReport:
     """Returns a report to the lead; its sequence number is set when it is sent."""
     have = held.headers.last(held.committed)
     return ReplicaReport(
@@ -23,6 +25,7 @@ def report_of(held: HeldState, pair: str, calls: int, *, verified: bool) -> Repl
         format=NEWEST_FORMAT,
         committed_digest=held.headers.digest_of(held.committed),
         have_digest=held.headers.digest_of(have),
+        building=building,
     )
 
 

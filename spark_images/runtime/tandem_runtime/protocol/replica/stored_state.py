@@ -33,6 +33,8 @@ class HeldState:
         self.outbox = Outbox(cast("dict[int, Kept]", _stored(volume, "kept")))
         whole = ("verified",) in volume
         self.committed = self.checkpoints[-1] if whole else 0
+        self.pinned: int | None = None
+        """The lowest epoch whose state a new pair may still ask for."""
 
     def _take_generations(self, generations: Iterable[Generation]) -> list[Effect]:
         """Stores generations that are not known yet."""
@@ -64,6 +66,8 @@ class HeldState:
         """Drops delivered results, and state, headers and generations no longer needed [12]."""
         effects = self.outbox.forget(delivered)
         oldest = min(delivered, self.committed)
+        if self.pinned is not None:
+            oldest = min(oldest, self.pinned)
         if self.checkpoints and self.checkpoints[0] < oldest:
             self.checkpoints = [e for e in self.checkpoints if e >= oldest]
             effects.append(ForgetState(oldest))
