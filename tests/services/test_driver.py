@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.local.harness import wait_for
 from tests.services.test_event_loop import SETTINGS, Around, Sent
 
 from tandem_core.contract.exit_codes import FAILED, REFUSED
@@ -21,7 +22,6 @@ from tandem_core.contract.reports import MemberRefusal, decode_refusal
 from tandem_runtime.protocol.effects import Effect, Install, Run, Ship, ShipState
 from tandem_runtime.protocol.messages.peers import (
     CopiedState,
-    CopyRefused,
     Offer,
     StateCopied,
     TakeLead,
@@ -32,8 +32,9 @@ from tandem_runtime.protocol.states import ReplicaLife
 from tandem_runtime.protocol.types import Header, Peer
 from tandem_runtime.services import driver as module
 from tandem_runtime.services import replica as program
-from tandem_runtime.services.driver import Driver, checkpoint_of
+from tandem_runtime.services.driver import Driver
 from tandem_runtime.services.event_loop import INBOX_MESSAGES, EventLoop, Failure
+from tandem_runtime.services.state.copies import checkpoint_of
 from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
 from tandem_runtime.spark.jvm.java import NoJava
 from tandem_runtime.spark.state.checkpoint import committed_epochs
@@ -85,7 +86,7 @@ class Replica:
         self.machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0)
         self.node = EventLoop(self.machine, volume, Around(), post, SETTINGS)
         self.driver = Driver(Around().pipeline, volume, post)
-        self.driver.serve(self.node)
+        self.driver.serve(self.node, share)
 
     def does(self, *effects: Effect) -> None:
         self.node.carry_out(list(effects))
@@ -205,17 +206,11 @@ def test_other_messages_are_shipped_without_tree(replica: Replica) -> None:
     assert replica.trees("outgoing") == []
 
 
-def test_state_for_another_share_is_refused(replica: Replica) -> None:
-    replica.does(ShipState(JOINER, BEGINNING, Share("f", "pair-1")))
-    ((to, parcel),) = replica.sent.parcels
-    assert (to, parcel.message) == (JOINER, CopyRefused(BEGINNING.pair))
-    assert replica.trees("outgoing") == []
-
-
-def test_state_of_several_parents_ends_process(replica: Replica) -> None:
-    replica.does(Install(9, (CopiedState("of p"), CopiedState("of q"))))
-    assert replica.driver.failure is not None
-    assert replica.driver.failure.reason == "StateUnsupported"
+def test_parts_that_cannot_be_united_end_process(replica: Replica) -> None:
+    (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
+    replica.does(Install(9, (CopiedState(tree),), share=Share("unknown", "pair-0")))
+    wait_for(lambda: replica.driver.failure is not None)
+    assert replica.receives() == FAILED
     assert not checkpoint_of(replica.volume).exists()
 
 
@@ -308,7 +303,7 @@ def test_machine_learns_that_spark_was_up_before_it(volume: Volume) -> None:
     share, empty = Share("f", "pair-0"), StoredReplica({})
     machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0, booting=True)
     loop = EventLoop(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
-    replica.driver.serve(loop)
+    replica.driver.serve(loop, share)
     loop.stop()
     loop.run()
     assert machine.spark_up

@@ -3,13 +3,11 @@
 Spark keeps the state of several epochs in one tree of files, its checkpoint: a copy of the tree
 has all of them. It differs from the simulator's toy Spark:
 
-- it cannot cut a parent's state by share, until state moves by key: `CopyRefused`, and a warning;
-- it cannot merge the state of several parents: the process ends with `StateUnsupported`;
-- it ignores `ForgetState`: Spark removes old batches by itself;
-- it sends no second copy to a joiner while one is on its way, and none that cannot be linked, as on
-  a full disk: the joiner asks again;
+- it ignores `ForgetState`: Spark removes old batches by itself, also those that are pinned;
+- it sends no second copy to a joiner while one is under way, and none that cannot be linked, as on
+  a full disk: the joiner asks again, or another holder;
 - it verifies a copy, and ends with `CopyIncomplete` if something is missing: the next process asks
-  for another.
+  for another. It ends likewise if parts from parents cannot be united.
 """
 
 from __future__ import annotations
@@ -18,51 +16,47 @@ import contextlib
 import itertools
 import logging
 import queue
-import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
+from tandem_core.contract.intent import Share
 from tandem_core.model.pipeline import Pipeline
 from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Key, Run, ShipState
 from tandem_runtime.protocol.messages.peers import (
     BatchCommitted,
     BatchResult,
-    CopyRefused,
     Installed,
     SparkUp,
-    StateCopied,
 )
 from tandem_runtime.protocol.types import Header
 from tandem_runtime.services.cpu_priority import on_half_the_cores
 from tandem_runtime.services.event_loop import EventLoop, Failure
 from tandem_runtime.services.metrics import BATCH_SECONDS, EPOCH_COMMITTED, LATE_DROPPED
+from tandem_runtime.services.state.copies import StateCopies, checkpoint_of
+from tandem_runtime.services.state.moves import StateMoves
+from tandem_runtime.services.state.owned_keys import KeyResolver
 from tandem_runtime.spark.epochs.engine import Engine
 from tandem_runtime.spark.epochs.failure import EngineError, EngineFailure
 from tandem_runtime.spark.jvm.java import NoJava
 from tandem_runtime.spark.state.checkpoint import (
     IncompleteCheckpoint,
     committed_epochs,
-    link_tree,
     replace_tree,
     restore,
     verify,
 )
 from tandem_runtime.volume.chunks import epoch_rows
 from tandem_runtime.volume.volume import Volume
-from tandem_runtime.wire.flight import Parcel, Post
-from tandem_runtime.wire.frames import FramePart, Tree, tree_parts
+from tandem_runtime.wire.flight import Post
+from tandem_runtime.wire.frames import Tree
 
 _log = logging.getLogger(__name__)
-
-
-def checkpoint_of(volume: Volume) -> Path:
-    """Spark's checkpoint on a volume."""
-    return volume.directory / "spark"
 
 
 def checkpoints(volume: Volume) -> list[int]:
@@ -73,64 +67,6 @@ def checkpoints(volume: Volume) -> list[int]:
 def is_begun(found: dict[Key, object]) -> bool:
     """Whether a volume has the state of a replica that has already run."""
     return ("verified",) in found
-
-
-class StateCopies:
-    """Sends copies of a checkpoint to joiners."""
-
-    def __init__(self, volume: Volume, post: Post) -> None:
-        """Remove copies that an earlier process left."""
-        self._volume = volume
-        self._post = post
-        self._outgoing = volume.directory / "outgoing"
-        self._numbers = itertools.count()
-        self._under_way: set[str] = set()
-        """Joiners whose copy is queued or on its way."""
-        shutil.rmtree(self._outgoing, ignore_errors=True)
-
-    def ship(self, effect: ShipState) -> None:
-        """Hard-link the checkpoint as it is now, and queue it; its files are read when it is sent.
-
-        A joiner asks until it has a state, so none is sent while a copy to it is on its way [12].
-        Once that copy is over, arrived or not, the next request is answered again [11].
-        """
-        message = effect.message
-        if effect.share is not None:
-            _log.warning("copy for %s refused: state cannot be filtered by share", effect.to)
-            self._post.send(effect.to, Parcel(CopyRefused(message.pair)))
-            return
-        if effect.to in self._under_way:
-            return
-        tree = self._outgoing / str(next(self._numbers))
-        try:
-            self._link(message, tree)
-            kept = [self._volume.buffer(("outbox", offer.epoch)) for offer in message.outbox]
-        except (IncompleteCheckpoint, OSError) as problem:
-            # Also on a full disk: a joiner's request must not end the replica that has the state.
-            _log.warning("copy for %s failed, it retries: %s", effect.to, problem)
-            shutil.rmtree(tree, ignore_errors=True)
-            return
-
-        def parts() -> Iterator[FramePart]:
-            yield from tree_parts(0, tree)
-            for index, value in enumerate(kept, start=1):
-                yield FramePart(index, None, value)
-
-        self._under_way.add(effect.to)
-        over = partial(self._end, effect.to, tree)
-        self._post.send(effect.to, Parcel(message, parts, over))
-
-    def _end(self, joiner: str, tree: Path) -> None:
-        """Remove a copy that was sent or dropped; only then is another linked for its joiner."""
-        shutil.rmtree(tree, ignore_errors=True)
-        self._under_way.discard(joiner)
-
-    def _link(self, message: StateCopied, tree: Path) -> None:
-        tree.parent.mkdir(exist_ok=True)
-        if message.epoch:
-            oldest = min([message.epoch, *(epoch for epoch in message.older if epoch)])
-            link_tree(checkpoint_of(self._volume), oldest, message.epoch, tree)
-        tree.mkdir(exist_ok=True)
 
 
 class Driver:
@@ -159,8 +95,9 @@ class Driver:
         """
         restore(checkpoint_of(volume))
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
+        self._pipeline = pipeline
         self._volume = volume
-        self._copies = StateCopies(volume, post)
+        self._post = post
         self._check = check
         self._joins = joins
         self._yields = yields
@@ -176,9 +113,12 @@ class Driver:
         self.batch_ms = 0.0
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
-    def serve(self, loop: EventLoop) -> None:
-        """Carry out the machine's effects from now on."""
+    def serve(self, loop: EventLoop, share: Share) -> None:
+        """Carry out the effects of a machine of a pair with this share, from now on."""
         self._loop = loop
+        resolver = KeyResolver(loop.environment.functions)
+        self._moves = StateMoves(self._pipeline, self._session, resolver, share)
+        copies = StateCopies(self._volume, self._post, self._moves)
         if self.failure is not None:
             loop.fail(self.failure)
         if self.booted.is_set():
@@ -188,7 +128,7 @@ class Driver:
                 Run: self._run,
                 Finish: lambda effect: self._engine.finish(effect.epoch),
                 Install: self._install,
-                ShipState: self._copies.ship,
+                ShipState: copies.ship,
                 ForgetState: lambda _: None,
             }
         )
@@ -254,6 +194,17 @@ class Driver:
         """End Spark."""
         self._engine.stop()
 
+    def _session(self) -> SparkSession:
+        """A new session of the driver's JVM, once that is up.
+
+        Raises:
+            EngineError: Spark failed.
+        """
+        self.settled.wait()
+        if self.failure is not None:
+            raise EngineError(EngineFailure(self.failure.reason, self.failure.message))
+        return self._engine.new_session()
+
     def _tell(self, message: object) -> None:
         if self._loop is not None:
             self._loop.tell(message)
@@ -261,19 +212,26 @@ class Driver:
     # --- state --------------------------------------------------------------------------------
 
     def _install(self, effect: Install) -> None:
-        """Replace the checkpoint by a twin's, or by an empty one; Spark need not be up yet."""
-        move: Callable[[Path], None] = Path.mkdir
-        if len(effect.parts) > 1:
-            what = f"{len(effect.parts)} parts of state cannot be united"
-            self.failed(EngineFailure("StateUnsupported", what))
+        """Replace the checkpoint by a copied one, or by an empty one.
+
+        That of a twin is only moved, and Spark need not be up yet. Parts from parents are united by
+        Spark, in its thread.
+        """
+        trees = [cast("Tree", part.state) for part in effect.parts]
+        if not all(self._is_whole(tree.path, effect.epoch) for tree in trees):
             return
-        if effect.parts:
-            tree = cast("Tree", effect.parts[0].state)
-            if not self._is_whole(tree.path, effect.epoch):
-                return
-            move = tree.move
-        replace_tree(checkpoint_of(self._volume), move)
+        if effect.share is not None:
+            self._work.put(partial(self._unite, trees, effect.epoch))
+            return
+        replace_tree(checkpoint_of(self._volume), trees[0].move if trees else Path.mkdir)
         self._tell(Installed(effect.epoch))
+
+    def _unite(self, trees: list[Tree], epoch: int) -> None:
+        """Replace the checkpoint by the union of parts; this process ends if that cannot be."""
+        united = self._volume.directory / "united"
+        self._moves.unite([tree.path for tree in trees], epoch, united)
+        replace_tree(checkpoint_of(self._volume), united.replace)
+        self._tell(Installed(epoch))
 
     def _is_whole(self, tree: Path, epoch: int) -> bool:
         """Verify a copy; if it is incomplete this process ends, and the next one asks again."""

@@ -70,6 +70,10 @@ class Engine:
         if warm_up:
             self._warm_up(self._session)
 
+    def new_session(self) -> SparkSession:
+        """Return a session beside the query's, with views and settings of its own."""
+        return cast("SparkSession", self._session).newSession()
+
     def open(self, checkpoint: Path, base: int = 0) -> None:
         """Start the query on a checkpoint, which may be empty or not exist.
 

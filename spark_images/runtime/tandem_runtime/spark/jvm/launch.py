@@ -31,6 +31,9 @@ _OUTSIDE_HEAP = 512 * _MIB
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 """The setting that passes further flags to the JVM."""
 
+STATE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""The setting for the number of state partitions; a checkpoint keeps that of its first batch."""
+
 
 class LaunchFailed(Exception):
     """The JVM did not start; its error messages are on the standard error stream."""
@@ -115,7 +118,7 @@ def settings(spark: Spark) -> dict[str, str]:
         "spark.cleaner.periodicGC.interval": "5min",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(spark.cores),
+        STATE_PARTITIONS: str(spark.cores),
         "spark.sql.debug.maxToStringFields": "10000",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -133,6 +136,18 @@ def settings(spark: Spark) -> dict[str, str]:
         "spark.hadoop.fs.file.impl": "dev.tandem.spark.QuietFileSystem",
     }
     return {**own, **dict(spark.conf)}
+
+
+def state_partitions(spark: Spark) -> int:
+    """Return how many state partitions a new checkpoint gets."""
+    return int(settings(spark)[STATE_PARTITIONS])
+
+
+def native_thread(session: SparkSession) -> int:
+    """Return the system's id of the JVM's thread that works for the calling thread."""
+    mover = session.sparkContext._jvm.dev.tandem.spark.StateMover  # type: ignore[union-attr]
+    thread: int = mover.nativeThread()
+    return thread
 
 
 def start_driver(spark: Spark, scratch: Path) -> SparkDriver:

@@ -73,6 +73,13 @@ def committed_epochs(checkpoint: Path) -> list[int]:
     return sorted(committed_batches(checkpoint))
 
 
+def copyable_epochs(checkpoint: Path) -> list[int]:
+    """Return the epochs from which a copy of a checkpoint may begin: with the batch before them."""
+    batches = committed_batches(checkpoint)
+    known = {-1, *batches.values()}
+    return sorted(epoch for epoch, batch in batches.items() if batch - 1 in known)
+
+
 def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
     """Copy a checkpoint to `target`: it ends at `newest` and can restore epochs since `oldest`.
 
@@ -94,7 +101,7 @@ def link_tree(checkpoint: Path, oldest: int, newest: int, target: Path) -> None:
     raise IncompleteCheckpoint(f"epochs {oldest} to {newest}: {reason}") from reason
 
 
-def replace_tree(checkpoint: Path, move: Callable[[Path], None]) -> None:
+def replace_tree(checkpoint: Path, move: Callable[[Path], object]) -> None:
     """Replace a checkpoint by another tree, which `move` puts in its place.
 
     If the process ends at any moment, one of the two remains complete; `restore` finds it.

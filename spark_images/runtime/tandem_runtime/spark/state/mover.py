@@ -29,6 +29,7 @@ from tandem_runtime.spark.state.target_tree import (
     OperatorInfo,
     belongs,
     read_operator,
+    read_partitions,
     read_progress,
     rewritten,
 )
@@ -121,11 +122,26 @@ def move_state(
     return moved
 
 
+def partitions_after(checkpoint: Path, epoch: int) -> int:
+    """Return the number of state partitions with which a checkpoint continues after an epoch.
+
+    Raises:
+        CannotMove: the epoch is not committed there.
+    """
+    offsets = checkpoint / "offsets" / str(_batch_of(checkpoint, epoch))
+    return read_partitions(offsets.read_text(encoding="utf-8"))
+
+
+def _batch_of(checkpoint: Path, epoch: int) -> int:
+    batch = committed_batches(checkpoint).get(epoch)
+    if batch is None:
+        raise CannotMove(f"epoch {epoch} is not committed in {checkpoint}, or was removed")
+    return batch
+
+
 def _source(parent: Parent, epoch: int) -> _Source:
     tree = parent.checkpoint
-    batch = committed_batches(tree).get(epoch)
-    if batch is None:
-        raise CannotMove(f"epoch {epoch} is not committed in {tree}, or was removed")
+    batch = _batch_of(tree, epoch)
     logs = (tree / log / str(batch) for log in ("offsets", "commits"))
     progress = read_progress(*(log.read_text(encoding="utf-8") for log in logs))
     files = sorted((tree / "state").glob("[0-9]*/_metadata"))

@@ -72,6 +72,11 @@ def read_progress(offsets: str, commit: str) -> BatchProgress:
     )
 
 
+def read_partitions(offsets: str) -> int:
+    """Read the number of state partitions from the log of a batch."""
+    return int(json.loads(_content(offsets).splitlines()[0])["conf"][_PARTITIONS])
+
+
 def read_operator(text: str) -> OperatorInfo:
     """Read the description of an operator.
 

@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.tandem.spark.StateStores.NewPartition;
 import dev.tandem.spark.StateStores.StoreName;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -49,6 +51,12 @@ public final class StateMover {
 
   /** What was copied of a store, and what was then read from the target's files. */
   record Copied(StoreName name, long read, RowSum.Result kept, RowSum.Result written) {}
+
+  /** Returns the system's id of the calling thread. */
+  public static int nativeThread() throws IOException {
+    Path thread = Files.readSymbolicLink(Path.of("/proc/thread-self"));
+    return Integer.parseInt(thread.getFileName().toString());
+  }
 
   /** Copies all stores, and returns what was copied of each; both are JSON. */
   public static String move(SparkSession session, String move) throws IOException {
