@@ -267,9 +267,17 @@ def test_ready_reason_explains_unready_pipeline() -> None:
     assert status.phase is Phase.HALTED
     assert condition(status, ConditionType.READY)[1] == "Broken"
     assert condition(at_rest(status, BACKGROUND.at), ConditionType.READY)[1] == "Broken"
-    status = seen(look(*EVERYBODY, lead=BOTH_SEATS.replace(lost=("pair-0",))))
-    assert status.phase is Phase.HALTED
-    assert condition(status, ConditionType.DATA_LOST)[0] is ConditionStatus.TRUE
+
+
+def test_pipeline_that_lost_data_is_halted_and_not_ready() -> None:
+    halted = replace(BACKGROUND, halted=Complaint("Broken", "it does not work"))
+    for background in (BACKGROUND, halted):
+        status = seen(
+            look(*EVERYBODY, lead=BOTH_SEATS.replace(lost=("pair-0",))), background=background
+        )
+        assert status.phase is Phase.HALTED
+        assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "DataLost")
+        assert condition(status, ConditionType.DATA_LOST) == (ConditionStatus.TRUE, "DataLost")
 
 
 def test_source_or_sink_failure_makes_pipeline_unready() -> None:

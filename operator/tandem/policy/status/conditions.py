@@ -97,6 +97,8 @@ def _ready(
     kind = ConditionType.READY
     if memory.completed:
         return Statement(kind, False, "Completed", "all results are delivered")
+    if memory.lost:
+        return Statement(kind, False, "DataLost", _HALTED_FOR_GOOD)
     if background.halted is not None:
         why = background.halted
         return Statement(kind, False, why.reason, f"{why.message} {why.hint}".strip())
@@ -115,6 +117,10 @@ def _ready(
 
 _RUNNING = "rows are processed and results are delivered"
 _SUSPENDED = "sources are suspended; what was read is delivered"
+_HALTED_FOR_GOOD = (
+    "data is lost and the pipeline has halted for good; the condition DataLost names what is lost; "
+    "start a new pipeline with new sinks"
+)
 
 
 def _listed(parts: Sequence[str], separator: str = "; ") -> str:
