@@ -256,7 +256,7 @@ def test_closed_lane_event_names_its_split_even_after_removal() -> None:
     (told,) = (each for each in said if isinstance(each, RecordEvent))
     assert (told.event, told.subject) == (EventReason.LANE_CLOSED, "split-1")
     assert "129" in told.message
-    assert "split-0 continues" in told.message
+    assert "split-0" in told.message
     assert "v-split-1" not in told.message
 
 
@@ -264,17 +264,18 @@ def test_closed_lane_event_names_its_split_even_after_removal() -> None:
     ("lost", "said"),
     [
         ("pair-0", "pair-0 is lost: no replica holds its state"),
-        ("sinks", "sinks have results that the header log does not know"),
+        ("sinks", "sinks have epochs that the header log has lost"),
         ("lane v-split-0/3", "lane 3 of split-0 has lost chunks"),
-        (
-            "slot 1",
-            "slot 1 still delivers by the header log, but a sink has recorded that it ended",
-        ),
-        ("clicks/0", "clicks/0 has lost rows"),
+        ("lane v-split-1/0", "lane 0 of split-1 (gone) has lost chunks"),
+        ("lane v-split-9/0", "lane 0 of the split of volume v-split-9 has lost chunks"),
+        ("lane old/0", "lane 0 of split-0 (on its former volume) has lost chunks"),
+        ("slot 1", "slot 1 has ended at a sink"),
+        ("clicks/0", "source partition clicks/0 no longer has rows"),
     ],
 )
 def test_the_event_of_a_loss_says_what_is_lost(lost: str, said: str) -> None:
-    records, _ = follow(look(split(), merge(), lead=BOTH_SEATS.replace(lost=(lost,))))
+    before = look(split(volume="old"), split("split-1"), merge())
+    records, _ = follow(before, look(split(), merge(), lead=BOTH_SEATS.replace(lost=(lost,))))
     (told,) = (each for each in records if isinstance(each, RecordEvent))
     assert told.event is EventReason.DATA_LOST
     assert told.message.startswith(said)

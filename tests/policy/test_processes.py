@@ -214,6 +214,10 @@ def test_refusal_halts_pipeline() -> None:
     refused = ended(3) | {"complaint": why}
     (decision,) = actions(look(split(**refused)))
     assert decision == Halt("split-0", why)
+    (decision,) = actions(look(split(**ended(3))))
+    assert isinstance(decision, Halt)
+    assert "split-0" in decision.complaint.message
+    assert "split-0" in decision.complaint.hint
     (decision,) = actions(look(replica(**refused), replica("pair-0-b", **refused)))[:1]
     assert decision == Halt("pair-0-a", why)
 

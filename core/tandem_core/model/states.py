@@ -61,7 +61,7 @@ class PairState(Word):
     PAIRED = "Paired", "both replicas hold the state, within an epoch of each other"
     CATCHING_UP = "CatchingUp", "one replica serves, the other copies or replays"
     ALONE = "Alone", "one replica serves, no other is starting"
-    DOWN = "Down", "no replica answers; epochs wait"
+    DOWN = "Down", "no answer from any replica that holds the state; epochs wait"
 
 
 class Role(Word):

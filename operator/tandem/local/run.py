@@ -171,8 +171,9 @@ def foreign_sinks(pipeline: Pipeline, uid: str) -> list[Complaint]:
     return [
         Complaint(
             "ForeignSink",
-            f"{path} holds results of another pipeline, or of an earlier directory of this one",
-            "name another directory in the manifest, or remove this one to start over",
+            f"{path} holds results of another pipeline, or of this one before its state directory "
+            "was removed",
+            f"name another sink directory in the manifest, or delete {path} to start over",
         )
         for path in paths
         if _owner(path) not in {None, uid}

@@ -109,7 +109,7 @@ def _take_reports(
     # Once everything is delivered the lead exits too, and other splits lead for a moment.
     changes = () if completed else lead_changes(snapshot, memory.lead, lead)
     failed = failures(snapshot, memory.failing)
-    records = [*changes, *losses(snapshot, memory.lost), *failed, *told]
+    records = [*changes, *losses(snapshot, memory.lost, names), *failed, *told]
     primaries = [pair.primary for pair in memory.pairs.values()]
     return records, replace(
         memory,

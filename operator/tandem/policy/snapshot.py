@@ -42,9 +42,14 @@ class Complaint:
     hint: str = ""
 
     @property
+    def explanation(self) -> str:
+        """The message and the hint. Messages of Spark end with a full stop."""
+        return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
+
+    @property
     def text(self) -> str:
         """All of it in one line."""
-        return f"{self.reason}: {self.message} {self.hint}".strip()
+        return f"{self.reason}: {self.explanation}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def recover_processes(
         elif member.life is Life.ABSENT:
             yield _start_first(member)
         elif member.exit_code == REFUSED and not has_serving_twin(member, snapshot, limits):
-            yield Halt(member.name, member.complaint or UNEXPLAINED)
+            yield Halt(member.name, member.complaint or unexplained(member.name))
         elif snapshot.now >= next_start(member, crashes, limits):
             yield _restart_or_replace(member, snapshot, spares, limits)
         else:
@@ -202,5 +202,8 @@ def describe_exit(member: MemberSnapshot) -> str:
     }.get(code, f"crashed (exit code {code})")
 
 
-UNEXPLAINED = Complaint("Refused", "a member exited with code 3 and gave no reason", "see its log")
-"""The complaint of a member that left no termination message."""
+def unexplained(name: str) -> Complaint:
+    """The complaint of a member that left no termination message."""
+    return Complaint(
+        "Refused", f"{name} exited with code 3 and gave no reason", f"see the log of {name}"
+    )

@@ -7,7 +7,7 @@ from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.placement import shared_nodes
 from tandem.policy.recovery.processes import describe_exit, next_start
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
-from tandem.policy.status.event_rules import describe_trouble
+from tandem.policy.status.event_rules import describe_loss, describe_trouble
 from tandem.policy.status.readable import with_member_names
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, PairState
@@ -57,9 +57,9 @@ def conditions_of(
         _paired(states, snapshot.whole_pair()),
         _catching_up(states),
         Statement(ConditionType.REBALANCING, False, "NoChange", "no rebalancing is in progress"),
-        _vulnerable(snapshot),
+        _vulnerable(snapshot, memory.names),
         _co_located(snapshot, background),
-        _data_lost(memory),
+        _data_lost(snapshot, memory),
     ]
     known = {condition.type: condition for condition in before}
     return tuple(_dated(said, known.get(said.type), background.at) for said in statements)
@@ -101,7 +101,7 @@ def _ready(
         return Statement(kind, False, "DataLost", _HALTED_FOR_GOOD)
     if background.halted is not None:
         why = background.halted
-        return Statement(kind, False, why.reason, f"{why.message} {why.hint}".strip())
+        return Statement(kind, False, why.reason, why.explanation)
     blocker = _blocker(snapshot, states)
     trouble = background.trouble
     reason, message = blocker or ("Running", _SUSPENDED if background.suspended else _RUNNING)
@@ -136,13 +136,16 @@ def _blocker(snapshot: Snapshot, states: Mapping[str, PairState]) -> tuple[str, 
     if snapshot.lead is None:
         return "NoLead", "no split leads; epochs wait until a split is elected"
     if down := _pairs_in(states, PairState.DOWN):
-        return "PairDown", f"no replica answers, epochs wait: {down}"
+        return (
+            "PairDown",
+            f"no answer from any replica that holds the pair's state; epochs wait: {down}",
+        )
     troubles = snapshot.troubles()
     if troubles:
         # Comes before starting pairs, which only take time: this may need the user.
         return troubles[0].reason, ""
     if starting := _pairs_in(states, PairState.STARTING):
-        return "PairStarting", f"starting, no replica holds the state yet: {starting}"
+        return "PairStarting", f"the drivers start, none holds the pair's state yet: {starting}"
     if slots := ", ".join(map(str, _idle_slots(snapshot))):
         wait = "results wait in the drivers' outboxes"
         return "NoActiveMerge", f"no merge is active for slot {slots}; {wait}"
@@ -168,7 +171,7 @@ def _idle_slots(snapshot: Snapshot) -> list[int]:
 def _troubles(snapshot: Snapshot, memory: ControllerState, background: Background) -> Iterator[str]:
     """Failed actions, failing sources and sinks, members that ended or cannot start."""
     if background.trouble is not None:
-        yield f"{background.trouble.message} {background.trouble.hint}".strip()
+        yield background.trouble.explanation
     for trouble in snapshot.troubles():
         yield " ".join(describe_trouble(trouble))
     for member in snapshot.members:
@@ -195,7 +198,7 @@ def _paired(states: Mapping[str, PairState], whole: PairState) -> Statement:
     missing = sorted(pair for pair, state in states.items() if state is not whole)
     count = f"{len(states) - len(missing)} of {len(states)} pairs have all their replicas"
     if missing:
-        others = f"missing, starting or catching up: {_listed(missing, ', ')}"
+        others = f"a replica is missing, starting or catching up in: {_listed(missing, ', ')}"
         return Statement(kind, False, "NotPaired", f"{count}; {others}")
     return Statement(kind, True, "AllPaired", count)
 
@@ -208,12 +211,13 @@ def _catching_up(states: Mapping[str, PairState]) -> Statement:
     return Statement(kind, False, "NoReplicaCatchingUp", "no replica is catching up")
 
 
-def _vulnerable(snapshot: Snapshot) -> Statement:
+def _vulnerable(snapshot: Snapshot, names: Mapping[str, str]) -> Statement:
     kind = ConditionType.VULNERABLE
     if snapshot.lead is None:
         return Statement(kind, None, "NoLead", "no split leads: the number of copies is unknown")
     if snapshot.lead.vulnerable:
-        single = ", ".join(with_member_names(each, snapshot) for each in snapshot.lead.vulnerable)
+        subjects = snapshot.lead.vulnerable
+        single = ", ".join(with_member_names(each, snapshot, names) for each in subjects)
         what = f"one copy only, the next failure may lose data: {single}"
         return Statement(kind, True, "UnderReplicated", what)
     what = "the header log, every lane and every pair has two copies"
@@ -227,15 +231,15 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     shared = shared_nodes(snapshot)
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
-        return Statement(
-            kind, True, "SharedNode", f"all members on one node, at risk with it: {where}"
-        )
+        what = f"each of these runs on a single node and is lost with it: {where}"
+        return Statement(kind, True, "SharedNode", what)
     what = "twins run on different nodes, and splits on more than one"
     return Statement(kind, False, "Spread", what)
 
 
-def _data_lost(memory: ControllerState) -> Statement:
+def _data_lost(snapshot: Snapshot, memory: ControllerState) -> Statement:
     kind = ConditionType.DATA_LOST
     if memory.lost:
-        return Statement(kind, True, "DataLost", f"lost: {', '.join(sorted(memory.lost))}")
+        losses = [describe_loss(lost, snapshot, memory.names) for lost in sorted(memory.lost)]
+        return Statement(kind, True, "DataLost", _listed([" ".join(loss) for loss in losses]))
     return Statement(kind, False, "NoDataLoss", "no acknowledged row or result is lost")

@@ -11,7 +11,9 @@ from tandem.policy.status.readable import with_member_names
 from tandem_core.contract.reports import MemberEvent, Trouble
 from tandem_core.model.states import EventReason
 
-_REWOUND = "is behind its recorded position; delivery to it stopped until its content is restored"
+_REWOUND = (
+    "is behind its recorded position; delivery to it is stopped until its content is restored"
+)
 _TROUBLES = {
     EventReason.SOURCE_FAILED: ("stream", "cannot be read; retrying"),
     EventReason.SINK_FAILED: ("sink", "cannot be read or written; retrying"),
@@ -55,26 +57,28 @@ def _how_lead_ended(snapshot: Snapshot, name: str) -> str:
     return "no longer leads"
 
 
-def losses(snapshot: Snapshot, before: frozenset[str]) -> Iterator[RecordEvent]:
+def losses(
+    snapshot: Snapshot, before: frozenset[str], names: Mapping[str, str]
+) -> Iterator[RecordEvent]:
     """What the lead reports as lost, each once."""
     for lost in snapshot.lead.lost if snapshot.lead is not None else ():
         if lost not in before:
-            subject = with_member_names(lost, snapshot)
-            detail = f"{_describe_loss(lost)}; the pipeline halts"
-            yield RecordEvent(EventReason.DATA_LOST, subject, detail)
+            subject, detail = describe_loss(lost, snapshot, names)
+            yield RecordEvent(EventReason.DATA_LOST, subject, f"{detail}; the pipeline halts")
 
 
-def _describe_loss(lost: str) -> str:
-    """What a subject of the lead's losses has lost; any other subject is a pair."""
+def describe_loss(lost: str, snapshot: Snapshot, names: Mapping[str, str]) -> tuple[str, str]:
+    """What is lost, as a subject and the rest of the sentence; an unknown one is a pair."""
     if lost == "sinks":
-        return "have results that the header log does not know"
+        return lost, "have epochs that the header log has lost"
     if lost.startswith("lane "):
-        return "has lost chunks that a pair needs"
+        return with_member_names(lost, snapshot, names), "has lost chunks that a pair needs"
     if lost.startswith("slot "):
-        return "still delivers by the header log, but a sink has recorded that it ended"
+        is_open = "the header log says that it is open: part of the log is lost"
+        return lost, f"has ended at a sink, but {is_open}"
     if "/" in lost:
-        return "has lost rows that are needed: its source no longer has them"
-    return "is lost: no replica holds its state"
+        return f"source partition {lost}", "no longer has rows that are needed"
+    return lost, "is lost: no replica holds its state"
 
 
 def failures(snapshot: Snapshot, before: frozenset[Failing]) -> Iterator[RecordEvent]:

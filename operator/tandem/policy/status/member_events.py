@@ -43,8 +43,8 @@ def forward_event(event: MemberEvent, snapshot: Snapshot, names: Mapping[str, st
         return _lane_closed(lane, snapshot, names)
     if reason is EventReason.TWINS_DIFFER and (at := _PAIR_EPOCH.fullmatch(event.subject)):
         wrong = names.get(event.detail, event.detail)
-        rebuilt = f"{wrong} is rebuilt from its twin, delivered rows stay"
-        detail = f"got different results for epoch {at['epoch']} from its replicas; {rebuilt}"
+        copies = f"{wrong} copies its twin's state; delivered rows stay"
+        detail = f"got different results for epoch {at['epoch']} from its replicas; {copies}"
         return RecordEvent(reason, at["pair"], detail)
     if reason is EventReason.GENERATION_CUT:
         detail = f"owns all keys from {event.detail}"
@@ -56,8 +56,8 @@ def _lane_closed(lane: re.Match[str], snapshot: Snapshot, names: Mapping[str, st
     name = names.get(lane["volume"], f"the split of volume {lane['volume']}")
     running = {each.name for each in snapshot.of_kind(MemberKind.SPLIT) if each.running}
     others = sorted(running - {name})
-    successor = f"{others[0]} continues" if len(others) == 1 else "other splits continue"
+    successor = f"{others[0]} takes" if len(others) == 1 else "other splits take"
     state = "no longer writes to its lane, which" if name in running else "is gone: its lane"
-    end = f"{state} is closed at chunk {lane['chunk']}"
-    detail = f"{end}; {successor} with its partitions from there"
+    end = f"{state} ends at chunk {lane['chunk']}"
+    detail = f"{end}; {successor} over its source partitions after that chunk"
     return RecordEvent(EventReason.LANE_CLOSED, name, detail)

@@ -64,15 +64,15 @@ def establish(directory: Path, uid: str) -> Path:
         # Another merge may have created it meanwhile; only results older than that have no owner.
         if has_results and not beside.is_dir():
             raise ForeignSink(
-                f"{directory} holds results without an owner: name another directory in the "
-                "manifest, or remove this one"
+                f"{directory} holds results that name no pipeline as their owner: name another "
+                f"sink directory in the manifest, or delete {directory} to start over"
             )
         _appear(beside, {"uid": uid, Position(0, 0).name: ""})
     owner = (beside / "uid").read_text("utf-8")
     if owner != uid:
         raise ForeignSink(
-            f"{directory} belongs to another pipeline (uid {owner}, this one has {uid}): name "
-            "another directory in the manifest, or remove this one to start afresh"
+            f"{directory} holds results of another pipeline (uid {owner}, this one has {uid}): "
+            f"name another sink directory in the manifest, or delete {directory} to start over"
         )
     return beside
 
