@@ -13,7 +13,7 @@ from tests.environment.pods_around import mount
 from tests.local.harness import wait_for
 from tests.repeatable import thorough
 
-from tandem_core.contract.exit_codes import FAILED, REFUSED, WIPED
+from tandem_core.contract.exit_codes import COMPLETED, FAILED, REFUSED, WIPED
 from tandem_core.contract.reports import MemberRefusal, decode_refusal, encode_report
 from tandem_runtime.environment.hosts import MOST_LAST_WORDS, PodHost, termination_message
 from tandem_runtime.environment.pod_identity import PodIdentity, this_pod
@@ -131,5 +131,5 @@ def test_completed_pod_rests_until_sigterm(pod: PodIdentity) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=ask, daemon=True).start()
-    assert home_of(pod).rest() == 0
+    assert home_of(pod).rest(COMPLETED) == 0
     assert asked.is_set()

@@ -32,7 +32,7 @@ from tandem.policy.decisions import (
 from tandem.policy.recovery.processes import count_crashes, next_start
 from tandem.policy.snapshot import Complaint, Life, Snapshot
 from tandem.policy.timeouts import Timeouts
-from tandem_core.contract.exit_codes import COMPLETED
+from tandem_core.contract.exit_codes import COMPLETED, RETIRED
 from tandem_core.contract.reports import DriverState, LeadReport, ReplicaState
 from tandem_core.model.states import SeatState
 
@@ -102,6 +102,13 @@ def test_cleanly_exited_member_is_not_restarted_at_once() -> None:
     snapshot = look(split(**just_ended), merge(), replica(), replica("pair-0-b"))
     assert actions(snapshot) == []
     assert waits(snapshot) == ["split-0"]
+
+
+def test_replica_of_retired_pair_is_not_restarted() -> None:
+    retired = ended(RETIRED, at=NOW - 2 * LIMITS.leaving)
+    snapshot = look(split(), merge(), replica(**retired), replica("pair-0-b", **retired))
+    assert actions(snapshot) == []
+    assert waits(snapshot) == []
 
 
 def test_completion_is_reported_by_lead_or_by_exit_code() -> None:

@@ -9,6 +9,7 @@ from tests.laptop.output import Output
 from tests.local.harness import wait_for
 from tests.services.test_on_laptop import TOKEN, Member
 
+from tandem_core.contract.exit_codes import RETIRED
 from tandem_core.contract.intent import Generation, Intent, IntentStream, Pair
 from tandem_core.contract.intent_text import function_key, intent_text
 from tandem_core.model.states import SeatState
@@ -145,6 +146,7 @@ def test_pairs_are_split_and_united_with_their_state(pipeline: Pipeline) -> None
     pipeline.intend(G1, G2, target=2)
     pipeline.feed()
     assert pipeline.generation() == 2
+    assert pipeline.members["replica-0a"].process.wait(60) == RETIRED
     pipeline.describe(cores=1)
     pipeline.intend(G2, G3, target=2)
     pipeline.start("replica-3a", "--pair", "pair-3")

@@ -8,6 +8,7 @@ import pytest
 from tests.services.asking import get, report
 from tests.services.test_event_loop import Around, Scripted
 
+from tandem_core.contract.exit_codes import COMPLETED, RETIRED
 from tandem_core.contract.reports import Card, MergeState
 from tandem_runtime.environment.hosts import ListenAddress
 from tandem_runtime.protocol.effects import Effect, Exit
@@ -44,6 +45,7 @@ class Home:
         self.volume = Volume(directory / "merge-0.a")
         self.around = Told()
         self.resting: Callable[[], None] = lambda: None
+        self.rests_after: int | None = None
 
     def log_format(self, kind: str) -> logging.Formatter:
         return logging.Formatter(f"{kind}: %(message)s")
@@ -51,8 +53,9 @@ class Home:
     def environment(self) -> Told:
         return self.around
 
-    def rest(self) -> int:
+    def rest(self, code: int) -> int:
         self.resting()
+        self.rests_after = code
         return 17
 
     def leave(self, code: int) -> int:
@@ -150,18 +153,24 @@ def test_messages_of_unadmitted_peers_are_ignored(home: Home) -> None:
     process._server.shutdown()
 
 
-def test_completed_process_stays_healthy_and_ready(home: Home) -> None:
+@pytest.mark.parametrize(("reason", "code"), [("completed", COMPLETED), ("retired", RETIRED)])
+def test_process_that_is_needed_no_more_stays_healthy_and_ready(
+    home: Home, reason: str, code: int
+) -> None:
     process = Process("split", home)
     process.serve(MergeState, process.is_running)
-    loop = loop_of(process, lambda _: [Exit("completed")], 10**6)
+    loop = loop_of(process, lambda _: [Exit(reason)], 10**6)
     seen: list[int] = []
+    released: list[str] = []
 
     def look() -> None:
         loop.turned_at -= 2 * LOOP_STUCK_MS
+        assert released == ["Spark"]
         seen.extend(get(home.around.card.http_port, page)[0] for page in ("/healthz", "/readyz"))
 
     home.resting = look
-    assert process.run(loop) == 17
+    assert process.run(loop, lambda: released.append("Spark")) == 17
+    assert home.rests_after == code
     assert seen == [200, 200]
     assert home.around.closed
     assert (home.volume.directory / "clean").exists()

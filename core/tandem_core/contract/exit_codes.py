@@ -14,3 +14,6 @@ WIPED = 10
 
 COMPLETED = 20
 """All results are delivered: do not restart."""
+
+RETIRED = 21
+"""Its pair is retired, other pairs own its keys: do not restart."""

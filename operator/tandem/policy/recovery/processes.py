@@ -22,7 +22,7 @@ from tandem.policy.decisions import (
 from tandem.policy.recovery.pairs import look_at
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
 from tandem.policy.timeouts import Timeouts
-from tandem_core.contract.exit_codes import COMPLETED, REFUSED, STOPPED, WIPED
+from tandem_core.contract.exit_codes import COMPLETED, REFUSED, RETIRED, STOPPED, WIPED
 from tandem_core.model.states import MemberKind
 
 
@@ -65,6 +65,8 @@ def recover_processes(
             continue
         elif member.life is Life.ABSENT:
             yield _start_first(member)
+        elif member.exit_code == RETIRED:
+            continue
         elif member.exit_code == REFUSED and not has_serving_twin(member, snapshot, limits):
             yield Halt(member.name, member.complaint or unexplained(member.name))
         elif snapshot.now >= next_start(member, crashes, limits):
@@ -199,6 +201,7 @@ def describe_exit(member: MemberSnapshot) -> str:
         REFUSED: "rejected the query, a source or a sink (exit code 3)",
         WIPED: "exited: its volume is unusable",
         COMPLETED: "exited: all results are delivered",
+        RETIRED: "exited: its pair is retired",
     }.get(code, f"crashed (exit code {code})")
 
 

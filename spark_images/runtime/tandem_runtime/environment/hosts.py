@@ -69,8 +69,8 @@ class Host(Protocol[S_co]):
     def environment(self) -> S_co:
         """Open the environment, which is watched from now on."""
 
-    def rest(self) -> int:
-        """Wait as long as a completed pipeline's process should stay; returns the exit code."""
+    def rest(self, code: int) -> int:
+        """Wait as long as a process that has ended for good should stay; returns the exit code."""
 
     def leave(self, code: int) -> int:
         """Act on the exit code of the ending process, and return it."""
@@ -94,10 +94,11 @@ class LaptopHost:
         """The pipeline's directory."""
         return Laptop(self._directory, self.volume.id)
 
-    def rest(self) -> int:
-        """Stay a moment, so that observers see the final state."""
-        time.sleep(LAST_WORDS_SECONDS)
-        return COMPLETED
+    def rest(self, code: int) -> int:
+        """Stay a moment if the pipeline is completed, so that observers see the final state."""
+        if code == COMPLETED:
+            time.sleep(LAST_WORDS_SECONDS)
+        return code
 
     def leave(self, code: int) -> int:
         """Do nothing: the supervisor acts on the exit code."""
@@ -133,7 +134,7 @@ class PodHost(Generic[S_co]):
         """The environment as the API server or the splits report it."""
         return self._look(self._pod, self.volume.id)
 
-    def rest(self) -> int:
+    def rest(self, code: int) -> int:  # noqa: ARG002 - Kubernetes would restart after any
         """Stay until a signal ends the process: a restart would be pointless."""
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

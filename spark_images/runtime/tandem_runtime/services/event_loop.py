@@ -64,6 +64,12 @@ EVENTS_KEPT = 50
 ROUTINE = frozenset({"DuplicateDropped", "HeaderPublished", "StaleRefused", "Trimmed"})
 """Frequent events are only counted; to log each would hide the others."""
 
+_FOR_GOOD: Mapping[str, int] = {
+    Standing.COMPLETED: exit_codes.COMPLETED,
+    Standing.RETIRED: exit_codes.RETIRED,
+}
+"""Exit codes after which a process is not restarted, by the reason of its end."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -335,9 +341,8 @@ class EventLoop:
         )
 
     def _exit(self, effect: Exit) -> None:
-        if effect.reason == Standing.COMPLETED:
-            raise Ended(effect.reason, exit_codes.COMPLETED)
-        raise Ended(effect.reason, exit_codes.WIPED if effect.wipe else exit_codes.STOPPED)
+        otherwise = exit_codes.WIPED if effect.wipe else exit_codes.STOPPED
+        raise Ended(effect.reason, _FOR_GOOD.get(effect.reason, otherwise))
 
 
 def _wall_clock() -> int:

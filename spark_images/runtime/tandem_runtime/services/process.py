@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from tandem_core.contract.exit_codes import COMPLETED, FAILED, WIPED
+from tandem_core.contract.exit_codes import COMPLETED, FAILED, RETIRED, WIPED
 from tandem_core.contract.records import UnknownRecord
 from tandem_core.contract.reports import Card, MemberReport, MergeState, ReplicaState, SplitState
 from tandem_core.model.pipeline import Pipeline
@@ -133,20 +133,24 @@ class Process(Generic[S]):
     def _is_ready(self) -> bool:
         return self.is_healthy() and self._ready()
 
-    def run(self, loop: EventLoop) -> int:
-        """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, for a restart."""
+    def run(self, loop: EventLoop, release: Callable[[], None] = lambda: None) -> int:
+        """Run the machine. SIGTERM: leave the pipeline for good; SIGINT: stop, for a restart.
+
+        `release` is called once it has ended, before a process that is needed no more rests.
+        """
         self.environment.await_known()
         signal.signal(signal.SIGTERM, lambda *_: loop.leave())
         signal.signal(signal.SIGINT, lambda *_: loop.stop())
         loop.turned_at = milliseconds()
         self._loop = loop
         code = loop.run()
-        self._resting = code == COMPLETED
+        self._resting = code in (COMPLETED, RETIRED)
+        release()
         self.environment.close()
         self.post.drain(1.0)
-        if code in (0, COMPLETED):
+        if code == 0 or self._resting:
             self.volume.leave_clean()
-        return self._host.rest() if self._resting else code
+        return self._host.rest(code) if self._resting else code
 
     def _report(self) -> MemberReport:
         """The answer to `/state`."""

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 
-from tandem_core.contract.intent import Share
+from tandem_core.contract.intent import Intent, Share
 from tandem_core.contract.records import decode, encode
 from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.network.flight_calls import ASSIGN
@@ -108,10 +108,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
     driver.serve(loop, machine.share)
     process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
-    try:
-        return process.run(loop)
-    finally:
-        driver.stop()
+    return process.run(loop, driver.stop)
 
 
 def _create_machine(
@@ -131,18 +128,25 @@ def _create_machine(
 
 
 def _is_carried(process: Process[Environment], pair: str | None) -> bool:
-    """Whether another replica already runs the query: of the pair or, for a spare, of any pair.
+    """Whether other replicas run the query for the same keys.
 
-    Where pods start together there is no intent to read yet, and Spark's start must not wait long.
+    They are of the pair, of its parents before the cut-over or, for a spare, of any pair. Where
+    pods start together there is no intent to read yet, and Spark's start must not wait long.
     """
     deadline = time.monotonic() + _INTENT_SECONDS
     while (intent := process.environment.intent()) is None:
         if time.monotonic() >= deadline:
             return False
         time.sleep(_INTENT_SECONDS / 20)
-    return any(
+    return _is_shadow(intent, pair) or any(
         primary != process.volume.id and pair in {None, name} for name, primary in intent.primaries
     )
+
+
+def _is_shadow(intent: Intent, pair: str | None) -> bool:
+    """Whether only generations to come name the pair."""
+    naming = [each.number for each in intent.generations if pair in each.names()]
+    return min(naming, default=intent.target) > intent.target
 
 
 def _assigned(process: Process[Environment], driver: Driver) -> str:
