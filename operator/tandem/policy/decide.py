@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tandem.policy.controller_state import ControllerState, PairMemory, PodEvictions, RecoveryStage
 from tandem.policy.decisions import Complete, Decision, EvictPod, Promote, RecordEvent
+from tandem.policy.recovery.departures import see_off
 from tandem.policy.recovery.failover import update_pair
 from tandem.policy.recovery.pairs import look_at
 from tandem.policy.recovery.placement import shared_nodes
@@ -58,7 +59,7 @@ def decide(
     after = replace(
         after, crashes=crashes, pairs=pairs, totals=_count_failovers(after.totals, roles)
     )
-    recovery = tuple(recover(snapshot, after, limits))
+    recovery = (*recover(snapshot, after, limits), *see_off(snapshot, after, limits))
     after = replace(after, moves=_remember_evictions(snapshot, memory.moves, recovery))
     return Outcome((*recovery, *roles, *records), after)
 

@@ -1,8 +1,8 @@
 """The decisions of the policy, each with its reason.
 
 `Promote` and `RecordEvent` are decided once. All others follow from the snapshot and are repeated
-until it changes. Kubernetes starts pods, so `Start` and `Restart` are for one machine only;
-`Adopt`, `EvictPod` and `Withhold` are for clusters.
+until it changes. Kubernetes starts and ends pods, so `Start`, `Restart`, `Dismiss` and `Remove` are
+for one machine only; `Adopt`, `EvictPod` and `Withhold` are for clusters.
 """
 
 from dataclasses import dataclass
@@ -43,6 +43,23 @@ class Kill:
     """Kill a hung process. Its volume stays for its restart; the volume of a pod is deleted."""
 
     name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """Ask a process to leave for good: it hands over what peers need, then ends."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Discard the volume of a member that is not needed any more, and give up its place."""
+
+    name: str
+    volume: str | None
     reason: str
 
 
@@ -150,6 +167,8 @@ Decision = (
     | Restart
     | Replace
     | Kill
+    | Dismiss
+    | Remove
     | AssignSpare
     | Adopt
     | EvictPod

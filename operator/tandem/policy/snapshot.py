@@ -91,6 +91,10 @@ class MemberSnapshot:
     """What its environment reports about it, such as why it cannot be started."""
     outdated: bool = False
     """Whether the pod template has changed since this pod was created."""
+    leaving: bool = False
+    """Whether its place is no longer wanted: it is to hand over what it has, and to end."""
+    dismissed: float | None = None
+    """When this process was asked to leave."""
 
     @property
     def name(self) -> str:
@@ -178,7 +182,7 @@ class Snapshot:
     def _replicas(self) -> Mapping[str, list[MemberSnapshot]]:
         found: dict[str, list[MemberSnapshot]] = {}
         for member in self.members:
-            if member.place.pair is not None:
+            if member.place.pair is not None and not member.leaving:
                 found.setdefault(member.place.pair, []).append(member)
         return found
 
@@ -219,6 +223,5 @@ class Snapshot:
         raise KeyError(name)
 
     def pairs(self) -> tuple[str, ...]:
-        """The names of the pairs."""
-        names = (member.place.pair for member in self.members)
-        return tuple(dict.fromkeys(name for name in names if name is not None))
+        """The names of the pairs, without those that are leaving."""
+        return tuple(self._replicas)

@@ -30,7 +30,7 @@ def count_crashes(
     snapshot: Snapshot, before: Mapping[str, Crashes], limits: Timeouts
 ) -> dict[str, Crashes]:
     """Counts each end of a process once; a long healthy run resets the crash counter."""
-    counted = dict(before)
+    counted = {m.name: before[m.name] for m in snapshot.members if m.name in before}
     for member in snapshot.members:
         known = before.get(member.name, Crashes(run=-1, count=0))
         if member.life is Life.ENDED and member.run != known.run:
@@ -55,12 +55,14 @@ def next_start(member: MemberSnapshot, crashes: Mapping[str, Crashes], limits: T
 def recover_processes(
     snapshot: Snapshot, memory: ControllerState, limits: Timeouts
 ) -> Iterator[Decision]:
-    """Decides about every member; spares come last."""
+    """Decides about every member that is wanted; spares come last."""
     crashes = memory.crashes
     spares = warm_spares(snapshot)
     for member in snapshot.members:
+        if member.leaving:
+            continue
         if member.running:
-            yield from _kill_hung(member, snapshot.now, limits)
+            yield from kill_hung(member, snapshot.now, limits)
         elif member.kind is MemberKind.SPARE:
             continue
         elif member.life is Life.ABSENT:
@@ -93,6 +95,16 @@ def _defer_restart(
         yield Wait(member.name, f"{how}, crash {count} in a row: back-off {delay:g} s")
 
 
+def restart_or_wait(
+    member: MemberSnapshot, now: float, crashes: Mapping[str, Crashes], limits: Timeouts
+) -> Iterator[Decision]:
+    """Restarts a member that has ended, on its volume, once its back-off is over."""
+    if member.volume is not None and now >= next_start(member, crashes, limits):
+        yield Restart(member.name, member.volume, describe_exit(member))
+    else:
+        yield from _defer_restart(member, crashes, limits)
+
+
 def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
     """Whether a replica's volume can be discarded because its twin serves the pair.
 
@@ -110,7 +122,8 @@ def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) ->
     return twin.seat.full and not twin.seat.silent and not (own_counts and pair in lead.vulnerable)
 
 
-def _kill_hung(member: MemberSnapshot, now: float, limits: Timeouts) -> Iterator[Decision]:
+def kill_hung(member: MemberSnapshot, now: float, limits: Timeouts) -> Iterator[Decision]:
+    """Kills a process that does not answer, or whose volume is gone."""
     if not member.volume_there:
         yield Kill(member.name, "its volume is gone")
     elif member.life is Life.STARTING and now - member.started >= limits.boot:

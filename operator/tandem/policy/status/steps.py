@@ -9,11 +9,13 @@ from tandem.policy.decisions import (
     AssignSpare,
     Complete,
     Decision,
+    Dismiss,
     EvictPod,
     Halt,
     Kill,
     Promote,
     RecordEvent,
+    Remove,
     Replace,
     Restart,
     Start,
@@ -29,6 +31,8 @@ class Action(StrEnum):
     RESTART = "restart"
     REPLACE = "replace"
     KILL = "kill"
+    DISMISS = "ask to leave"
+    REMOVE = "remove"
     ASSIGN = "assign spare"
     ADOPT = "adopt spare"
     EVICT = "evict"
@@ -141,6 +145,8 @@ _ACTIONS = {
     Restart: Action.RESTART,
     Replace: Action.REPLACE,
     Kill: Action.KILL,
+    Dismiss: Action.DISMISS,
+    Remove: Action.REMOVE,
     EvictPod: Action.EVICT,
     Halt: Action.HALT,
     Wait: Action.WAIT,
