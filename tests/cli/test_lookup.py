@@ -18,7 +18,8 @@ from tandem.kube.kinds import STREAM_PIPELINE, ObjectKind
 from tandem.kube.objects import name_of
 from tandem.kube.port import KubeError, Refused, Unreachable
 from tandem.kube.user import NoCluster, UserAccess
-from tandem.local.store.directory import Directory, locked, prepare
+from tandem.local.store.directory import Directory, locked
+from tandem.local.store.manifest import prepare
 from tandem_cli import main
 
 

@@ -13,8 +13,9 @@ from tests.remote.stage import Stage
 from tandem.kube import user
 from tandem.kube.kinds import CONFIG_MAP, STREAM_PIPELINE
 from tandem.kube.user import UserAccess
-from tandem.local.store.directory import Directory, locked, prepare
+from tandem.local.store.directory import Directory, locked
 from tandem.local.store.intent_file import write_functions, write_intent
+from tandem.local.store.manifest import prepare
 from tandem.local.store.paths import with_absolute_paths
 from tandem.policy.intent import first_functions, first_intent
 from tandem_cli import main
@@ -138,6 +139,16 @@ def test_other_changed_fields_are_listed_beside_the_plan(capsys: Output) -> None
         for line in lines
     )
     assert lines[-1] == DRY_RUN
+
+
+@pytest.mark.usefixtures("home")
+def test_splits_and_merges_can_change_at_any_time(capsys: Output) -> None:
+    found = planned(capsys, local(splits={"count": 3}, merges={"count": 2}))
+    assert found["steps"] == []
+    assert {each["path"]: each["canChange"] for each in found["fields"]} == {
+        "spec.splits.count": True,
+        "spec.merges.count": True,
+    }
 
 
 @pytest.mark.usefixtures("home")

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+from tandem_core.contract.intent_text import read_intent_text
 from tandem_core.contract.reports import (
     REFUSAL_FILE,
     Card,
@@ -70,6 +71,7 @@ class Stub:
             what = order.read_text().split()
             if what[0] == "stubborn":
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             order.unlink()
             if what[0] == "exit":
                 os._exit(int(what[1]))
@@ -132,6 +134,7 @@ class Stub:
 
     def lead(self) -> LeadReport:
         pairs: dict[str, list[SeatReport]] = {}
+        slots = tuple(range(read_intent_text((self.directory / "intent").read_bytes()).slots))
         gone = {path.name for path in (self.directory / "gone").iterdir()}
         for beat in heartbeats(self.shared):
             if beat["volume"] not in gone and beat["pair"]:
@@ -152,6 +155,8 @@ class Stub:
             rows_in=100,
             pairs=tuple(PairReport(name, tuple(seats)) for name, seats in pairs.items()),
             completed=self.completed_at is not None,
+            open_slots=slots,
+            next_slot=len(slots),
         )
 
     def serve(self) -> None:
@@ -191,6 +196,7 @@ def main() -> None:
     directory, name, kind, pair, volume = sys.argv[1:6]
     stub = Stub(Path(directory), name, kind, pair, volume)
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if kind == "replica":
         # Stands for the JVM: it dies with its parent only because it asked for that.
         helper = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), "/bin/sleep", "600"]

@@ -12,7 +12,8 @@ from tests.local.stub_run import PROGRAMS, assign, check
 
 from tandem.local.processes.commands import member_command
 from tandem.local.run import Programs
-from tandem.local.store.directory import Directory, locked, prepare
+from tandem.local.store.directory import Directory, locked
+from tandem.local.store.manifest import prepare
 from tandem.policy.snapshot import MemberPlace
 from tandem_cli import main
 from tandem_cli.run import execute, rows_delivered

@@ -14,8 +14,8 @@ from tandem.local.store.directory import (
     is_completed,
     is_supervised,
     locked,
-    prepare,
 )
+from tandem.local.store.manifest import prepare, read_manifest, write_manifest
 from tandem.local.store.paths import with_absolute_paths
 from tandem.validation.unsupported import unsupported, unsupported_here
 from tandem_core.model.fields.problems import ABSENT, Fault, path_text
@@ -61,13 +61,62 @@ def test_manifest_from_before_a_field_was_added_is_the_same(
 def test_changed_manifest_is_refused_with_changed_fields(
     directory: Directory, tmp_path: Path
 ) -> None:
-    changed = pipeline(query={"sql": "SELECT 1 FROM payments"}, pairs={"count": 3})
+    changed = pipeline(query={"sql": "SELECT 1 FROM payments"}, pairs={"count": 3, "replicas": 1})
     with pytest.raises(DirectoryRefused) as refusal:
         prepare(directory, changed, tmp_path)
     said = str(refusal.value)
     assert "spec.query.sql: was 'SELECT user FROM payments', is 'SELECT 1 FROM payments'" in said
-    assert "spec.pairs.count: was 2, is 3" in said
+    assert "spec.pairs.replicas: was 2, is 1" in said
+    assert "spec.pairs.count" not in said
     assert "--dir" in said
+    assert read_manifest(directory).generation == 1
+
+
+def counts(directory: Directory) -> tuple[int, int, int, int]:
+    stored = read_manifest(directory)
+    spec = stored.pipeline().spec
+    return stored.generation, spec.pairs.count, spec.splits.count, spec.merges.count
+
+
+def test_changed_counts_are_taken_and_raise_the_generation(
+    directory: Directory, tmp_path: Path
+) -> None:
+    assert counts(directory) == (1, 2, 2, 1)
+    assert not prepare(directory, pipeline(pairs={"count": 3}, splits={"count": 3}), tmp_path)
+    assert counts(directory) == (2, 3, 3, 1)
+    assert not prepare(directory, pipeline(pairs={"count": 3}, splits={"count": 3}), tmp_path)
+    assert counts(directory) == (2, 3, 3, 1)
+
+
+def test_same_file_changes_nothing_back_after_a_change_by_hand(
+    directory: Directory, tmp_path: Path
+) -> None:
+    scaled = read_manifest(directory).with_values({"spec.pairs.count": 4})
+    write_manifest(directory, scaled)
+    assert not prepare(directory, pipeline(), tmp_path)
+    assert counts(directory) == (2, 4, 2, 1)
+    # The file has changed in another count: only that one follows it.
+    assert not prepare(directory, pipeline(merges={"count": 2}), tmp_path)
+    assert counts(directory) == (3, 4, 2, 2)
+    assert not prepare(directory, pipeline(pairs={"count": 3}, merges={"count": 2}), tmp_path)
+    assert counts(directory) == (4, 3, 2, 2)
+
+
+def test_manifest_of_an_older_version_is_its_first_generation(
+    directory: Directory, tmp_path: Path
+) -> None:
+    content = json.loads(directory.pipeline.read_text())
+    older = {name: content[name] for name in ("manifest", "base")}
+    directory.pipeline.write_text(json.dumps(older))
+    assert counts(directory) == (1, 2, 2, 1)
+    prepare(directory, pipeline(pairs={"count": 1}), tmp_path)
+    assert counts(directory) == (2, 1, 2, 1)
+
+
+def test_invalid_value_names_field_and_value(directory: Directory) -> None:
+    changed = read_manifest(directory).with_values({"spec.merges.count": 0})
+    with pytest.raises(DirectoryRefused, match=r"spec\.merges\.count: 0"):
+        changed.pipeline()
 
 
 def test_interrupted_preparation_starts_over(directory: Directory) -> None:

@@ -3,13 +3,11 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
-from tandem.local.processes.process_manager import topology_of
 from tandem.local.store.directory import DirectoryRefused
 from tandem.local.store.intent_file import read_intent, write_intent
 from tandem.policy.intent import first_intent, with_primaries
 from tandem_core.contract.intent import IntentStream, Share
 from tandem_core.contract.records import encode
-from tandem_core.model.states import MemberKind
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of
 
@@ -38,21 +36,3 @@ def test_promotion_increments_version_and_round_trips(tmp_path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(DirectoryRefused):
             read_intent(path)
-
-
-def test_topology_has_standby_merges_and_twin_replicas() -> None:
-    asked = pipeline(merges={"count": 2}, pairs={"count": 1, "spares": 1}, splits={"count": 1})
-    roster = topology_of(asked.spec)
-    assert [place.name for place in roster] == [
-        "split-0",
-        "pair-0-a",
-        "pair-0-b",
-        "merge-0",
-        "merge-1",
-        "merge-2",
-        "merge-3",
-        "spare-0",
-    ]
-    assert [place.slot for place in roster if place.kind is MemberKind.MERGE] == [0, 0, 1, 1]
-    single = topology_of(pipeline(pairs={"count": 2, "replicas": 1}).spec)
-    assert [p.name for p in single if p.pair is not None] == ["pair-0-a", "pair-1-a"]

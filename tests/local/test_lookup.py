@@ -5,8 +5,9 @@ import pytest
 from tests.local.pipelines import pipeline
 
 from tandem.local.processes.process_record import ProcessEntry, ProcessRecord, from_json, to_json
-from tandem.local.store.directory import Directory, locked, prepare
+from tandem.local.store.directory import Directory, locked
 from tandem.local.store.lookup import directory_of, name_of, signal_member
+from tandem.local.store.manifest import prepare
 from tandem.output.member_table import Missing
 from tandem_core.model.states import PairState
 from tandem_core.model.status import PairStatus, Status

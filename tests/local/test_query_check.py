@@ -7,7 +7,8 @@ from tests.local.pipelines import pipeline
 from tests.local.stub_run import check
 
 from tandem.local.query_check import CheckFailed, Findings, check_query
-from tandem.local.store.directory import Directory, locked, prepare
+from tandem.local.store.directory import Directory, locked
+from tandem.local.store.manifest import prepare
 from tandem.local.store.paths import with_absolute_paths
 
 Checked = Callable[[str], Findings]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.local.harness import Run, wait_for
 
+from tandem.local.store.requests import send_request
 from tandem.local.supervisor import FRESH, STOPPED
 from tandem_cli import main
 from tandem_core.model.states import MemberState, Phase, Role
@@ -131,6 +132,47 @@ def test_warm_spare_replaces_killed_replica(start: Start) -> None:
     assert run.volume("pair-0-b") == warm
     assert run.volume("spare-0") not in {dead, warm}
     assert run.member("spare-0").state is MemberState.STANDBY
+
+
+def test_splits_and_merges_come_and_go_as_requested(start: Start) -> None:
+    run = start()
+    run.wait_whole()
+    volume = run.volume("split-1")
+    send_request(run.directory, {"spec.splits.count": 1, "spec.merges.count": 2})
+    wait_for(lambda: "split-1" not in names(run))
+    assert run.directory.gone_mark(volume).exists()
+    assert not run.directory.volume(volume).exists()
+    assert "split-1" not in run.roll().entries
+    wait_for(lambda: {"merge-2", "merge-3"} <= names(run) and run.is_whole())
+    assert run.status().observed_generation == 2
+
+    send_request(run.directory, {"spec.splits.count": 3})
+    wait_for(lambda: {"split-1", "split-2"} <= names(run) and run.is_whole())
+    assert run.volume("split-1") != volume
+    assert run.status().observed_generation == 3
+    assert {name for _, name in run.events()} <= {"split-0"}
+
+
+def names(run: Run) -> set[str]:
+    return {member.name for member in run.status().members}
+
+
+def test_member_that_is_leaving_is_dismissed_again_by_the_next_supervisor(start: Start) -> None:
+    first = start()
+    first.wait_whole()
+    volume = first.volume("split-1")
+    first.order("split-1", "stubborn")
+    wait_for(lambda: not (first.directory.path / "stub" / "split-1.do").exists())
+    send_request(first.directory, {"spec.splits.count": 1})
+    wait_for(lambda: first.status().observed_generation == 2)
+    assert "split-1" in names(first)
+    first.signal(signal.SIGKILL)
+    first.wait()
+    wait_for(lambda: first.processes() == set())
+
+    second = start()
+    wait_for(lambda: second.directory.gone_mark(volume).exists())
+    wait_for(lambda: "split-1" not in names(second))
 
 
 def test_paused_supervisor_kills_no_member_on_resume(start: Start) -> None:

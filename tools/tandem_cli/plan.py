@@ -1,7 +1,6 @@
 """`tandem plan FILE`: what a changed manifest would carry over, build and move; a dry run.
 
-Nothing is carried out and nothing is written: neither `tandem run` nor the operator can resize a
-running pipeline yet.
+Nothing is carried out and nothing is written; `tandem apply FILE` makes the change.
 """
 
 import argparse
@@ -12,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.local.store.diff import Change, changed_fields
-from tandem.local.store.directory import Directory, DirectoryRefused, changes_of, known_manifest
+from tandem.local.store.directory import Directory, DirectoryRefused
 from tandem.local.store.intent_file import read_function, read_intent
+from tandem.local.store.manifest import is_changeable, read_manifest
 from tandem.local.store.paths import with_absolute_paths
 from tandem.policy.intent import pair_names
 from tandem.policy.layout.layout import Layout
@@ -42,7 +42,7 @@ from tandem_core.routing.errors import RoutingError
 
 PLANNED, NOT_CHANGEABLE, NOT_FOUND = 0, 1, 2
 
-DRY_RUN = "dry run: this version cannot resize a running pipeline"
+DRY_RUN = "dry run: nothing has changed; `tandem apply` with this file makes the change"
 
 _COUNT: FieldPath = ("spec", "pairs", "count")
 _MOST_NAMES, _MOST_STEPS = 4, 12
@@ -69,7 +69,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="show what a changed manifest would build and move, without doing it",
         description="Compares a manifest with the pipeline of its name, on this machine or on the "
         "cluster of the current kubeconfig, and prints the steps to its number of pairs: what is "
-        "carried over, built and moved. A dry run: this version cannot resize a running pipeline. "
+        "carried over, built and moved. A dry run: `tandem apply` makes the change. "
         "Exit code 0: planned, or no change; 1: the manifest is invalid, or changes a field that "
         "cannot change; 2: the file cannot be read, or there is no such pipeline.",
     )
@@ -104,20 +104,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _here(directory: Directory, wanted: Pipeline) -> ExistingPipeline:
-    """Read a directory; there every field of the manifest is fixed.
+    """Read a directory; there all fields are fixed but sizes.
 
     Raises:
         DirectoryRefused: its manifest, intent or routing function cannot be read.
     """
-    known = parse_pipeline(known_manifest(directory))
-    if isinstance(known, Refusal):
-        raise DirectoryRefused(f"{directory.pipeline} was written by another version")
-    changes = changes_of(directory, pipeline_document(wanted))
+    stored = read_manifest(directory)
+    known = stored.pipeline()
+    changes = changed_fields(stored.document, pipeline_document(wanted))
+    others = [change for change in changes if change.path != _COUNT]
     return ExistingPipeline(
         str(directory.path),
         known.spec.pairs.replicas,
         _layout_here(directory) or layout_of_first(pair_names(known.spec)),
-        tuple(change for change in changes if change.path != _COUNT),
+        tuple(change for change in others if not is_changeable(change.path)),
+        tuple(change for change in others if is_changeable(change.path)),
     )
 
 

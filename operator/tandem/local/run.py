@@ -21,11 +21,11 @@ from tandem.local.store.directory import (
     Directory,
     is_completed,
     locked,
-    prepare,
     read_status,
     remove,
 )
 from tandem.local.store.files import MOST_BYTES
+from tandem.local.store.manifest import prepare, read_manifest
 from tandem.local.supervisor import Supervisor, SupervisorPorts
 from tandem.policy.snapshot import Complaint
 from tandem.policy.timeouts import Timeouts
@@ -77,6 +77,7 @@ def run_pipeline(
     """
     with locked(directory):
         is_new = prepare(directory, pipeline, base)
+        pipeline = read_manifest(directory).pipeline()
         if is_completed(directory):
             return End(EndReason.COMPLETED, read_status(directory) or Status())
         accepted = False

@@ -15,24 +15,29 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tandem.local.changes import ChangeDesk
 from tandem.local.display.snapshot import DisplaySnapshot, Event, Rate
 from tandem.local.processes.children import may_give_way
-from tandem.local.processes.process_manager import Assign, Command, ProcessManager, topology_of
+from tandem.local.processes.process_manager import Assign, Command, ProcessManager
+from tandem.local.processes.roster import roster_of
 from tandem.local.shutdown import End, EndReason, Stop
 from tandem.local.store import files
-from tandem.local.store.directory import Directory, read_status
+from tandem.local.store.directory import Directory, DirectoryRefused, read_status
 from tandem.local.store.intent_file import read_intent, write_functions, write_intent
 from tandem.output.json_logs import DecisionLog
+from tandem.policy.change.codec import ShareChanged
 from tandem.policy.controller_state import remembered
 from tandem.policy.decide import Outcome, decide, low_priority_members
 from tandem.policy.decisions import (
     AssignSpare,
     Complete,
     Decision,
+    Dismiss,
     Halt,
     Kill,
     Promote,
     RecordEvent,
+    Remove,
     Replace,
     Restart,
     Start,
@@ -46,6 +51,7 @@ from tandem.policy.status.steps import held, step_of, swap_step
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.pipeline import Pipeline, status_document
 from tandem_core.model.status import Status
+from tandem_core.routing.errors import RoutingError
 
 TURN = 0.2
 """Seconds between two turns of the loop."""
@@ -102,11 +108,11 @@ class Supervisor:
         self._name = pipeline.metadata.name
         self._ports = ports
         self._stop = stop
-        self._crew = ProcessManager(
-            directory, topology_of(pipeline.spec), ports.command, ports.assign
-        )
+        self._spares = pipeline.spec.pairs.spares
+        self._crew = ProcessManager(directory, ports.command, ports.assign)
         self._intent = read_intent(directory.intent) or first_intent(pipeline)
         self._functions = first_functions(pipeline)
+        self._changes = ChangeDesk(directory)
         self._status = read_status(directory) or Status()
         # All processes are restarted, so the stage of an earlier recovery does not matter.
         shown = replace(self._status, pairs=())
@@ -173,6 +179,8 @@ class Supervisor:
             with self._going_on_without_room():
                 self._record(outcome)
             ending = self._act(outcome.decisions)
+            with self._going_on_without_room():
+                self._change(snapshot)
         finally:
             self._decided.end()
         if self._gives_way:
@@ -203,7 +211,10 @@ class Supervisor:
     # --- observe ------------------------------------------------------------------------------
 
     def _look(self, now: float) -> Snapshot:
-        return Snapshot.taken(now, self._crew.members(), self._crew.fresh(now, FRESH))
+        snapshot = Snapshot.taken(now, self._crew.members(), self._crew.fresh(now, FRESH))
+        roster = roster_of(self._intent, snapshot.lead, self._crew.places(), self._spares)
+        self._crew.arrange(roster.places())
+        return replace(snapshot, members=self._crew.members())
 
     # --- record -------------------------------------------------------------------------------
 
@@ -233,6 +244,23 @@ class Supervisor:
         self._ports.display.tell(event)
         files.append(self._directory.events, json.dumps(event.as_json()))
 
+    def _change(self, snapshot: Snapshot) -> None:
+        """Make the next step of a change of sizes or keys; its documents first, then the intent."""
+        step = None
+        try:
+            step = self._changes.next_step(self._intent, snapshot, self._memory, _milliseconds())
+        except (DirectoryRefused, RoutingError, ShareChanged) as problem:
+            self._warn(f"no change can be made: {problem}")
+        if step is None:
+            return
+        write_functions(self._directory.intent.parent, step.functions)
+        write_intent(self._directory.intent, step.intent)
+        self._decided.note(swap_step(self._intent.version, step.intent.version, (), step.reason))
+        self._intent = step.intent
+        for record in step.records:
+            self._write_event(record)
+            self._decided.note(step_of(record))
+
     # --- act ----------------------------------------------------------------------------------
 
     def _act(self, decisions: Iterable[Decision]) -> EndReason | None:
@@ -256,6 +284,10 @@ class Supervisor:
                 self._crew.replace(name, volume)
             case Kill(name, _):
                 self._crew.kill(name)
+            case Dismiss(name, _):
+                self._crew.dismiss(name)
+            case Remove(name, volume, _):
+                self._crew.remove(name, volume)
             case AssignSpare(spare, name, volume, _):
                 self._crew.use_spare(spare, name, volume)
             case Halt(_, complaint):
@@ -289,7 +321,8 @@ class Supervisor:
             return
         self._published = now
         self._crew.shorten_logs()
-        self._status = status_of(snapshot, self._memory, self._background(), self._status)
+        status = status_of(snapshot, self._memory, self._background(), self._status)
+        self._status = replace(status, observed_generation=self._changes.generation)
         self._write_status()
         counters = self._status.counters
         self._ports.display.show(
@@ -325,6 +358,14 @@ class Supervisor:
         files.write(self._directory.status, content.encode())
 
 
+def _milliseconds() -> int:
+    return int(_now().timestamp() * 1000)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251
+
+
 def _wall_clock() -> str:
-    now = datetime.now(UTC)  # noqa: TID251
+    now = _now()
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"

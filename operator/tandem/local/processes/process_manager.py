@@ -10,15 +10,13 @@ from pathlib import Path
 
 from tandem.local.processes.children import Child, end_leftovers, mark_of
 from tandem.local.processes.process_record import ProcessRecord, from_json, to_json
+from tandem.local.processes.roster import place_named
 from tandem.local.store import files
 from tandem.local.store.directory import Directory, DirectoryRefused, give_up_volume
-from tandem.policy.intent import pair_names
 from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot
 from tandem_core.contract.exit_codes import REFUSED
 from tandem_core.contract.records import Undecodable
 from tandem_core.contract.reports import REFUSAL_FILE, decode_card, decode_refusal
-from tandem_core.model.spec import Spec
-from tandem_core.model.states import MemberKind
 from tandem_core.network.member_client import Address, MemberPoller, Observation, Whereabouts
 
 Command = Callable[[Path, MemberPlace, str], list[str]]
@@ -39,20 +37,25 @@ class _Seat:
     child: Child | None = None
     watch: MemberPoller | None = None
     run: int = 0
+    dismissed: float | None = None
+    """When the process was asked to leave."""
 
 
 class ProcessManager:
-    """Starts and ends processes. Each change of volumes is recorded before it is made."""
+    """Starts and ends processes. Each change of volumes is recorded before it is made.
 
-    def __init__(
-        self, directory: Directory, roster: Iterable[MemberPlace], command: Command, assign: Assign
-    ) -> None:
+    Places come and go. One that is no longer wanted stays until it is removed, and so does one that
+    an earlier supervisor recorded.
+    """
+
+    def __init__(self, directory: Directory, command: Command, assign: Assign) -> None:
         self._directory = directory
-        self._places = {place.name: place for place in roster}
+        self._places: dict[str, MemberPlace] = {}
+        self._wanted: frozenset[str] = frozenset()
         self._command = command
         self._assign = assign
         self._mark = mark_of(directory.uid(), directory.path)
-        self._seats = {name: _Seat() for name in self._places}
+        self._seats: dict[str, _Seat] = {}
         self._roll = ProcessRecord()
 
     def muster(self) -> int:
@@ -67,7 +70,26 @@ class ProcessManager:
         for volume in self._roll.given_up:
             self._give_up(volume)
         self._save(self._roll.at_rest())
+        for name in self._roll.entries:
+            self._add(self._place_of(name))
         return leftovers
+
+    def _place_of(self, name: str) -> MemberPlace:
+        try:
+            return place_named(name)
+        except ValueError as problem:
+            raise DirectoryRefused(f"{self._directory.members}: {problem}") from problem
+
+    def arrange(self, wanted: Iterable[MemberPlace]) -> None:
+        """Add the wanted places that are missing; all others are to leave."""
+        places = tuple(wanted)
+        for place in places:
+            self._add(place)
+        self._wanted = frozenset(place.name for place in places)
+
+    def _add(self, place: MemberPlace) -> None:
+        self._places.setdefault(place.name, place)
+        self._seats.setdefault(place.name, _Seat())
 
     def _recorded(self) -> ProcessRecord:
         path = self._directory.members
@@ -78,9 +100,13 @@ class ProcessManager:
 
     # --- looking ------------------------------------------------------------------------------
 
+    def places(self) -> tuple[MemberPlace, ...]:
+        """Return all places, also those that are to leave."""
+        return tuple(self._places.values())
+
     def members(self) -> tuple[MemberSnapshot, ...]:
         """Return the current snapshots of all members."""
-        return tuple(self._member(place) for place in self._places.values())
+        return tuple(self._member(place) for place in self.places())
 
     def note_lead(self, name: str | None) -> None:
         """Record which split leads, for commands that look for the lead."""
@@ -100,7 +126,11 @@ class ProcessManager:
         child, look = seat.child, seat.watch.look() if seat.watch is not None else Observation()
         if child is None:
             return MemberSnapshot(
-                place, volume=volume, volume_there=self._is_there(volume), run=seat.run
+                place,
+                volume=volume,
+                volume_there=self._is_there(volume),
+                run=seat.run,
+                leaving=place.name not in self._wanted,
             )
         code = child.poll()
         alive = Life.UP if look.heard is not None else Life.STARTING
@@ -117,6 +147,8 @@ class ProcessManager:
             complaint=self._complaint(volume) if code == REFUSED else None,
             report=look.report,
             pid=child.pid,
+            leaving=place.name not in self._wanted or seat.dismissed is not None,
+            dismissed=seat.dismissed,
         )
 
     def _is_there(self, volume: str | None) -> bool:
@@ -177,6 +209,24 @@ class ProcessManager:
         child = self._seats[name].child
         if child is not None:
             child.signal_group(signal.SIGKILL)
+
+    def dismiss(self, name: str) -> None:
+        """Ask a process to hand over what peers need and to end; it stays its last one here."""
+        seat = self._seats[name]
+        if seat.child is not None:
+            seat.dismissed = time.monotonic()
+            seat.child.signal(signal.SIGTERM)
+
+    def remove(self, name: str, volume: str | None) -> None:
+        """Discard the volume of a member whose process has ended, and give up its place."""
+        if volume is not None:
+            self._save(self._roll.giving_up(volume).without(name))
+            self._give_up(volume)
+        self._save(self._roll.without(name))
+        seat = self._seats.pop(name)
+        if seat.watch is not None:
+            seat.watch.stop()
+        del self._places[name]
 
     def give_way(self, names: Collection[str]) -> None:
         """Run these at low CPU priority, all others at normal priority."""
@@ -240,27 +290,6 @@ class ProcessManager:
     def _save(self, roll: ProcessRecord) -> None:
         files.write(self._directory.members, to_json(roll).encode())
         self._roll = roll
-
-
-_TWINS = ("a", "b")
-_MERGES_PER_SLOT = 2
-"""One delivers, one is on standby."""
-
-
-def topology_of(spec: Spec) -> tuple[MemberPlace, ...]:
-    """Return all places, in the order in which they are started."""
-    splits = [MemberPlace(f"split-{n}", MemberKind.SPLIT) for n in range(spec.splits.count)]
-    replicas = [
-        MemberPlace(f"{pair}-{twin}", MemberKind.REPLICA, pair=pair)
-        for pair in pair_names(spec)
-        for twin in _TWINS[: spec.pairs.replicas]
-    ]
-    merges = [
-        MemberPlace(f"merge-{n}", MemberKind.MERGE, slot=n // _MERGES_PER_SLOT)
-        for n in range(spec.merges.count * _MERGES_PER_SLOT)
-    ]
-    spares = [MemberPlace(f"spare-{n}", MemberKind.SPARE) for n in range(spec.pairs.spares)]
-    return (*splits, *replicas, *merges, *spares)
 
 
 def by_card(path: Path, pid: int) -> Whereabouts:

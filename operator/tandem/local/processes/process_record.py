@@ -48,6 +48,11 @@ class ProcessRecord:
         """Return the record without a discarded volume, once it is removed."""
         return replace(self, given_up=tuple(each for each in self.given_up if each != volume))
 
+    def without(self, name: str) -> "ProcessRecord":
+        """Return the record without a place."""
+        entries = {each: entry for each, entry in self.entries.items() if each != name}
+        return replace(self, entries=entries)
+
     def led_by(self, name: str | None) -> "ProcessRecord":
         """Return the record with another lead."""
         return replace(self, lead=name)

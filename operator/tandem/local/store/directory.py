@@ -1,4 +1,4 @@
-"""The directory of a pipeline on one machine: its files, and the manifest it was made for."""
+"""The directory of a pipeline on one machine, and its files."""
 
 import fcntl
 import json
@@ -11,18 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tandem.local.store import files
-from tandem.local.store.diff import Change, changed_fields
-from tandem_core.model.fields.problems import path_text, value_text
-from tandem_core.model.pipeline import (
-    Pipeline,
-    Refusal,
-    parse_pipeline,
-    parse_status,
-    pipeline_document,
-)
+from tandem_core.model.pipeline import Refusal, parse_status
 from tandem_core.model.states import Phase
 from tandem_core.model.status import Status
 
@@ -88,6 +79,11 @@ class Directory:
     def dead_letters(self) -> Path:
         """Rows that did not fit their schema, one file for each stream."""
         return self.path / "dead-letter"
+
+    @property
+    def requests(self) -> Path:
+        """Requests of commands to the supervisor."""
+        return self.path / "requests"
 
     @property
     def supervisor_log(self) -> Path:
@@ -177,19 +173,12 @@ def is_supervised(directory: Directory) -> bool:
     return False
 
 
-def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
-    """Prepare the directory for a pipeline whose paths are absolute; true if it is new.
-
-    The manifest may not differ from an existing directory's in any field: state, lanes and sinks
-    belong to that manifest. `base` is the directory of the manifest.
+def make(directory: Directory) -> None:
+    """Make the files of a new pipeline, all but its manifest.
 
     Raises:
-        DirectoryRefused: it belongs to another manifest, or holds other files.
+        DirectoryRefused: the directory holds other files.
     """
-    document = pipeline_document(pipeline)
-    if directory.pipeline.exists():
-        _compare(directory, document)
-        return False
     foreign = [found.name for found in directory.path.iterdir() if found.name not in _OWN]
     if foreign:
         raise DirectoryRefused(
@@ -200,56 +189,10 @@ def prepare(directory: Directory, pipeline: Pipeline, base: Path) -> bool:
         (directory.path / name).mkdir(exist_ok=True)
     files.write(directory.uid_file, uuid.uuid4().hex.encode(), _PRIVATE)
     files.write(directory.token_file, secrets.token_urlsafe(32).encode(), _PRIVATE)
-    # Last: this file marks the directory as complete.
-    content = {"manifest": document, "base": str(base)}
-    files.write(directory.pipeline, json.dumps(content, indent=1).encode())
-    return True
 
 
 _OWN = {"lock", "peers", "gone", "volumes", "logs", "uid", "token", ".uid.new", ".token.new"}
 """Files that an interrupted preparation may leave behind."""
-
-
-def known_manifest(directory: Directory) -> object:
-    """Return the document of the manifest that the directory was made for.
-
-    Fields that were added since then have their defaults.
-
-    Raises:
-        DirectoryRefused: it cannot be read.
-    """
-    try:
-        known: Any = json.loads(directory.pipeline.read_text())["manifest"]
-    except (ValueError, KeyError, TypeError):
-        raise DirectoryRefused(
-            f"{directory.pipeline} cannot be read; remove {directory.path} to start over"
-        ) from None
-    pipeline = parse_pipeline(known)
-    return known if isinstance(pipeline, Refusal) else pipeline_document(pipeline)
-
-
-def changes_of(directory: Directory, document: dict[str, object]) -> list[Change]:
-    """Return the fields in which a manifest differs from the one the directory was made for.
-
-    Raises:
-        DirectoryRefused: the directory's manifest cannot be read.
-    """
-    return changed_fields(known_manifest(directory), document)
-
-
-def _compare(directory: Directory, document: dict[str, object]) -> None:
-    changes = changes_of(directory, document)
-    if changes:
-        listed = "\n".join(
-            f"  {path_text(change.path)}: was {value_text(change.before)}, "
-            f"is {value_text(change.after)}"
-            for change in changes
-        )
-        raise DirectoryRefused(
-            f"{directory.path} belongs to another manifest:\n{listed}\n"
-            "Restore the old manifest, or run the new one in another directory (--dir) with new "
-            f"paths for its sinks; remove {directory.path} and the sinks' files to start over."
-        )
 
 
 def read_status(directory: Directory) -> Status | None:

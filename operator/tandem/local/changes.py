@@ -1,0 +1,147 @@
+"""Changes of a running pipeline: takes requests, and asks the policy for the next step."""
+
+from collections.abc import Iterable
+
+from tandem.local.store.directory import Directory, DirectoryRefused
+from tandem.local.store.intent_file import read_function
+from tandem.local.store.manifest import read_manifest, write_manifest
+from tandem.local.store.requests import (
+    DirectoryRequest,
+    RequestAnswer,
+    answer,
+    finish,
+    pending_requests,
+)
+from tandem.policy.change.codec import RoutingCodec
+from tandem.policy.change.steps import (
+    IntentStep,
+    building_generation,
+    new_pairs,
+    next_intent,
+    target_generation,
+)
+from tandem.policy.change.wanted import Evidence, wanted_of
+from tandem.policy.controller_state import ControllerState
+from tandem.policy.recovery.processes import unexplained
+from tandem.policy.snapshot import Life, Snapshot
+from tandem_core.contract.exit_codes import REFUSED
+from tandem_core.contract.intent import ChangeRequest, Intent
+from tandem_core.model.states import ChangeStage
+from tandem_core.routing.function import RoutingFunction
+
+CRASHES = 3
+"""Crashes in a row after which a new pair's replica counts as one that cannot be built."""
+
+
+class ChangeDesk:
+    """The manifest of a directory and the requests to it, for the supervisor."""
+
+    def __init__(self, directory: Directory) -> None:
+        """Read the manifest.
+
+        Raises:
+            DirectoryRefused: it cannot be read.
+        """
+        self._directory = directory
+        self._stored = read_manifest(directory)
+        self._functions: dict[str, RoutingFunction] = {}
+        self._codec = RoutingCodec(self._function)
+        self._answered: set[str] = set()
+
+    @property
+    def generation(self) -> int:
+        """The generation of the manifest that was taken last."""
+        return self._stored.generation
+
+    def next_step(
+        self, intent: Intent, snapshot: Snapshot, memory: ControllerState, now_ms: int
+    ) -> IntentStep | None:
+        """Take new requests, then return the next step of the change, if there is one.
+
+        Raises:
+            OSError: the manifest or an answer could not be written.
+        """
+        request = next_request(intent, self._take_requests(intent))
+        wanted = wanted_of(self._stored.pipeline().spec, self._stored.generation, request)
+        evidence = Evidence(snapshot.lead, failures_of(intent, snapshot, memory))
+        return next_intent(intent, wanted, evidence, self._codec, now_ms)
+
+    def _take_requests(self, intent: Intent) -> list[DirectoryRequest]:
+        """Take changes of fields into the manifest; return changes of keys that are pending."""
+        moves = []
+        for request in pending_requests(self._directory):
+            if request.values:
+                self._take_values(request)
+            elif self._accepts(request, intent):
+                moves.append(request)
+            else:
+                finish(self._directory, request)
+        return moves
+
+    def _take_values(self, request: DirectoryRequest) -> None:
+        try:
+            changed = self._stored.with_values(request.values)
+            changed.pipeline()
+        except (KeyError, DirectoryRefused) as problem:
+            said = RequestAnswer(self._stored.generation, refused=str(problem))
+        else:
+            if request.from_file:
+                changed = changed.with_applied(request.values)
+            if changed != self._stored:
+                write_manifest(self._directory, changed)
+                self._stored = changed
+            said = RequestAnswer(changed.generation)
+        answer(self._directory, request, said)
+        finish(self._directory, request)
+
+    def _accepts(self, request: DirectoryRequest, intent: Intent) -> bool:
+        """Answer a change of keys once; whether it is still to be carried out."""
+        if is_done(request, intent):
+            return False
+        if request.id in self._answered:
+            return True
+        pairs = target_generation(intent).names()
+        unknown = [move.pair for move in request.moves if move.pair not in {"", *pairs}]
+        refused = f"no pair {unknown[0]!r}; there are {', '.join(pairs)}" if unknown else ""
+        answer(self._directory, request, RequestAnswer(self._stored.generation, refused))
+        self._answered.add(request.id)
+        return not refused
+
+    def _function(self, digest: str) -> RoutingFunction:
+        if digest not in self._functions:
+            place = self._directory.intent.parent
+            self._functions = {digest: read_function(place, digest)}
+        return self._functions[digest]
+
+
+def is_done(request: DirectoryRequest, intent: Intent) -> bool:
+    """Whether the intent has a change of keys, or it was given up before anything was built."""
+    if intent.request is not None and intent.request.id == request.id:
+        return True
+    change = intent.change
+    given_up = change is not None and change.stage is ChangeStage.ABANDONED
+    return change is not None and given_up and change.goal.request == request.id
+
+
+def next_request(intent: Intent, pending: Iterable[DirectoryRequest]) -> ChangeRequest | None:
+    """Return the change of keys to carry out: the next one waits for the change under way."""
+    change = intent.change
+    active = change is not None and change.stage is not ChangeStage.ABANDONED
+    for request in pending:
+        if change is None or not active or change.goal.request == request.id:
+            return ChangeRequest(request.id, request.moves)
+    return intent.request
+
+
+def failures_of(intent: Intent, snapshot: Snapshot, memory: ControllerState) -> dict[str, str]:
+    """Return the new pairs that cannot be built, with the reason."""
+    building = building_generation(intent)
+    failures = {}
+    for pair in new_pairs(building) if building is not None else ():
+        for member in snapshot.replicas_of(pair):
+            crashes = memory.crashes.get(member.name)
+            if member.life is Life.ENDED and member.exit_code == REFUSED:
+                failures[pair] = (member.complaint or unexplained(member.name)).text
+            elif crashes is not None and crashes.count >= CRASHES:
+                failures[pair] = f"{member.name} has ended {crashes.count} times in a row"
+    return failures
