@@ -1,13 +1,14 @@
 """A pipeline's pods on loopback addresses: their mounts, their objects, their environment."""
 
+import base64
 import json
 from pathlib import Path
 
 from tests.environment.fake_api import LEASES, MAPS, NAMESPACE, PODS, FakeApi, lease, pod
 from tests.environment.test_laptop import MANIFEST
 
-from tandem_core.contract.intent import Intent
-from tandem_core.contract.intent_text import intent_text
+from tandem_core.contract.intent import Function, Intent
+from tandem_core.contract.intent_text import function_key, intent_text
 from tandem_core.model import kubernetes_names
 from tandem_runtime.environment.pod_identity import PodIdentity
 
@@ -44,12 +45,12 @@ def environment(this: PodIdentity, api: FakeApi) -> dict[str, str]:
     }
 
 
-def put_intent(api: FakeApi, intent: Intent) -> None:
-    """Write the intent as the operator does."""
+def put_intent(api: FakeApi, intent: Intent, *functions: Function) -> None:
+    """Write the intent as the operator does, beside its routing functions."""
     metadata = {"name": kubernetes_names.intent_name("p"), "uid": "of-the-intent"}
-    api.put(
-        MAPS, {"metadata": metadata, "data": {kubernetes_names.INTENT_KEY: intent_text(intent)}}
-    )
+    forms = {function_key(each.digest): base64.b64encode(each.form).decode() for each in functions}
+    data = {kubernetes_names.INTENT_KEY: intent_text(intent)}
+    api.put(MAPS, {"metadata": metadata, "data": data, "binaryData": forms})
 
 
 def furnish(api: FakeApi, *uids: str, intent: Intent | None = None) -> None:

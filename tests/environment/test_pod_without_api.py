@@ -8,7 +8,7 @@ from tests.environment.fake_api import PODS, FakeApi, pod
 from tests.environment.pods_around import PIPELINE_TOKEN, furnish, mount, put_intent
 from tests.local.harness import wait_for
 
-from tandem_core.contract.intent import Intent
+from tandem_core.contract.intent import Function, Generation, Intent, Pair
 from tandem_runtime.environment.kubernetes_api import Access
 from tandem_runtime.environment.pod_base import PeersAnswer
 from tandem_runtime.environment.pod_without_api import ThroughSplits, resolved
@@ -24,7 +24,13 @@ Answer = Callable[[bytes], bytes]
 class Split:
     """Something that answers where splits are expected."""
 
-    def __init__(self, directory: Path, answer: Answer, token: str = PIPELINE_TOKEN) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        answer: Answer,
+        token: str = PIPELINE_TOKEN,
+        function: Answer = lambda digest: b"form of " + digest,
+    ) -> None:
         self.asked = 0
         self.answer = answer
         self.received: list[object] = []
@@ -34,7 +40,7 @@ class Split:
             "b.1",
             directory,
             lambda _, message: self.received.append(message),
-            {"around": self._around},
+            {"around": self._around, "function": function},
         )
 
     def _around(self, body: bytes) -> bytes:
@@ -108,6 +114,37 @@ def test_merge_learns_peers_and_intent_from_splits(
     wait_for(lambda: len(merge.splits()) == 3)
     wait_for(lambda: (intent := merge.intent()) is not None and intent.version == 5)
     split.close()
+
+
+def test_functions_that_intent_names_are_asked_for_and_others_forgotten(
+    api: FakeApi, access: Access, world: World, tmp_path: Path
+) -> None:
+    first, second = Function("d1", b"one"), Function("d2", b"two")
+    furnish(api, "a", intent=intent_of(1, "d1"))
+    put_intent(api, intent_of(1, "d1"), first)
+    split = ClusterSplit(access, mount(tmp_path, "a"), "a.0", 4711)
+    split.await_known()
+    actions = split.actions()
+    told = Split(tmp_path, actions["around"], function=actions["function"])
+    world.splits.append(told)
+    world.found.append(told.address)
+    merge = world.merge()
+    wait_for(lambda: merge.functions() == (first,))
+    put_intent(api, intent_of(2, "d1", "d2"), first, second)
+    wait_for(lambda: set(merge.functions()) == {first, second})
+    put_intent(api, intent_of(3, "d2"), second)
+    wait_for(lambda: merge.functions() == (second,))
+    with pytest.raises(LookupError):
+        actions["function"](b"d1")
+    split.close()
+
+
+def intent_of(version: int, *functions: str) -> Intent:
+    generations = tuple(
+        Generation(number, digest, (Pair("pair-0", "a"),))
+        for number, digest in enumerate(functions)
+    )
+    return Intent(version, generations, 1, ())
 
 
 def test_nothing_is_known_before_first_answer(world: World) -> None:

@@ -132,7 +132,7 @@ class KeepingReplica:
         self._loop = EventLoop(
             machine, process.volume, process.environment, process.post, process.settings
         )
-        self.driver.serve(self._loop, share)
+        self.driver.serve(self._loop, lambda: share)
         process.serve(lambda: ReplicaState(DriverState.RUNNING), lambda: True, pair)
         process._loop = self._loop
         self._thread = threading.Thread(target=self._loop.run, daemon=True)

@@ -86,7 +86,7 @@ class Replica:
         self.machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0)
         self.node = EventLoop(self.machine, volume, Around(), post, SETTINGS)
         self.driver = Driver(Around().pipeline, volume, post)
-        self.driver.serve(self.node, share)
+        self.driver.serve(self.node, lambda: share)
 
     def does(self, *effects: Effect) -> None:
         self.node.carry_out(list(effects))
@@ -303,7 +303,7 @@ def test_machine_learns_that_spark_was_up_before_it(volume: Volume) -> None:
     share, empty = Share("f", "pair-0"), StoredReplica({})
     machine = ReplicaMachine(volume.id, 1, "pair-0", share, empty, SETTINGS, 0, booting=True)
     loop = EventLoop(machine, volume, Around(), cast("Any", Sent()), SETTINGS)
-    replica.driver.serve(loop, share)
+    replica.driver.serve(loop, lambda: share)
     loop.stop()
     loop.run()
     assert machine.spark_up

@@ -17,7 +17,7 @@ def came(span: Span, answer: FetchAnswer, rows: object = None) -> Fetched:
 
 
 def test_rows_are_returned_in_header_order_and_not_kept() -> None:
-    found = Fetching(SHARE, 0)
+    found = Fetching(0)
     found.came(came(OF_B, FetchAnswer.NO_ROWS))
     assert found.missing(EPOCH) == [OF_A]
     found.came(came(OF_A, FetchAnswer.ROWS, ("rows",)))
@@ -26,9 +26,9 @@ def test_rows_are_returned_in_header_order_and_not_kept() -> None:
 
 
 def test_each_fetch_alternates_between_copies() -> None:
-    found = Fetching(SHARE, 0)
+    found = Fetching(0)
     found.lanes[A1] = ("a", "b")
-    asked = [to for _ in range(3) for to, _ in sent(Fetch, found.ask([OF_A], 0))]
+    asked = [to for _ in range(3) for to, _ in sent(Fetch, found.ask([OF_A], SHARE, 0))]
     assert asked == ["a", "b", "a"]
     found.clear()
-    assert [to for to, _ in sent(Fetch, found.ask([OF_A], 0))] == ["a"]
+    assert [to for to, _ in sent(Fetch, found.ask([OF_A], SHARE, 0))] == ["a"]

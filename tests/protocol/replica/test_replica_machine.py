@@ -550,6 +550,22 @@ def test_child_gets_state_of_one_epoch_reduced_to_its_keys() -> None:
     assert (message.pair, message.epoch, message.outbox, message.older) == ("y", 2, (), ())
 
 
+def test_share_is_named_as_newest_generation_of_headers_names_it() -> None:
+    new = generation(2, "x", "y")
+    replica = Replica({("verified",): True, ("checkpoint", 0): "empty"})
+    replica.view(header(1, Span(A1, 1, 1)), generations=(G1,))
+    assert replica.machine.share == G1.share_of("x")
+    replica.view(header(2, generation=2), generations=(G1, new))
+    assert replica.machine.share == new.share_of("x")
+    ((_, fetch),) = sent(Fetch, replica.tick(S.retry))
+    assert fetch.share == new.share_of("x")
+    again = Replica(replica.volume)
+    assert again.machine.share == new.share_of("x")
+    later = StoredReplica(replica.volume, (0,), named_in=3)
+    machine = ReplicaMachine("x0", 2, "x", KEYS, later, S, 0)
+    assert machine.share == KEYS
+
+
 def test_missing_state_is_refused() -> None:
     replica = ran(3)
     effects = replica.tell(CopyState("y", Share("f2", "y"), 9), sender="y0")

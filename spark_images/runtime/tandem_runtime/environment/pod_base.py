@@ -20,6 +20,10 @@ AROUND = "around"
 """The action with which splits report their environment."""
 
 
+FUNCTION = "function"
+"""The action with which splits tell a routing function; the question is its digest."""
+
+
 class PeersAnswer(Record):
     """The answer to `AROUND`."""
 

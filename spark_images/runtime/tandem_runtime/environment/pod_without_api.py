@@ -18,7 +18,13 @@ from tandem_core.contract.records import encode
 from tandem_core.contract.volume_ids import pod_volume
 from tandem_core.model.kubernetes_names import FLIGHT_PORT, splits_service
 from tandem_core.network.flight_calls import call
-from tandem_runtime.environment.pod_base import AROUND, Address, PeersAnswer, PodEnvironment
+from tandem_runtime.environment.pod_base import (
+    AROUND,
+    FUNCTION,
+    Address,
+    PeersAnswer,
+    PodEnvironment,
+)
 from tandem_runtime.environment.pod_identity import PodIdentity
 from tandem_runtime.protocol.bounded_map import BoundedMap
 from tandem_runtime.protocol.types import Member
@@ -58,6 +64,7 @@ class ThroughSplits(PodEnvironment):
         self._addresses: BoundedMap[Address] = BoundedMap()
         """By pod; includes pods that the last answer did not list."""
         self._intent: Intent | None = None
+        self._functions: dict[str, bytes] = {}
         self._answering: Address | None = None
         """The split that answered last."""
         self._needed = threading.Event()
@@ -101,8 +108,8 @@ class ThroughSplits(PodEnvironment):
         return self._intent
 
     def functions(self) -> tuple[Function, ...]:
-        """None: only splits route rows."""
-        return ()
+        """The routing functions that the intent names, as far as a split has told them."""
+        return tuple(Function(digest, form) for digest, form in self._functions.items())
 
     def gone(self, volumes: frozenset[str]) -> frozenset[str]:  # noqa: ARG002 - the port's
         """None: not reported. A deleted pod is ended by its node; splits ignore it until then."""
@@ -118,16 +125,17 @@ class ThroughSplits(PodEnvironment):
 
     def _look(self) -> None:
         """Take the answer of a split in touch with the API server, else the first answer."""
-        fallback: PeersAnswer | None = None
+        fallback: tuple[PeersAnswer, Address] | None = None
         for address in self._to_ask():
             around = self._asked(address)
             if around is not None and around.in_touch:
                 self._answering = address
-                self._take(around)
+                self._take(around, address)
                 return
-            fallback = fallback or around
+            if around is not None:
+                fallback = fallback or (around, address)
         if fallback is not None:
-            self._take(fallback)
+            self._take(*fallback)
 
     def _to_ask(self) -> list[Address]:
         """All addresses where a split may be, beginning with the one that answered last."""
@@ -144,12 +152,26 @@ class ThroughSplits(PodEnvironment):
             _log.debug("%s:%d did not report its peers: %s", *address, problem)
             return None
 
-    def _take(self, around: PeersAnswer) -> None:
+    def _ask_for_functions(self, split: Address) -> None:
+        """Ask for what the intent names and is not known here; forget all others."""
+        named = self._intent.functions_named() if self._intent is not None else frozenset()
+        known = {digest: form for digest, form in self._functions.items() if digest in named}
+        for digest in named.difference(known):
+            try:
+                known[digest] = call(
+                    *split, self.token, FUNCTION, digest.encode(), PATIENCE_SECONDS
+                )
+            except (pa.ArrowException, OSError) as problem:
+                _log.debug("%s:%d did not tell function %s: %s", *split, digest, problem)
+        self._functions = known
+
+    def _take(self, around: PeersAnswer, split: Address) -> None:
         for pod, address in around.addresses.items():
             if self._addresses.get(pod) != address:
                 self._addresses[pod] = address
         if around.intent is not None:
             self._intent = around.intent
+        self._ask_for_functions(split)
         for member in around.splits:
             self.met(member.volume)
         self._members = around.splits

@@ -19,7 +19,13 @@ from tandem_core.model.kubernetes_names import FLIGHT_PORT, INTENT_KEY, intent_n
 from tandem_core.model.states import MemberKind
 from tandem_runtime.environment.kubernetes_api import Access, Object, namespace_path
 from tandem_runtime.environment.lease_register import LeaseRegister
-from tandem_runtime.environment.pod_base import AROUND, Address, PeersAnswer, PodEnvironment
+from tandem_runtime.environment.pod_base import (
+    AROUND,
+    FUNCTION,
+    Address,
+    PeersAnswer,
+    PodEnvironment,
+)
 from tandem_runtime.environment.pod_directory import PodDirectory
 from tandem_runtime.environment.pod_identity import PodIdentity
 from tandem_runtime.environment.watch_cache import Extent, WatchCache
@@ -69,8 +75,19 @@ class ClusterSplit(PodEnvironment):
     # --- questions of other pods ----------------------------------------------------------------
 
     def actions(self) -> Mapping[str, Callable[[bytes], bytes]]:
-        """The action for pods without access to the API server."""
-        return {AROUND: self._around}
+        """The actions for pods without access to the API server."""
+        return {AROUND: self._around, FUNCTION: self._function}
+
+    def _function(self, digest: bytes) -> bytes:
+        """Return a routing function.
+
+        Raises:
+            LookupError: it is not known here.
+        """
+        for function in self._functions:
+            if function.digest.encode() == digest:
+                return function.form
+        raise LookupError(f"routing function {digest.decode()} is not known here")
 
     def _around(self, known: bytes) -> bytes:
         """Report the environment; the question names the version of the intent that the peer has.

@@ -113,8 +113,8 @@ class Driver:
         self.batch_ms = 0.0
         threading.Thread(target=self._turn, name="driver", daemon=True).start()
 
-    def serve(self, loop: EventLoop, share: Share) -> None:
-        """Carry out the effects of a machine of a pair with this share, from now on."""
+    def serve(self, loop: EventLoop, share: Callable[[], Share]) -> None:
+        """Carry out the machine's effects from now on; `share` is that of its pair."""
         self._loop = loop
         resolver = KeyResolver(loop.environment.functions)
         self._moves = StateMoves(self._pipeline, self._session, resolver, share)

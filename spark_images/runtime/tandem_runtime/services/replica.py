@@ -106,7 +106,7 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         driver.settled.wait()
     machine = _create_machine(process, pair, found)
     loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
-    driver.serve(loop, machine.share)
+    driver.serve(loop, lambda: machine.share)
     process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
     return process.run(loop, driver.stop)
 

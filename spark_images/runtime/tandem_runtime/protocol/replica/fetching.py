@@ -16,10 +16,9 @@ _LANES_KNOWN = 32
 class Fetching:
     """Rows that have arrived, and the splits to ask for the others."""
 
-    __slots__ = ("asked_at", "lanes", "rows", "_share", "_tries")
+    __slots__ = ("asked_at", "lanes", "rows", "_tries")
 
-    def __init__(self, share: Share, now: int) -> None:
-        self._share = share
+    def __init__(self, now: int) -> None:
         self.lanes: dict[LaneId, tuple[str, ...]] = {}
         """Splits that have a copy of a lane."""
         self.rows: dict[Span, object] = {}
@@ -31,16 +30,16 @@ class Fetching:
         """Returns the spans of an epoch that have not arrived."""
         return [span for span in header.spans if span not in self.rows]
 
-    def ask(self, spans: Iterable[Span], now: int) -> list[Effect]:
-        """Requests spans, each time from the other copy."""
+    def ask(self, spans: Iterable[Span], share: Share, now: int) -> list[Effect]:
+        """Requests a share of spans, each time from the other copy."""
         self.asked_at = now
-        return [self._ask_for(span) for span in spans]
+        return [self._ask_for(span, share) for span in spans]
 
-    def _ask_for(self, span: Span) -> Effect:
+    def _ask_for(self, span: Span, share: Share) -> Effect:
         copies = self.lanes.get(span.lane, (span.lane.split,))
         turn = self._tries.get(span, 0)
         self._tries[span] = turn + 1
-        return Send(copies[turn % len(copies)], Fetch(span, self._share))
+        return Send(copies[turn % len(copies)], Fetch(span, share))
 
     def came(self, message: Fetched) -> None:
         """Stores the rows of an answer; none if the span has no rows."""

@@ -74,11 +74,9 @@ class ReplicaMachine(HeldState):
         booting: bool = False,
     ) -> None:
         """Starts on a volume; while `booting`, no epoch runs until `SparkUp`."""
-        super().__init__(stored)
+        super().__init__(pair, share, stored)
         self.me = volume_id
         self.incarnation = incarnation
-        self.pair = pair
-        self.share = share
         self.settings = settings
         self.lead_discovery = LeadDiscovery(settings.silence, now)
         self.heartbeat = Heartbeat(settings)
@@ -93,7 +91,7 @@ class ReplicaMachine(HeldState):
         self.calls = 0
         """Last call received; reporting it lets the lead lapse the twin or retire the parents."""
         self.joining, self.skip = Joining(pair, share, settings.silence, now), Skip()
-        self.fetching = Fetching(share, now)
+        self.fetching = Fetching(now)
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
         """Handles a message; refuses those of earlier incarnations."""
@@ -292,7 +290,7 @@ class ReplicaMachine(HeldState):
             self._become(ReplicaLife.FETCHING)
         elif now - self.fetching.asked_at < self.settings.retry:
             return []
-        return self.fetching.ask(missing, now)
+        return self.fetching.ask(missing, self.share, now)
 
     def _fetched(self, now: int, _: Peer, message: Fetched) -> list[Effect]:
         header = self.headers.get(self.committed + 1)

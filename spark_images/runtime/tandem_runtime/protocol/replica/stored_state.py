@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from tandem_core.contract.intent import Generation
+from tandem_core.contract.intent import Generation, Share
 from tandem_runtime.protocol.effects import Effect, Erase, ForgetState, Key, Write
 from tandem_runtime.protocol.messages.results import StateCopied
 from tandem_runtime.protocol.replica.known_headers import KnownHeaders
@@ -20,16 +20,22 @@ class StoredReplica(NamedTuple):
     """Values that its machine has written."""
     checkpoints: Iterable[int] = ()
     """Epochs whose state Spark has on the volume."""
+    named_in: int = 0
+    """The generation by which the share that it is started with is named."""
 
 
 class HeldState:
     """State of a replica, with the headers, generations and results that belong to it."""
 
-    def __init__(self, stored: StoredReplica) -> None:
+    def __init__(self, pair: str, share: Share, stored: StoredReplica) -> None:
         volume = stored.keys
+        self.pair = pair
+        self.share = share
+        self._named_in = stored.named_in
         self.checkpoints = sorted(stored.checkpoints)
         self.headers = KnownHeaders(cast("dict[int, Header]", _stored(volume, "header")))
         self.generations = cast("dict[int, Generation]", _stored(volume, "generation"))
+        self._name_share()
         self.outbox = Outbox(cast("dict[int, Kept]", _stored(volume, "kept")))
         whole = ("verified",) in volume
         self.committed = self.checkpoints[-1] if whole else 0
@@ -40,7 +46,17 @@ class HeldState:
         """Stores generations that are not known yet."""
         new = {each.number: each for each in generations if each.number not in self.generations}
         self.generations.update(new)
+        self._name_share()
         return [Write(("generation", number), generation) for number, generation in new.items()]
+
+    def _name_share(self) -> None:
+        """Names the pair's share as the newest generation that headers name does.
+
+        It is the same share in every generation; routing functions of earlier ones are removed.
+        """
+        for number, generation in self.generations.items():
+            if number > self._named_in and self.pair in generation.names():
+                self.share, self._named_in = generation.share_of(self.pair), number
 
     def _keep_header(self, message: StateCopied) -> list[Effect]:
         """Stores the headers of the copied epochs: a rebuild, rule (i), may need them."""

@@ -36,9 +36,9 @@ class StateMoves:
         pipeline: Pipeline,
         session: Callable[[], SparkSession],
         resolver: KeyResolver,
-        own: Share,
+        own: Callable[[], Share],
     ) -> None:
-        """`session` gives a new session, and blocks until Spark is up; `own` is the own share."""
+        """`session` gives a new session, and blocks until Spark is up; `own` the own share."""
         self._pipeline = pipeline
         self._new_session = session
         self._resolver = resolver
@@ -55,7 +55,7 @@ class StateMoves:
             UnknownFunction: a routing function is not known.
             CannotMove, UnknownKeyPlace, UnsupportedCheckpoint: the state cannot be moved by key.
         """
-        mine, theirs = self._resolver.keys_of(self._own), self._resolver.keys_of(share)
+        mine, theirs = self._resolver.keys_of(self._own()), self._resolver.keys_of(share)
         wanted = MoveTarget(target, theirs, partitions_after(tree, epoch))
         self._move([Parent(tree, mine)], epoch, wanted)
 
@@ -73,7 +73,7 @@ class StateMoves:
         if len(trees) == 1 and partitions_after(trees[0], epoch) == partitions:
             trees[0].replace(target)
             return
-        mine = self._resolver.keys_of(self._own)
+        mine = self._resolver.keys_of(self._own())
         parents = [Parent(tree, mine) for tree in trees]
         self._move(parents, epoch, MoveTarget(target, mine, partitions))
 
