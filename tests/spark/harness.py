@@ -92,8 +92,8 @@ class Replica:
         self.finishes = True
         """Whether every result is let commit as soon as it is there."""
         self._changed = threading.Condition()
-        self._engine = Engine(pipeline, self.inbox, self, session=session)
-        self._engine.open(checkpoint, base)
+        self.engine = Engine(pipeline, self.inbox, self, session=session)
+        self.engine.open(checkpoint, base)
 
     def run(
         self,
@@ -116,7 +116,7 @@ class Replica:
     ) -> None:
         """Give an epoch to the engine and go on."""
         batches = {name: [self.batch(name, values)] for name, values in (rows or {}).items()}
-        self._engine.run(epoch, batches, watermarks or {})
+        self.engine.run(epoch, batches, watermarks or {})
 
     def batch(self, name: str, rows: Sequence[Sequence[object]]) -> pa.RecordBatch:
         """Rows of a stream as Arrow has them."""
@@ -137,7 +137,7 @@ class Replica:
         assert condition(self.told), self.told.failure
 
     def stop(self) -> None:
-        self._engine.stop()
+        self.engine.stop()
 
     # What the engine tells.
 
@@ -149,7 +149,7 @@ class Replica:
             self.told.outcomes[epoch] = Outcome(table, digest)
             self._changed.notify_all()
         if self.finishes:
-            self._engine.finish(epoch)
+            self.engine.finish(epoch)
 
     def committed(self, epoch: int) -> None:
         with self._changed:

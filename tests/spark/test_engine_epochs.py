@@ -83,6 +83,19 @@ def test_unfinished_batch_is_not_committed_and_runs_again(replica: Make, tmp_pat
     assert again.run(3, {"payments": [("a", 1)]}).rows == [("a", 3)]
 
 
+def test_query_is_opened_again_on_another_checkpoint(replica: Make, tmp_path: Path) -> None:
+    ahead = replica(sums(), tmp_path / "ahead")
+    for epoch in (1, 2, 3):
+        ahead.run(epoch, {"payments": [("a", 1)]})
+    ahead.stop()
+    behind = replica(sums(), tmp_path / "behind")
+    behind.run(1, {"payments": [("a", 1)]})
+    behind.engine.close()
+    behind.engine.open(ahead.checkpoint)
+    assert behind.run(4, {"payments": [("a", 1)]}).rows == [("a", 4)]
+    assert behind.told.committed == [1, 4]
+
+
 def test_memory_of_read_rows_is_released(replica: Make, driver: SparkDriver) -> None:
     one = replica(sums())
     for epoch in (1, 2):
@@ -134,9 +147,9 @@ def test_duplicate_column_names_are_refused(replica: Make) -> None:
 def test_boot_warms_query_up_and_leaves_no_files(replica: Make, tmp_path: Path) -> None:
     one = replica(sums())
     one.stop()
-    one._engine.boot()
+    one.engine.boot()
     one.checkpoint = tmp_path / "fresh"
-    one._engine.open(one.checkpoint)
+    one.engine.open(one.checkpoint)
     assert one.run(1, {"payments": [("a", 7)]}).rows == [("a", 7)]
     assert not (one.inbox / "warm-up").exists()
 
@@ -146,9 +159,9 @@ def test_boot_with_check_refuses_nondeterministic_query(replica: Make) -> None:
     one = replica(pipeline({"sql": query}, PAYMENTS, mode="update"))
     one.stop()
     with pytest.raises(EngineError) as refused:
-        one._engine.boot(check=True)
+        one.engine.boot(check=True)
     assert refused.value.failure.kind == Reason.RANDOMNESS
     assert refused.value.failure.is_users
     good = replica(sums())
     good.stop()
-    good._engine.boot(check=True)
+    good.engine.boot(check=True)

@@ -55,7 +55,7 @@ def test_batches_are_read_in_order_and_completely(replica: Make) -> None:
     one = replica(pipeline({"sql": "SELECT * FROM s"}, stream("s", "k STRING, n INT", "k")))
     whole = one.batch("s", [(f"k{index}", index) for index in range(1000)])
     slices = [whole.slice(0, 1), whole.slice(1, 0), whole.slice(1, 700), whole.slice(701)]
-    one._engine.run(1, {"s": slices}, {})
+    one.engine.run(1, {"s": slices}, {})
     one.await_(lambda told: 1 in told.committed)
     assert one.told.outcomes[1].table.combine_chunks() == pa.table(whole).combine_chunks()
 

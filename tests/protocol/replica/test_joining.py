@@ -154,3 +154,11 @@ def test_another_source_replaces_first() -> None:
 def test_ask_without_source_does_nothing() -> None:
     found = joining()
     assert found.ask(5) == []
+
+
+def test_copy_begins_anew_when_only_holders_that_refused_are_left() -> None:
+    found = joining()
+    found.told(PARENTS, 4, 0)
+    found.refused("p0", CopyRefused("x", 4), 10)
+    assert asked(found.told((("p0",), ("q0", "q1")), 6, 20)) == ["p0", "q0"]
+    assert found.building == 6

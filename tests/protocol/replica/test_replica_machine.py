@@ -24,7 +24,7 @@ from tests.protocol.builders import (
     shipped,
 )
 
-from tandem_core.contract.intent import Share
+from tandem_core.contract.intent import Generation, Pair, Share
 from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.effects import (
     Effect,
@@ -496,6 +496,39 @@ def test_running_or_just_joined_replica_does_not_skip(
 ) -> None:
     replica = before(3)
     assert sent(CopyState, replica.view(source=TWIN) + replica.tick(S.retry)) == []
+
+
+def test_running_replica_far_behind_copies_its_twin_now_and_then() -> None:
+    replica = ran(1)
+    late = S.rebases_beyond + 2
+    replica.view(delivered=late, now=S.skips_apart - 1, source=TWIN)
+    assert replica.machine.life is ReplicaLife.IDLE
+    effects = replica.view(delivered=late, now=S.skips_apart, source=TWIN)
+    assert sent(CopyState, effects) == [("x1", CopyState("x", None, None))]
+    skipped(replica, late)
+    assert replica.machine.committed == late
+    soon = S.skips_apart + S.skip_patience
+    assert sent(CopyState, replica.view(delivered=3 * late, now=soon, source=TWIN)) == []
+    again = replica.view(delivered=3 * late, now=2 * S.skips_apart, source=TWIN)
+    assert sent(CopyState, again) == [("x1", CopyState("x", None, None))]
+
+
+def test_running_replica_a_little_behind_computes_what_it_missed() -> None:
+    replica = ran(1)
+    told = replica.view(delivered=1 + S.rebases_beyond, now=S.skips_apart, source=TWIN)
+    assert sent(CopyState, told) == []
+
+
+def test_rows_are_fetched_by_the_newest_function_that_lists_the_pair() -> None:
+    replica = full()
+    named = Generation(2, "newer", (Pair("x", "label"),))
+    other = Generation(3, "newest", (Pair("y", "y"),))
+    named_by_two = header(1, Span(A1, 1, 1)).replace(generation=2)
+    effects = replica.view(named_by_two, generations=(named, other))
+    assert [message.share for _, message in sent(Fetch, effects)] == [Share("newer", "label")]
+    again = Replica(replica.volume)
+    effects = again.view(named_by_two, generations=())
+    assert [message.share for _, message in sent(Fetch, effects)] == [Share("newer", "label")]
 
 
 def joined_for_good() -> Replica:

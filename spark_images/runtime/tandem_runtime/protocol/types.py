@@ -307,6 +307,17 @@ class ProtocolSettings(NamedTuple):
 
     Twenty requests for it (`retry`). Below `max_full`, which would make it lapse.
     """
+    rebases_beyond: int = 8
+    """Epochs behind delivery beyond which a running replica copies its twin's state, too.
+
+    Four times `skips_beyond`: its query has to be opened again on the copy, which takes about as
+    long as an epoch, and a replica that is only slow for a moment catches up by itself.
+    """
+    skips_apart: int = 15_000
+    """Shortest time between two copies of its twin's state to a running replica.
+
+    Above `skip_patience`, so that a copy that takes too long is followed by epochs it computes.
+    """
     headers_per_view: int = 8
     """Maximum number of headers in one view.
 

@@ -214,8 +214,8 @@ class Driver:
     def _install(self, effect: Install) -> None:
         """Replace the checkpoint by a copied one, or by an empty one.
 
-        That of a twin is only moved, and Spark need not be up yet. Parts from parents are united by
-        Spark, in its thread.
+        That of a twin is only moved, and Spark need not be up; a query that runs is opened again
+        on it. Parts from parents are united by Spark, in its thread.
         """
         trees = [cast("Tree", part.state) for part in effect.parts]
         if not all(self._is_whole(tree.path, effect.epoch) for tree in trees):
@@ -223,8 +223,19 @@ class Driver:
         if effect.share is not None:
             self._work.put(partial(self._unite, trees, effect.epoch))
             return
-        replace_tree(checkpoint_of(self._volume), trees[0].move if trees else Path.mkdir)
+        move = trees[0].move if trees else Path.mkdir
+        if self._opened:
+            self._work.put(partial(self._reopen, move, effect.epoch))
+            return
+        replace_tree(checkpoint_of(self._volume), move)
         self._tell(Installed(effect.epoch))
+
+    def _reopen(self, move: Callable[[Path], None], epoch: int) -> None:
+        """Stop the query, which continues from another checkpoint with its next epoch."""
+        self._engine.close()
+        self._opened = False
+        replace_tree(checkpoint_of(self._volume), move)
+        self._tell(Installed(epoch))
 
     def _unite(self, trees: list[Tree], epoch: int) -> None:
         """Replace the checkpoint by the union of parts; this process ends if that cannot be."""

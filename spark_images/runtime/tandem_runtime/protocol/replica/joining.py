@@ -87,8 +87,12 @@ class Joining:
         """
         if (groups, epoch) == (self.groups, self.epoch):
             return True
-        by_parents = self.building is not None and epoch is not None
-        return by_parents and len(groups) == len(self.groups)
+        if self.building is None or epoch is None or len(groups) != len(self.groups):
+            return False
+        return all(
+            number in self.parts or not self._refused.issuperset(group)
+            for number, group in enumerate(groups)
+        )
 
     def _begin(self, groups: Groups, epoch: int | None) -> None:
         self.groups, self.epoch = groups, epoch
@@ -166,25 +170,28 @@ class Joining:
 
 
 class Skip:
-    """Decides whether a restarted replica copies its twin's state instead of computing epochs.
+    """Decides whether a replica copies its twin's state instead of computing the epochs it missed.
 
-    It does so only before its first epoch, once, and for `skip_patience` at most. Its own state
-    remains valid until the copy replaces it.
+    Before its first epoch it does so once its twin is far ahead. Later it must be so far behind
+    that a copy is sooner, which it may become while other processes take its CPU; then not again
+    for a while, since each copy costs its twin. It waits for `skip_patience` at most, and its own
+    state remains valid until the copy replaces it.
     """
 
-    __slots__ = ("_allowed", "_since", "twin")
+    __slots__ = ("_is_first", "_since", "twin")
 
     def __init__(self) -> None:
         self.twin: Groups = ()
         """The twin, while it is far ahead and reports."""
-        self._allowed = True
+        self._is_first = True
         self._since = 0
 
-    def begins(self, now: int) -> bool:
-        """Whether to request the copy now; true at most once."""
-        if not self._allowed or not self.twin:
+    def begins(self, now: int, behind: int, settings: ProtocolSettings) -> bool:
+        """Whether to request the copy now, this many epochs behind delivery."""
+        rested = now - self._since >= settings.skips_apart
+        if not self.twin or not (self._is_first or (behind > settings.rebases_beyond and rested)):
             return False
-        self._allowed = False
+        self._is_first = False
         self._since = now
         return True
 
@@ -193,8 +200,8 @@ class Skip:
         return bool(self.twin) and now - self._since < settings.skip_patience
 
     def over(self) -> None:
-        """Rules out a copy from now on: epochs are computed."""
-        self._allowed = False
+        """Ends the time before the first epoch."""
+        self._is_first = False
 
 
 class Holder(Protocol):

@@ -273,7 +273,7 @@ class ReplicaMachine(HeldState):
             if self.skip.waits(now, self.settings):
                 return []
             self._become(ReplicaLife.IDLE)
-        elif self.skip.begins(now):
+        elif self.skip.begins(now, self.delivered - self.committed, self.settings):
             self._become(ReplicaLife.SKIPPING)
             return self.joining.told(self.skip.twin, None, now)
         return self._next_epoch(now)

@@ -108,10 +108,15 @@ class Engine:
         """Allow the batch of an epoch to commit, once its result is safe."""
         self._query.finish(epoch)
 
-    def stop(self) -> None:
-        """Stop the query, and the JVM if the engine started it. No events follow."""
+    def close(self) -> None:
+        """Stop the query; it may be opened again, on any checkpoint. No events of it follow."""
         if self._running is not None:
             self._running.stop()
+            self._running = None
+
+    def stop(self) -> None:
+        """Stop the query, and the JVM if the engine started it. No events follow."""
+        self.close()
         if self._driver is not None:
             self._driver.stop()
 
