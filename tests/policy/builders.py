@@ -3,6 +3,7 @@
 from typing import Any
 
 from tandem.policy.snapshot import Life, MemberPlace, MemberSnapshot, Snapshot
+from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
@@ -65,6 +66,9 @@ BOTH_SEATS = lead(seat("pair-0-a"), seat("pair-0-b"))
 
 
 def look(
-    *members: MemberSnapshot, lead: LeadReport | None = BOTH_SEATS, now: float = NOW
+    *members: MemberSnapshot,
+    lead: LeadReport | None = BOTH_SEATS,
+    now: float = NOW,
+    intent: Intent | None = None,
 ) -> Snapshot:
-    return Snapshot(now, members, lead, "v-split-0" if lead is not None else None)
+    return Snapshot(now, members, lead, "v-split-0" if lead is not None else None, intent)

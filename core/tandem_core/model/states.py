@@ -64,6 +64,15 @@ class PairState(Word):
     DOWN = "Down", "no answer from any replica that holds the state; epochs wait"
 
 
+class PairStanding(Word):
+    """The place of a pair in a change. Only current pairs count in a status."""
+
+    CURRENT = "current", "owns its keys; its results are delivered"
+    SHADOW = "shadow", "is built beside the current pairs, for the next generation"
+    MUTED = "muted", "replaced; runs on, without output, until the new pairs have delivered"
+    GONE = "gone", "retired, or given up; its processes or pods end"
+
+
 class Role(Word):
     """The role of a replica in its pair. Both replicas compute every epoch."""
 

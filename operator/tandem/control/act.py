@@ -214,12 +214,22 @@ class Actuator:
 def outdated_labels(
     pods: Iterable[Pod], snapshot: Snapshot, memory: ControllerState
 ) -> Iterator[tuple[Pod, Role]]:
-    """Replicas whose role label is wrong, with the right role; terminating pods included."""
+    """Replicas whose role label is wrong, with the right role; terminating pods included.
+
+    Only current pairs have a primary: by that label autoscalers count pods.
+    """
     volumes = {member.name: member.volume for member in snapshot.members}
     for pod in pods:
-        primary = memory.pair(pod.place.pair or "").primary
-        if primary is None:
+        label, primary = labels_of(pod.document).get(ROLE_LABEL), _primary_of(pod, snapshot, memory)
+        if primary is None and label != Role.PRIMARY:
             continue
-        role = Role.PRIMARY if volumes.get(pod.name) == primary else Role.SECONDARY
-        if labels_of(pod.document).get(ROLE_LABEL) != role:
+        is_primary = primary is not None and volumes.get(pod.name) == primary
+        role = Role.PRIMARY if is_primary else Role.SECONDARY
+        if label != role:
             yield pod, role
+
+
+def _primary_of(pod: Pod, snapshot: Snapshot, memory: ControllerState) -> str | None:
+    """The volume of the primary of a pod's pair; None if the pair has none or is not current."""
+    pair = pod.place.pair
+    return memory.pair(pair).primary if pair is not None and snapshot.is_current(pair) else None

@@ -163,7 +163,7 @@ def observe_pods(
     heard = {run for run, look in looks.items() if look.is_fresh(moment.now, fresh)}
     names = {pod.name for pod in pods.values() if pod.run in heard}
     return ClusterView(
-        snapshot=Snapshot.taken(moment.now, tuple(members), names),
+        snapshot=Snapshot.taken(moment.now, tuple(members), names, intent),
         pods=pods,
         complete=all(map(_was_asked, looks.values())),
     )

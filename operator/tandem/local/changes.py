@@ -15,22 +15,16 @@ from tandem.local.store.requests import (
 from tandem.policy.change.codec import RoutingCodec
 from tandem.policy.change.steps import (
     IntentStep,
-    building_generation,
-    new_pairs,
     next_intent,
     target_generation,
 )
 from tandem.policy.change.wanted import Evidence, wanted_of
 from tandem.policy.controller_state import ControllerState
-from tandem.policy.recovery.processes import unexplained
-from tandem.policy.snapshot import Life, Snapshot
-from tandem_core.contract.exit_codes import REFUSED
+from tandem.policy.recovery.shadows import build_failures
+from tandem.policy.snapshot import Snapshot
 from tandem_core.contract.intent import ChangeRequest, Intent
 from tandem_core.model.states import ChangeStage
 from tandem_core.routing.function import RoutingFunction
-
-CRASHES = 3
-"""Crashes in a row after which a new pair's replica counts as one that cannot be built."""
 
 
 class ChangeDesk:
@@ -63,7 +57,7 @@ class ChangeDesk:
         """
         request = next_request(intent, self._take_requests(intent))
         wanted = wanted_of(self._stored.pipeline().spec, self._stored.generation, request)
-        evidence = Evidence(snapshot.lead, failures_of(intent, snapshot, memory))
+        evidence = Evidence(snapshot.lead, build_failures(snapshot, memory))
         return next_intent(intent, wanted, evidence, self._codec, now_ms)
 
     def _take_requests(self, intent: Intent) -> list[DirectoryRequest]:
@@ -131,17 +125,3 @@ def next_request(intent: Intent, pending: Iterable[DirectoryRequest]) -> ChangeR
         if change is None or not active or change.goal.request == request.id:
             return ChangeRequest(request.id, request.moves)
     return intent.request
-
-
-def failures_of(intent: Intent, snapshot: Snapshot, memory: ControllerState) -> dict[str, str]:
-    """Return the new pairs that cannot be built, with the reason."""
-    building = building_generation(intent)
-    failures = {}
-    for pair in new_pairs(building) if building is not None else ():
-        for member in snapshot.replicas_of(pair):
-            crashes = memory.crashes.get(member.name)
-            if member.life is Life.ENDED and member.exit_code == REFUSED:
-                failures[pair] = (member.complaint or unexplained(member.name)).text
-            elif crashes is not None and crashes.count >= CRASHES:
-                failures[pair] = f"{member.name} has ended {crashes.count} times in a row"
-    return failures

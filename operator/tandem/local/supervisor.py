@@ -211,7 +211,8 @@ class Supervisor:
     # --- observe ------------------------------------------------------------------------------
 
     def _look(self, now: float) -> Snapshot:
-        snapshot = Snapshot.taken(now, self._crew.members(), self._crew.fresh(now, FRESH))
+        fresh = self._crew.fresh(now, FRESH)
+        snapshot = Snapshot.taken(now, self._crew.members(), fresh, self._intent)
         roster = roster_of(self._intent, snapshot.lead, self._crew.places(), self._spares)
         self._crew.arrange(roster.places())
         return replace(snapshot, members=self._crew.members())
@@ -343,7 +344,7 @@ class Supervisor:
         """Record that all processes have ended."""
         with self._going_on_without_room():
             self._crew.disband()
-        snapshot = Snapshot(time.monotonic(), self._crew.members())
+        snapshot = Snapshot(time.monotonic(), self._crew.members(), intent=self._intent)
         status = status_of(snapshot, self._memory, self._background(), self._status)
         status = with_rows_out(status, self._ports.rows_delivered())
         self._status = at_rest(status, _wall_clock())

@@ -1,6 +1,6 @@
 """The decide step of the reconcile loop: observe, decide, record, act."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tandem.policy.controller_state import ControllerState, PairMemory, PodEvictions, RecoveryStage
@@ -10,7 +10,7 @@ from tandem.policy.recovery.failover import update_pair
 from tandem.policy.recovery.pairs import look_at
 from tandem.policy.recovery.placement import shared_nodes
 from tandem.policy.recovery.processes import count_crashes, recover_processes
-from tandem.policy.snapshot import Life, Snapshot
+from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem.policy.status.event_rules import (
     failing,
     failures,
@@ -24,7 +24,9 @@ from tandem.policy.status.member_events import remember_names
 from tandem.policy.status.totals import Totals, add_up
 from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED
-from tandem_core.model.states import EventReason, MemberKind
+from tandem_core.model.states import EventReason, MemberKind, PairStanding
+
+_SHADOW = PairStanding.SHADOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ def low_priority_members(
 ) -> frozenset[str]:
     """Members that should run at low CPU priority.
 
-    These are replicas that catch up with their twin after a failure, and spares until they are
-    warm. Not the replicas of a starting pair, nor one whose twin does not hold the state: its pair
-    waits for it.
+    These are replicas that catch up with their twin after a failure, shadows until they are synced,
+    and spares until they are warm. Not the replicas of a starting pair, nor one whose twin does not
+    hold the state: its pair waits for it.
     """
-    names = set()
+    names = {shadow.name for shadow in _late_shadows(snapshot)}
     for name in snapshot.pairs():
         pair, known = look_at(snapshot, name, limits), memory.pair(name)
         for replica in pair.replicas:
@@ -98,6 +100,15 @@ def low_priority_members(
     return frozenset(names)
 
 
+def _late_shadows(snapshot: Snapshot) -> Iterator[MemberSnapshot]:
+    """Shadows that run and are not level with the pipeline yet."""
+    for member in snapshot.members:
+        seat = snapshot.seat(member.volume)
+        is_late = seat is None or not seat.synced
+        if member.running and is_late and snapshot.standing(member.place.pair) is _SHADOW:
+            yield member
+
+
 def _take_reports(
     snapshot: Snapshot, memory: ControllerState
 ) -> tuple[list[RecordEvent], ControllerState]:
@@ -111,7 +122,7 @@ def _take_reports(
     changes = () if completed else lead_changes(snapshot, memory.lead, lead)
     failed = failures(snapshot, memory.failing)
     records = [*changes, *losses(snapshot, memory.lost, names), *failed, *told]
-    primaries = [pair.primary for pair in memory.pairs.values()]
+    primaries = [memory.pair(name).primary for name in snapshot.pairs()]
     return records, replace(
         memory,
         lead=lead,
@@ -128,6 +139,7 @@ def _take_reports(
 def _update_pairs(
     snapshot: Snapshot, memory: ControllerState, limits: Timeouts
 ) -> tuple[Mapping[str, PairMemory], list[Promote | RecordEvent]]:
+    """Updates the current pairs. All others have no roles, and no events of failures."""
     pairs: dict[str, PairMemory] = {}
     said: list[Promote | RecordEvent] = []
     for name in snapshot.pairs():

@@ -10,6 +10,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
+from tandem.policy.standings import Standings
+from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import (
     LeadReport,
     MemberReport,
@@ -18,7 +20,7 @@ from tandem_core.contract.reports import (
     SeatReport,
     Trouble,
 )
-from tandem_core.model.states import MemberKind, PairState
+from tandem_core.model.states import ChangeStage, MemberKind, PairStanding, PairState
 
 
 class Life(StrEnum):
@@ -153,9 +155,17 @@ class Snapshot:
     lead: LeadReport | None = None
     """The lead's report; None if no lead has reported recently."""
     lead_volume: str | None = None
+    intent: Intent | None = None
+    """The intent as recorded; without it all pairs are current."""
 
     @classmethod
-    def taken(cls, now: float, members: tuple[MemberSnapshot, ...], fresh: Collection[str]) -> Self:
+    def taken(
+        cls,
+        now: float,
+        members: tuple[MemberSnapshot, ...],
+        fresh: Collection[str],
+        intent: Intent | None = None,
+    ) -> Self:
         """Builds a snapshot in which the lead is the member that leads in the highest term.
 
         Only reports of members that have answered recently count: `fresh`, by name.
@@ -167,7 +177,7 @@ class Snapshot:
             if member.report is not None and member.report.lead is not None
         ]
         lead, volume = max(leads, key=lambda each: each[0].term, default=(None, None))
-        return cls(now, members, lead, volume)
+        return cls(now, members, lead, volume, intent)
 
     def replicas_of(self, pair: str) -> tuple[MemberSnapshot, ...]:
         """The replicas of a pair, in the order of their names."""
@@ -223,5 +233,33 @@ class Snapshot:
         raise KeyError(name)
 
     def pairs(self) -> tuple[str, ...]:
-        """The names of the pairs, without those that are leaving."""
-        return tuple(self._replicas)
+        """The names of the current pairs."""
+        standings = self.standings
+        return standings.current if standings is not None else tuple(self._replicas)
+
+    def all_pairs(self) -> tuple[str, ...]:
+        """The names of all pairs, the current ones first; those that are gone have members."""
+        known = self.standings
+        built = (*known.shadows, *known.muted) if known is not None else ()
+        return tuple(dict.fromkeys((*self.pairs(), *built, *self._replicas)))
+
+    def standing(self, pair: str | None) -> PairStanding:
+        """The standing of a pair; a member of no pair counts as current."""
+        if pair is None or self.standings is None:
+            return PairStanding.CURRENT
+        return self.standings.of(pair)
+
+    def is_current(self, pair: str | None) -> bool:
+        """Whether a pair counts in the status; so does a member of no pair."""
+        return self.standing(pair) is PairStanding.CURRENT
+
+    def is_changing(self) -> bool:
+        """Whether a change of pairs is under way, or pairs of one are still there."""
+        change = self.intent.change if self.intent is not None else None
+        under_way = change is not None and change.stage is not ChangeStage.ABANDONED
+        return under_way or len(self.all_pairs()) > len(self.pairs())
+
+    @cached_property
+    def standings(self) -> Standings | None:
+        """The standings of pairs; None if the intent is not known."""
+        return None if self.intent is None else Standings.judged(self.intent, self.lead)

@@ -2,8 +2,9 @@
 
 Twins on one node fail together, and so do splits. Kubernetes spreads pods when it schedules them
 and never moves them later; nor does it replace drivers of an older template. So a pod that now fits
-another node, or is outdated, is evicted: only while everything has two copies, one at a time, with
-back-off if it does not help. No pod is evicted for a template that fits no node.
+another node, or is outdated, is evicted: only while everything has two copies and no pair is built
+or retired, one at a time, with back-off if it does not help. No pod is evicted for a template that
+fits no node.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ NO_NODE_FITS = Complaint(
 
 
 def shared_nodes(snapshot: Snapshot) -> dict[str, str]:
-    """Pairs (and the group of splits) whose members all run on one node, with that node."""
+    """Current pairs (and the group of splits) whose members all run on one node, with that node."""
     groups = {pair: snapshot.replicas_of(pair) for pair in snapshot.pairs()}
     groups[SPLITS] = snapshot.of_kind(MemberKind.SPLIT)
     shared = {name: _shared_node(members) for name, members in groups.items()}
@@ -52,7 +53,8 @@ def evict_one(
 
 def withhold_unplaceable(snapshot: Snapshot) -> Iterator[Withhold]:
     """Withholds a changed template that fits no node."""
-    if any(member.outdated and member.fits_nowhere for member in snapshot.members):
+    members = (each for each in snapshot.members if snapshot.is_current(each.place.pair))
+    if any(member.outdated and member.fits_nowhere for member in members):
         yield Withhold(NO_NODE_FITS)
 
 
@@ -91,9 +93,9 @@ def _shared_node(members: tuple[MemberSnapshot, ...]) -> str | None:
 
 
 def _is_settled(snapshot: Snapshot, memory: ControllerState) -> bool:
-    """Whether every member is healthy and everything has two copies."""
+    """Whether all members are healthy, everything has two copies, and no change is under way."""
     lead = snapshot.lead
-    if lead is None or lead.vulnerable or lead.lost:
+    if snapshot.is_changing() or lead is None or lead.vulnerable or lead.lost:
         return False
     members = (member for member in snapshot.members if member.kind is not MemberKind.SPARE)
     if any(member.life is not Life.UP or member.silent_since is not None for member in members):

@@ -28,13 +28,14 @@ from tandem.policy.recovery.placement import (
 )
 from tandem.policy.recovery.processes import (
     can_discard,
+    current_first,
     describe_exit,
     has_serving_twin,
     warm_spares,
 )
 from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem.policy.timeouts import Timeouts
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, PairStanding
 
 
 def recover_pods(
@@ -49,14 +50,18 @@ def recover_pods(
 
 
 def _repair(snapshot: Snapshot, memory: ControllerState, limits: Timeouts) -> Iterator[Decision]:
+    """Repairs current pairs first. A shadow that refuses ends a change, not the pipeline."""
     spares = warm_spares(snapshot)
-    for member in snapshot.members:
+    for member in current_first(snapshot):
+        if snapshot.standing(member.place.pair) is PairStanding.GONE:
+            continue
         if member.volume is not None and not member.volume_there:
             yield Replace(member.name, member.volume, member.note or "its volume is gone")
         elif in_vain := _replace_outdated(member, snapshot, memory, limits):
             yield in_vain
         elif member.complaint is not None and not _is_healthy(member):
-            if not has_serving_twin(member, snapshot, limits):
+            is_current = snapshot.is_current(member.place.pair)
+            if is_current and not has_serving_twin(member, snapshot, limits):
                 yield Halt(member.name, member.complaint)
         elif pair := _pair_joined(member):
             yield Adopt(member.name, pair, "it was a warm spare")
@@ -109,11 +114,16 @@ def _repair_replica(
             )
     elif pair in map(_pair_joined, snapshot.of_kind(MemberKind.SPARE)):
         return
-    elif memory.pair(pair).stage is not RecoveryStage.WHOLE and _has_no_state(member):
+    elif _is_broken(pair, snapshot, memory) and _has_no_state(member):
         spare = _choose_spare(member, snapshot, spares, limits)
         if spare is not None:
             spares.remove(spare)
             yield AssignSpare(spare.name, member.name, member.volume or "", _why_no_state(member))
+
+
+def _is_broken(pair: str, snapshot: Snapshot, memory: ControllerState) -> bool:
+    """Whether a current pair has lost a replica; spares are for no others."""
+    return snapshot.is_current(pair) and memory.pair(pair).stage is not RecoveryStage.WHOLE
 
 
 def _pair_joined(member: MemberSnapshot) -> str | None:

@@ -23,7 +23,7 @@ from tandem.policy.recovery.pairs import look_at
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
 from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.exit_codes import COMPLETED, REFUSED, RETIRED, STOPPED, WIPED
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MemberKind, PairStanding, SeatState
 
 
 def count_crashes(
@@ -55,28 +55,37 @@ def next_start(member: MemberSnapshot, crashes: Mapping[str, Crashes], limits: T
 def recover_processes(
     snapshot: Snapshot, memory: ControllerState, limits: Timeouts
 ) -> Iterator[Decision]:
-    """Decides about every member that is wanted; spares come last."""
+    """Decides about every member that is wanted: current pairs come before others, and spares last.
+
+    A shadow that its query, source or sink refuses is left ended: a change fails, not the pipeline.
+    """
     crashes = memory.crashes
     spares = warm_spares(snapshot)
-    for member in snapshot.members:
-        if member.leaving:
+    for member in current_first(snapshot):
+        is_current = snapshot.is_current(member.place.pair)
+        if member.leaving or snapshot.standing(member.place.pair) is PairStanding.GONE:
             continue
         if member.running:
             yield from kill_hung(member, snapshot.now, limits)
         elif member.kind is MemberKind.SPARE:
             continue
         elif member.life is Life.ABSENT:
-            yield _start_first(member)
-        elif member.exit_code == RETIRED:
+            yield _start_first(member, "the pipeline starts" if is_current else "its pair is built")
+        elif member.exit_code == RETIRED or (member.exit_code == REFUSED and not is_current):
             continue
         elif member.exit_code == REFUSED and not has_serving_twin(member, snapshot, limits):
             yield Halt(member.name, member.complaint or unexplained(member.name))
         elif snapshot.now >= next_start(member, crashes, limits):
-            yield _restart_or_replace(member, snapshot, spares, limits)
+            yield _restart_or_replace(member, snapshot, spares if is_current else [], limits)
         else:
             yield from _defer_restart(member, crashes, limits)
     if _is_calm(snapshot, limits):
         yield from _start_spares(snapshot, crashes, limits)
+
+
+def current_first(snapshot: Snapshot) -> list[MemberSnapshot]:
+    """All members, those of other than the current pairs last."""
+    return sorted(snapshot.members, key=lambda m: not snapshot.is_current(m.place.pair))
 
 
 def _defer_restart(
@@ -108,8 +117,8 @@ def restart_or_wait(
 def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
     """Whether a replica's volume can be discarded because its twin serves the pair.
 
-    A seat of a pair that the lead reports as vulnerable may be about to lapse. So while this volume
-    counts as full, the pair must have two full members and not be vulnerable.
+    A seat that is called, or of a pair that the lead reports as vulnerable, may be about to lapse.
+    So while this volume counts as full, the pair must have two full members and not be vulnerable.
     """
     pair, lead = member.place.pair, snapshot.lead
     if pair is None or lead is None:
@@ -119,7 +128,8 @@ def can_discard(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) ->
         return False
     own = snapshot.seat(member.volume)
     own_counts = own is not None and own.full
-    return twin.seat.full and not twin.seat.silent and not (own_counts and pair in lead.vulnerable)
+    at_risk = pair in lead.vulnerable or twin.seat.state is not SeatState.VERIFIED
+    return twin.seat.full and not twin.seat.silent and not (own_counts and at_risk)
 
 
 def kill_hung(member: MemberSnapshot, now: float, limits: Timeouts) -> Iterator[Decision]:
@@ -132,11 +142,11 @@ def kill_hung(member: MemberSnapshot, now: float, limits: Timeouts) -> Iterator[
         yield Kill(member.name, f"no answer for {limits.hung:g} s")
 
 
-def _start_first(member: MemberSnapshot) -> Decision:
+def _start_first(member: MemberSnapshot, reason: str = "the pipeline starts") -> Decision:
     """Starts the first process of a place, which may have a volume of an earlier run."""
     if member.volume is not None and not member.volume_there:
         return Replace(member.name, member.volume, "its volume is gone")
-    return Start(member.name, member.volume, "the pipeline starts")
+    return Start(member.name, member.volume, reason)
 
 
 def _restart_or_replace(
@@ -187,7 +197,7 @@ def warm_spares(snapshot: Snapshot) -> list[MemberSnapshot]:
 
 
 def _is_calm(snapshot: Snapshot, limits: Timeouts) -> bool:
-    """Whether no pair recovers: a new spare would take CPU from one that does."""
+    """Whether no current pair recovers: a new spare would take CPU from one that does."""
     pairs = (look_at(snapshot, pair, limits) for pair in snapshot.pairs())
     return all(len(pair.holders) == len(pair.replicas) for pair in pairs)
 
