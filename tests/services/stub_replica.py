@@ -21,7 +21,7 @@ from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.services.event_loop import EventLoop, milliseconds
 from tandem_runtime.services.process import Process, main
-from tandem_runtime.services.replica import share_at_birth
+from tandem_runtime.services.state.birth import join_pair
 from tandem_runtime.volume.chunks import epoch_rows
 
 
@@ -65,7 +65,7 @@ def run(process: Process[Any], arguments: argparse.Namespace) -> int:
         process.volume.id,
         process.volume.incarnation,
         arguments.pair,
-        share_at_birth(arguments.pair, process.volume, process.environment),
+        join_pair(arguments.pair, process.volume, process.environment, "").share,
         StoredReplica(process.volume.contents()),
         process.settings,
         milliseconds(),

@@ -18,7 +18,7 @@ import numpy as np
 from tests.wire.samples import defaults_of, sample_of
 from tests.wire.tokens import from_lines, to_lines
 
-from tandem_core.contract.intent import Intent, Share
+from tandem_core.contract.intent import Intent
 from tandem_core.contract.intent_text import intent_text, read_intent_text
 from tandem_core.contract.records import decode, encode
 from tandem_core.contract.reports import (
@@ -48,6 +48,7 @@ from tandem_runtime.protocol.types import (
     Position,
     RegisterState,
 )
+from tandem_runtime.services.state.birth import Birth
 from tandem_runtime.volume.chunks import Head, chunk_bytes, read_note
 from tandem_runtime.volume.volume import STORED
 from tandem_runtime.wire.flight import Hello
@@ -63,7 +64,7 @@ DEFAULTS = "defaults.json"
 RECORDS: dict[str, Any] = {
     "document/hello": Hello,
     "document/around": PeersAnswer,
-    "document/birth": Share,
+    "document/birth": Birth,
     "document/place": RegisterState,
     "document/chunk-head": Head,
 }

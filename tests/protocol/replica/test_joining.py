@@ -12,6 +12,7 @@ from tandem_runtime.protocol.messages.peers import (
     StateCopied,
 )
 from tandem_runtime.protocol.replica.joining import Groups, Joining
+from tandem_runtime.protocol.types import UNDEFINED
 
 TWIN: Groups = (("t",),)
 PARENTS: Groups = (("p0", "p1"), ("q0", "q1"))
@@ -26,7 +27,7 @@ def state(epoch: int, payload: CopiedState | None = None) -> StateCopied:
 
 
 def joining() -> Joining:
-    return Joining("x", Share("f", "x"), SILENCE, now=0)
+    return Joining("x", Share("f", "x"), UNDEFINED, SILENCE, now=0)
 
 
 def asked(effects: list[Effect]) -> list[str]:

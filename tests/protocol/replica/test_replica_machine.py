@@ -68,7 +68,14 @@ from tandem_runtime.protocol.replica.outbox import Kept
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.states import ReplicaLife
-from tandem_runtime.protocol.types import Header, LaneId, ProtocolSettings, RegisterState, Span
+from tandem_runtime.protocol.types import (
+    Definition,
+    Header,
+    LaneId,
+    ProtocolSettings,
+    RegisterState,
+    Span,
+)
 
 LEAD = peer("a")
 KEYS = Share("f1", "x")
@@ -581,6 +588,33 @@ def test_child_gets_state_of_one_epoch_reduced_to_its_keys() -> None:
     assert ship.share == Share("f2", "y")
     message = ship.message
     assert (message.pair, message.epoch, message.outbox, message.older) == ("y", 2, (), ())
+
+
+def test_joiner_of_another_definition_is_refused() -> None:
+    mine = Definition(share="k", plan="p", spark="4.3.0")
+    holder = ReplicaMachine(
+        "x0", 1, "x", KEYS, StoredReplica({("verified",): True}, (0,), definition=mine), S, 0
+    )
+
+    def refusals(definition: Definition, share: Share | None = None) -> list[str]:
+        request = CopyState("x", share, None if share is None else 0, definition)
+        effects = holder.handle(0, peer("n"), request)
+        return [message.reason for _, message in sent(CopyRefused, effects)]
+
+    for other in (mine.replace(share="l"), mine.replace(plan="q"), mine.replace(spark="4.4.0")):
+        assert len(refusals(other)) == 1
+    assert refusals(Definition()) == refusals(mine) == []
+    child = Share("f2", "y")
+    assert refusals(mine.replace(share="l"), child) == []
+    assert len(refusals(mine.replace(spark="4.4.0"), child)) == 1
+
+
+def test_refusal_is_told_once() -> None:
+    replica = Replica()
+    replica.view(source=TWIN)
+    refusal = CopyRefused("x", None, "its state has another spark")
+    told = [of(Happened, replica.tell(refusal, sender="x1")) for _ in range(3)]
+    assert [len(events) for events in told] == [1, 0, 0]
 
 
 def test_share_is_named_as_newest_generation_of_headers_names_it() -> None:

@@ -42,6 +42,32 @@ NOBODY = RegisterState(0, 0, "", None)
 """The register before the first split wrote it."""
 
 
+class Definition(Record):
+    """What the state of a pair is: the same in all its replicas, for good.
+
+    A field that an older version did not record is empty, and then not compared.
+    """
+
+    share: str = ""
+    """Identity of the keys."""
+    plan: str = ""
+    """Digest of what the pair runs."""
+    spark: str = ""
+    """The version of Spark that made the state."""
+
+    def difference(self, other: Definition) -> str:
+        """Returns the first field that differs, with both values; "" if none does."""
+        for name in self.__struct_fields__:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine and theirs and mine != theirs:
+                return f"{name}: {mine}, not {theirs}"
+        return ""
+
+
+UNDEFINED = Definition()
+"""Nothing is known."""
+
+
 class LaneId(Record, order=True):
     """Identifies a lane: the n-th log of chunks of one split's volume."""
 

@@ -8,26 +8,28 @@ import os
 import signal
 import time
 
-from tandem_core.contract.intent import Intent, Share
-from tandem_core.contract.records import decode, encode
+import pyspark
+
+from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_core.network.flight_calls import ASSIGN
 from tandem_runtime.environment.interface import Environment
-from tandem_runtime.protocol.effects import Key
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.services.driver import Driver, checkpoints, is_begun
-from tandem_runtime.services.event_loop import Ended, EventLoop, ended_by, milliseconds
+from tandem_runtime.services.event_loop import Ended, EventLoop, Failure, ended_by, milliseconds
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.spare_assignment import Assignment
-from tandem_runtime.volume.volume import Volume
+from tandem_runtime.services.state.birth import OtherDefinition, join_pair
 
 _LOOK_SECONDS = 0.2
-"""How often a replica looks for the intent that names its pair, a spare for its Spark."""
+"""How often a spare looks for its Spark."""
 
 _INTENT_SECONDS = 1.0
 """How long a replica waits for the intent, which shows whether it joins a twin, before it starts
 Spark."""
+
+_RECREATE = "run what made the state; or delete the volume, if its twin or its parents have it"
 
 _log = logging.getLogger(__name__)
 
@@ -63,21 +65,6 @@ class ReplicaMonitor:
         return DriverState.RUNNING if behind <= 1 else DriverState.REPLAYING
 
 
-def share_at_birth(pair: str, volume: Volume, environment: Environment) -> Share:
-    """The share of a replica's pair: fixed when the replica is created, stored on its volume."""
-    birth = volume.directory / "birth"
-    if birth.exists():
-        return decode(birth.read_bytes(), Share)
-    while True:
-        intent = environment.intent()
-        named = [g for g in intent.generations if pair in g.names()] if intent else []
-        if named:
-            share = max(named, key=lambda generation: generation.number).share_of(pair)
-            volume.write_beside("birth", encode(share))
-            return share
-        time.sleep(_LOOK_SECONDS)
-
-
 def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     """Run a replica until it is done; a spare first waits for a pair."""
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
@@ -94,9 +81,22 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
     )
     try:
         pair = arguments.pair or _assigned(process, driver)
+        machine = _joined(process, pair, driver)
     except Ended as end:
         _log.warning("exiting: %s", end)
         return end.code
+    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
+    driver.serve(loop, lambda: machine.share)
+    process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
+    return process.run(loop, driver.stop)
+
+
+def _joined(process: Process[Environment], pair: str, driver: Driver) -> ReplicaMachine:
+    """Create the machine of a replica from what its volume holds.
+
+    Raises:
+        Ended: the volume is of another definition of the pair.
+    """
     booting = ReplicaState(state=DriverState.BOOTING, pair=pair)
     process.serve(lambda: booting, lambda: False, pair)
     found = process.volume.contents()
@@ -104,23 +104,18 @@ def run(process: Process[Environment], arguments: argparse.Namespace) -> int:
         # A copy is a snapshot of when it is requested: requested now, every epoch cut while Spark
         # boots would have to be computed after it.
         driver.settled.wait()
-    machine = _create_machine(process, pair, found)
-    loop = EventLoop(machine, process.volume, process.environment, process.post, process.settings)
-    driver.serve(loop, lambda: machine.share)
-    process.serve(ReplicaMonitor(machine, driver).report, lambda: machine.verified, pair)
-    return process.run(loop, driver.stop)
-
-
-def _create_machine(
-    process: Process[Environment], pair: str, found: dict[Key, object]
-) -> ReplicaMachine:
-    """Create the machine of a replica from what its volume holds."""
+    try:
+        member = join_pair(pair, process.volume, process.environment, pyspark.__version__)
+    except OtherDefinition as problem:
+        refusal = Failure("OtherDefinition", str(problem), _RECREATE)
+        raise ended_by(refusal, process.volume) from problem
+    epochs = checkpoints(process.volume) if is_begun(found) else ()
     return ReplicaMachine(
         process.volume.id,
         process.volume.incarnation,
         pair,
-        share_at_birth(pair, process.volume, process.environment),
-        StoredReplica(found, checkpoints(process.volume) if is_begun(found) else ()),
+        member.share,
+        StoredReplica(found, epochs, member.named_in, member.definition),
         process.settings,
         milliseconds(),
         booting=True,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tandem_core.contract.volume_ids import PodVolume, pod_volume
 
-CARRIED_OVER = ("pair",)
+CARRIED_OVER = ("pair", "birth")
 """Files beside the keys that belong to the pod, and so are copied to the next volume."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tandem_core.contract.intent import Function, Generation, Share
 from tandem_core.contract.records import Record, Tagged
-from tandem_runtime.protocol.types import Header, Span
+from tandem_runtime.protocol.types import UNDEFINED, Definition, Header, Span
 
 
 class Fetch(Tagged):
@@ -53,6 +53,8 @@ class CopyState(Tagged):
     pair: str
     share: Share | None
     epoch: int | None
+    definition: Definition = UNDEFINED
+    """What the joiner is; a holder of something else refuses."""
 
 
 class Offer(Record):

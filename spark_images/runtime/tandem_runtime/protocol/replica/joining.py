@@ -21,7 +21,7 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.replica.known_headers import KnownHeaders
 from tandem_runtime.protocol.replica.outbox import Outbox, offer_of
-from tandem_runtime.protocol.types import ProtocolSettings
+from tandem_runtime.protocol.types import Definition, ProtocolSettings
 
 Groups = tuple[tuple[str, ...], ...]
 
@@ -31,10 +31,12 @@ class Joining:
 
     __slots__ = (
         "asked_at",
+        "definition",
         "epoch",
         "groups",
         "pair",
         "parts",
+        "refusal",
         "share",
         "_asked",
         "_heard_at",
@@ -43,10 +45,13 @@ class Joining:
         "_silence",
     )
 
-    def __init__(self, pair: str, share: Share, silence: int, now: int) -> None:
+    def __init__(
+        self, pair: str, share: Share, definition: Definition, silence: int, now: int
+    ) -> None:
         """`silence` is how long a holder may be without an answer."""
         self.pair = pair
         self.share = share
+        self.definition = definition
         self.groups: Groups = ()
         self.epoch: int | None = None
         """Epoch to copy at; None for a twin's last one, 0 without groups for the empty state."""
@@ -59,6 +64,8 @@ class Joining:
         self._heard_at: dict[int, int] = {}
         """When it was first asked, or last answered that the copy is under way."""
         self._refused: set[str] = set()
+        self.refusal = ""
+        """The last reason for which a holder refused."""
 
     @property
     def from_twin(self) -> bool:
@@ -123,7 +130,7 @@ class Joining:
             self._asked[number] = next(volume for volume in in_turn if volume in able)
             self._heard_at[number] = now
         share = None if self.from_twin else self.share
-        return Send(self._asked[number], CopyState(self.pair, share, self.epoch))
+        return Send(self._asked[number], CopyState(self.pair, share, self.epoch, self.definition))
 
     def under_way(self, holder: str, message: CopyUnderWay, now: int) -> None:
         """Notes that a holder works on the copy."""
@@ -136,6 +143,7 @@ class Joining:
 
         The lead then names another epoch. A twin is asked again like one that did not answer.
         """
+        self.refusal = message.reason
         number = self._group_of(holder)
         outdated = message.epoch not in (None, self.epoch)
         if number is None or self.from_twin or outdated or number in self.parts:
@@ -208,6 +216,7 @@ class Holder(Protocol):
     """State of a replica that others can copy from."""
 
     committed: int
+    definition: Definition
     checkpoints: list[int]
     outbox: Outbox
     headers: KnownHeaders
@@ -226,8 +235,10 @@ def shipped_state(holder: Holder, to: str, request: CopyState) -> Effect:
     generation = holder.generations.get(header.generation) if header else None
     # Without its header, the history of a state is unknown.
     nameless = epoch > 0 and generation is None
+    reason = _difference(holder, request)
     if not holder.verified or epoch not in holder.checkpoints or nameless:
         reason = f"it has no state of epoch {epoch}"
+    if reason:
         return Send(to, CopyRefused(request.pair, request.epoch, reason))
     kept = sorted(e for e in holder.outbox if e <= epoch) if whole else []
     older = tuple(e for e in holder.checkpoints if e < epoch) if whole else ()
@@ -244,3 +255,11 @@ def shipped_state(holder: Holder, to: str, request: CopyState) -> Effect:
         older_generations=tuple(holder.generations[number] for number in named),
     )
     return ShipState(to, reply, request.share)
+
+
+def _difference(holder: Holder, request: CopyState) -> str:
+    """Returns how a joiner differs from the holder; the keys of a new pair always do."""
+    asked = request.definition
+    wanted = asked if request.share is None else asked.replace(share="")
+    difference = holder.definition.difference(wanted)
+    return f"its state has another {difference}" if difference else ""

@@ -90,7 +90,7 @@ class ReplicaMachine(HeldState):
         self.delivered = self.trim = 0
         self.calls = 0
         """Last call received; reporting it lets the lead lapse the twin or retire the parents."""
-        self.joining, self.skip = Joining(pair, share, settings.silence, now), Skip()
+        self.joining, self.skip = self._new_joining(now), Skip()
         self.fetching = Fetching(now)
 
     def handle(self, now: int, sender: Peer | None, message: object) -> list[Effect]:
@@ -200,6 +200,9 @@ class ReplicaMachine(HeldState):
 
     # --- joining ------------------------------------------------------------------------------
 
+    def _new_joining(self, now: int) -> Joining:
+        return Joining(self.pair, self.share, self.definition, self.settings.silence, now)
+
     def _told_source(self, view: ReplicaView, now: int) -> list[Effect]:
         """Takes the source of state that the lead names."""
         if self.life is ReplicaLife.INSTALLING:
@@ -227,8 +230,11 @@ class ReplicaMachine(HeldState):
         """Asks another holder."""
         if self.life not in ASKS:
             return []
-        told = [Happened("CopyRefused", sender.volume, message.reason, epoch=message.epoch)]
-        return [*told, *self.joining.refused(sender.volume, message, now)]
+        effects: list[Effect] = []
+        if message.reason != self.joining.refusal:
+            refused = Happened("CopyRefused", sender.volume, message.reason, epoch=message.epoch)
+            effects.append(refused)
+        return [*effects, *self.joining.refused(sender.volume, message, now)]
 
     def _copy_under_way(self, now: int, sender: Peer, message: CopyUnderWay) -> list[Effect]:
         """Keeps waiting for that holder."""
@@ -249,7 +255,7 @@ class ReplicaMachine(HeldState):
         self.committed, self.checkpoints = message.epoch, copied
         self.fetching.clear()
         self.skip.over()
-        self.joining = Joining(self.pair, self.share, self.settings.silence, now)
+        self.joining = self._new_joining(now)
         return [*effects, Write(("verified",), True), *self._report(now), *self._work(now)]
 
     def _spark_up(self, now: int, _: None, __: SparkUp) -> list[Effect]:

@@ -10,7 +10,7 @@ from tandem_runtime.protocol.effects import Effect, Erase, ForgetState, Key, Wri
 from tandem_runtime.protocol.messages.results import StateCopied
 from tandem_runtime.protocol.replica.known_headers import KnownHeaders
 from tandem_runtime.protocol.replica.outbox import Kept, Outbox, copied_results
-from tandem_runtime.protocol.types import Header
+from tandem_runtime.protocol.types import UNDEFINED, Definition, Header
 
 
 class StoredReplica(NamedTuple):
@@ -22,6 +22,8 @@ class StoredReplica(NamedTuple):
     """Epochs whose state Spark has on the volume."""
     named_in: int = 0
     """The generation by which the share that it is started with is named."""
+    definition: Definition = UNDEFINED
+    """What the replica is from its birth on."""
 
 
 class HeldState:
@@ -32,6 +34,7 @@ class HeldState:
         self.pair = pair
         self.share = share
         self._named_in = stored.named_in
+        self.definition = stored.definition
         self.checkpoints = sorted(stored.checkpoints)
         self.headers = KnownHeaders(cast("dict[int, Header]", _stored(volume, "header")))
         self.generations = cast("dict[int, Generation]", _stored(volume, "generation"))
