@@ -5,7 +5,7 @@ from tests.local.pipelines import pipeline
 
 from tandem.local.store.directory import DirectoryRefused
 from tandem.local.store.intent_file import read_intent, write_intent
-from tandem.policy.intent import first_intent, with_primaries
+from tandem.policy.intent import first_intent, plan_of, with_primaries
 from tandem_core.contract.intent import IntentStream, Share
 from tandem_core.contract.records import encode
 from tandem_core.routing.function import RoutingFunction
@@ -36,3 +36,15 @@ def test_promotion_increments_version_and_round_trips(tmp_path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(DirectoryRefused):
             read_intent(path)
+
+
+def test_plan_depends_on_query_and_settings_of_state_but_on_no_count() -> None:
+    plan = plan_of(pipeline())
+    assert plan_of(pipeline(pairs={"count": 5}, splits={"count": 4}, suspend=True)) == plan
+    assert first_intent(pipeline()).generations[0].plan == plan
+    others = (
+        pipeline(query={"sql": "SELECT user, amount FROM payments"}),
+        pipeline(spark={"cores": 2}),
+        pipeline(spark={"conf": {"spark.sql.ansi.enabled": "false"}}),
+    )
+    assert len({plan, *map(plan_of, others)}) == 4
