@@ -10,7 +10,7 @@ from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, ConditionType, Phase
 from tandem_core.model.status import Condition, Counters, Status
 
-WHY = "sink out cannot be read or written; retrying: /out cannot be used: [full]; make room"
+WHY = "sink out cannot be read or written and is retried: /out cannot be used: [full]; make room"
 
 
 def shown(

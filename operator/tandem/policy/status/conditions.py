@@ -218,9 +218,9 @@ def _vulnerable(snapshot: Snapshot, names: Mapping[str, str]) -> Statement:
     if snapshot.lead.vulnerable:
         subjects = snapshot.lead.vulnerable
         single = ", ".join(with_member_names(each, snapshot, names) for each in subjects)
-        what = f"one copy only, the next failure may lose data: {single}"
+        what = f"these have one copy only, and the next failure may lose them: {single}"
         return Statement(kind, True, "UnderReplicated", what)
-    what = "the header log, every lane and every pair has two copies"
+    what = "the header log, every lane and every pair have two copies"
     return Statement(kind, False, "FullyReplicated", what)
 
 

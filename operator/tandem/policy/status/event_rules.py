@@ -11,13 +11,10 @@ from tandem.policy.status.readable import with_member_names
 from tandem_core.contract.reports import MemberEvent, Trouble
 from tandem_core.model.states import EventReason
 
-_REWOUND = (
-    "is behind its recorded position; delivery to it is stopped until its content is restored"
-)
 _TROUBLES = {
-    EventReason.SOURCE_FAILED: ("stream", "cannot be read; retrying"),
-    EventReason.SINK_FAILED: ("sink", "cannot be read or written; retrying"),
-    EventReason.SINK_REWOUND: ("sink", _REWOUND),
+    EventReason.SOURCE_FAILED: ("stream", "cannot be read and is retried"),
+    EventReason.SINK_FAILED: ("sink", "cannot be read or written and is retried"),
+    EventReason.SINK_REWOUND: ("sink", "is behind its recorded position and gets no results"),
 }
 """The subject of each kind of trouble, and what it means for that subject."""
 
