@@ -90,7 +90,7 @@ SUMMARY = Summary(
     generation=2,
     rows_in=100,
     rejected=9,
-    pairs=(PairSummary("x", generation_known=True, seats=SEATS),),
+    pairs=(PairSummary("x", SEATS),),
     lost=("y",),
     vulnerable=("header log",),
     merges=((0, "m0"), (1, "m1")),

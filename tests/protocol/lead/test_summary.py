@@ -54,7 +54,7 @@ def test_summary_reports_positions_and_generations() -> None:
         1,
     )
     (pair,) = found.pairs
-    assert (pair.name, pair.generation_known) == ("x", True)
+    assert pair.name == "x"
     assert pair.seats == (
         SeatSummary("x0", SeatState.VERIFIED, committed=3, synced=True, silent=False),
         SeatSummary("x1", SeatState.VERIFIED, committed=2, synced=True, silent=False),
@@ -106,6 +106,18 @@ def test_lane_without_second_copy_is_vulnerable() -> None:  # [8]
 def test_pair_with_one_full_member_is_vulnerable() -> None:  # [8]
     for change in (Vacated("x", 1, "x1", ""), Seated("x", 1, "n"), Lapsed("x", 1, "x1")):
         assert vulnerable(lead_of(running_state(change))) == ("x",)
+
+
+def test_pairs_of_other_generations_are_not_vulnerable() -> None:  # [8]
+    second = G1.replace(number=2, pairs=(Pair("v", "v", ("x",)),))
+    known = running_state(GenerationKnown(second, 2))
+    assert vulnerable(lead_of(known)) == ()
+    cut = running_state(
+        GenerationKnown(second, 2), header(1, generation=2), Vacated("x", 1, "x1", "")
+    )
+    assert vulnerable(lead_of(cut)) == ("v",)
+    fresh = running_state(GenerationKnown(second, 2), Vacated("x", 1, "x1", ""))
+    assert vulnerable(lead_of(fresh)) == ("x",)
 
 
 def test_summary_omits_retired_pairs_and_lists_losses() -> None:

@@ -224,7 +224,7 @@ class SimulatedOperator:
         states = {pair.name: pair for pair in seen.pairs}
         for name in new_pairs(generation):
             state = states.get(name)
-            if state is None or not state.generation_known or len(state.seats) < 2:  # noqa: PLR2004
+            if state is None or len(state.seats) < 2:  # noqa: PLR2004
                 return False
             if not all(s.verified and s.synced and not s.lapsed for s in state.seats):
                 return False

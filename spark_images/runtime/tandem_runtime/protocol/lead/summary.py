@@ -36,7 +36,6 @@ class PairSummary(NamedTuple):
     """A pair and its replicas."""
 
     name: str
-    generation_known: bool
     seats: tuple[SeatSummary, ...]
 
 
@@ -55,7 +54,7 @@ class Summary(NamedTuple):
     pairs: tuple[PairSummary, ...]
     lost: tuple[str, ...]
     vulnerable: tuple[str, ...]
-    """Header log, lanes and pairs that have only one copy now [8]."""
+    """Header log, lanes and current pairs that have only one copy now [8]."""
     merges: tuple[tuple[int, str], ...]
     """The active merge of each slot."""
     completed: bool
@@ -88,7 +87,7 @@ def summarise(lead: Lead, now: int) -> Summary:
                         silent=silent,
                     )
                 )
-        pairs.append(PairSummary(name, generation_known=True, seats=tuple(seats)))
+        pairs.append(PairSummary(name, tuple(seats)))
     return Summary(
         term=lead.term,
         epoch=log_state.epoch,
@@ -116,9 +115,20 @@ def _vulnerable(log_state: LogState, lead: Lead) -> list[str]:
         if state.buddy is None or state.buddy in gone or lane.split in gone
     )
     single.extend(
-        pair for pair in log_state.living_pairs() if _full_members(log_state, pair) < _SEATS
+        pair for pair in _current_pairs(log_state) if _full_members(log_state, pair) < _SEATS
     )
     return single
+
+
+def _current_pairs(log_state: LogState) -> list[str]:
+    """Returns the pairs of the generation that headers name, or of the first one before any.
+
+    Shadows are built from these, and muted pairs have handed their keys over to them: no other pair
+    holds what exists nowhere else.
+    """
+    number = log_state.generation or min(log_state.names, default=0)
+    names = log_state.names.get(number, ())
+    return [name for name in names if name not in log_state.retired]
 
 
 def _full_members(log_state: LogState, pair: str) -> int:
