@@ -20,7 +20,7 @@ from tandem.policy.change.steps import (
 )
 from tandem.policy.change.wanted import Evidence, wanted_of
 from tandem.policy.controller_state import ControllerState
-from tandem.policy.recovery.shadows import build_failures
+from tandem.policy.recovery.shadows import build_failures, build_obstacles
 from tandem.policy.snapshot import Snapshot
 from tandem_core.contract.intent import ChangeRequest, Intent
 from tandem_core.model.states import ChangeStage
@@ -57,7 +57,9 @@ class ChangeDesk:
         """
         request = next_request(intent, self._take_requests(intent))
         wanted = wanted_of(self._stored.pipeline().spec, self._stored.generation, request)
-        evidence = Evidence(snapshot.lead, build_failures(snapshot, memory))
+        evidence = Evidence(
+            snapshot.lead, build_failures(snapshot, memory), build_obstacles(snapshot)
+        )
         return next_intent(intent, wanted, evidence, self._codec, now_ms)
 
     def _take_requests(self, intent: Intent) -> list[DirectoryRequest]:

@@ -42,6 +42,7 @@ class DataPlane:
     synced: dict[str, int] = field(default_factory=dict)
     retired: set[str] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
+    obstacles: dict[str, str] = field(default_factory=dict)
     now_ms: int = 0
     has_lead: bool = True
 
@@ -69,7 +70,7 @@ class DataPlane:
     def turn(self, wanted: Wanted) -> IntentStep | None:
         """Let the policy make a step, as an operator that has just started."""
         self.now_ms += SECOND
-        evidence = Evidence(self.lead(), dict(self.failures))
+        evidence = Evidence(self.lead(), dict(self.failures), dict(self.obstacles))
         codec = RoutingCodec(self.functions.__getitem__)
         step = next_intent(self.intent, wanted, evidence, codec, self.now_ms)
         if step is not None:

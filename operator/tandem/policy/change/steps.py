@@ -106,11 +106,20 @@ def _plan(
 
 
 def _wait(
-    intent: Intent, change: GenerationChange, reason: str, wanted: Wanted, now_ms: int
+    intent: Intent,
+    change: GenerationChange,
+    reason: str,
+    wanted: Wanted,
+    now_ms: int,
+    *obstacles: str,
 ) -> IntentStep | None:
-    """Record what a change waits for; give it up if that takes too long."""
+    """Record what a change waits for; give it up if that takes too long.
+
+    Obstacles are recorded only then: their texts may change from one call to the next.
+    """
     if now_ms - change.stage_ms > wanted.timeout_ms:
-        return _abandon(intent, f"{reason}, for {_seconds(wanted.timeout_ms)}", now_ms)
+        late = f"{reason}, for {_seconds(wanted.timeout_ms)}"
+        return _abandon(intent, "; ".join((late, *obstacles)), now_ms)
     if reason == change.reason:
         return None
     return _step(_with_change(intent, change.replace(reason=reason)), reason)
@@ -209,8 +218,10 @@ def _build(
     late = _unsynced(intent, building, evidence)
     if late:
         # A synced replica may fall back: the change waits for it again.
-        building_again = change.replace(stage=ChangeStage.BUILDING)
-        return _wait(intent.replace(change=building_again), building_again, late, wanted, now_ms)
+        again = change.replace(stage=ChangeStage.BUILDING)
+        held_up = (evidence.obstacles.get(pair, "") for pair in new_pairs(building))
+        obstacles = filter(None, held_up)
+        return _wait(intent.replace(change=again), again, late, wanted, now_ms, *obstacles)
     if change.stage is ChangeStage.BUILDING:
         synced = change.replace(stage=ChangeStage.SYNCED, reason="")
         return _step(_with_change(intent, synced), f"generation {building.number} is synced")

@@ -39,6 +39,8 @@ class Evidence:
     """A fresh report of the lead."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """New pairs that cannot be built, with the reason."""
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+    """New pairs that cannot be built at the moment, with the reason."""
 
     def lists(self, pair: str) -> bool:
         """Whether the lead knows a pair and has not retired it."""
