@@ -146,8 +146,11 @@ def test_splits_and_merges_come_and_go_as_requested(start: Start) -> None:
     wait_for(lambda: {"merge-2", "merge-3"} <= names(run) and run.is_whole())
     assert run.status().observed_generation == 2
 
-    send_request(run.directory, {"spec.splits.count": 3})
-    wait_for(lambda: {"split-1", "split-2"} <= names(run) and run.is_whole())
+    here = ["--dir", str(run.directory.path)]
+    assert main(["scale", "splits=3", "merges=1", "--wait", "60s", *here]) == 0
+    assert names(run) >= {"split-1", "split-2"}
+    assert not names(run) & {"merge-2", "merge-3"}
+    wait_for(run.is_whole)
     assert run.volume("split-1") != volume
     assert run.status().observed_generation == 3
     assert {name for _, name in run.events()} <= {"split-0"}

@@ -11,6 +11,8 @@ from importlib.metadata import version
 from typing import Protocol
 
 from tandem_cli import plan, run, simulate, status, validate
+from tandem_cli.changing.by_hand import MOVE, ROLLBACK
+from tandem_cli.changing.commands import APPLY, SCALE
 from tandem_cli.signals import KILL, PAUSE, RESUME
 
 
@@ -29,6 +31,10 @@ COMMANDS: dict[str, Command] = {
     "status": status,
     "validate": validate,
     "plan": plan,
+    "apply": APPLY,
+    "scale": SCALE,
+    "move": MOVE,
+    "rollback": ROLLBACK,
     "kill": KILL,
     "pause": PAUSE,
     "resume": RESUME,

@@ -87,10 +87,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         place = find(wanted.metadata.name, args)
         if isinstance(place, Directory):
-            base = file.absolute().parent
-            existing = _here(place, with_absolute_paths(wanted, Path.cwd(), base))
-        else:
-            existing = _there(place, wanted)
+            wanted = with_absolute_paths(wanted, Path.cwd(), file.absolute().parent)
+        existing = existing_pipeline(place, wanted)
     except (Nowhere, DirectoryRefused, OSError) as problem:
         print(f"tandem plan: {problem}", file=sys.stderr)
         return NOT_FOUND
@@ -101,6 +99,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(_lines(name, existing, plan)))
     return NOT_CHANGEABLE if existing.fixed else PLANNED
+
+
+def existing_pipeline(place: Directory | Remote, wanted: Pipeline) -> ExistingPipeline:
+    """Read a pipeline, and compare it with a manifest whose paths are absolute if it runs here.
+
+    Raises:
+        Nowhere, DirectoryRefused: it cannot be read.
+    """
+    return _here(place, wanted) if isinstance(place, Directory) else _there(place, wanted)
 
 
 def _here(directory: Directory, wanted: Pipeline) -> ExistingPipeline:

@@ -40,6 +40,8 @@ SPEC_ANNOTATION: Final = f"{GROUP}/spec"
 ENDING_ANNOTATION: Final = f"{GROUP}/ending"
 """Marks the intent of a pipeline whose objects are deleted so that it starts over."""
 APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
+REQUEST_ANNOTATION: Final = f"{GROUP}/request"
+"""On the resource: a change of keys that a user asks for, as JSON."""
 
 PIPELINE_KEY: Final = "pipeline.json"
 TOKEN_KEY: Final = "token"  # noqa: S105 - the name of a key, not a secret
