@@ -21,9 +21,10 @@ from tests.sources.builders import (
 
 from tandem_core.contract.partitions import partitions_of
 from tandem_runtime.arrow.schema import arrow_schema
-from tandem_runtime.protocol.types import Position
+from tandem_runtime.protocol.types import Mark, Position
 from tandem_runtime.sources.generator.partition import generated
 from tandem_runtime.sources.generator.zipf import Zipf
+from tandem_runtime.sources.replay import replay
 
 EVERYTHING = (
     "k STRING, b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, "
@@ -166,6 +167,39 @@ def test_generator_is_one_partition_that_ends_after_its_rows() -> None:
     assert rows_of(batches) == generated(stream, 0, 1234).to_pylist()
     after = opened(stream).read(1234)
     assert (after.end, after.ended, after.rows.num_rows) == (1234, True, 0)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_partitions_have_the_same_rows_as_one(count: int) -> None:
+    one = generator_stream(rows=3000, keys=40, jitter=50, watermark="at")
+    stream = generator_stream(rows=3000, keys=40, jitter=50, watermark="at", partitions=count)
+    names = partitions_of(stream)
+    assert len(names) == count
+    parts = [rows_of(read_to_end(opened(stream, name))) for name in names]
+    together = [repr(row) for part in parts for row in part]
+    whole = generated(one, 0, 3000).to_pylist()
+    assert sorted(together) == sorted(map(repr, whole))
+    assert generated(stream, 0, 3000).to_pylist() == whole
+    users = [{row["user"] for row in part} for part in parts]
+    assert sum(map(len, users)) == len(set[str]().union(*users))
+    for part, own in zip(parts, users, strict=True):
+        assert part == [row for row in whole if row["user"] in own]
+
+
+def test_partition_without_rows_of_its_own_moves_on_in_event_time() -> None:
+    stream = generator_stream(rows=2000, keys=1, watermark="at", partitions=2)
+    both = [read_to_end(opened(stream, name)) for name in partitions_of(stream)]
+    assert [sum(batch.rows.num_rows for batch in batches) for batches in both] == [2000, 0]
+    ends = [[(batch.end, batch.event_time, batch.ended) for batch in some] for some in both]
+    assert ends[0] == ends[1]
+
+
+def test_rows_of_a_partition_are_replayed() -> None:
+    stream = generator_stream(rows=3000, keys=40, partitions=3)
+    rows = generated(stream, 100, 2900, 1)
+    marks = (Mark(100, 0, rows=7), Mark(2900, 0, rows=7 + rows.num_rows))
+    found = replay(stream, "payments/1", *marks)
+    assert pa.Table.from_batches(found) == rows
 
 
 def test_reading_resumes_at_any_row() -> None:

@@ -14,12 +14,15 @@ def partitions_of(stream: Stream) -> tuple[str, ...]:
         SourceUnsupported: this kind of source is not supported yet.
     """
     match stream.source:
-        case FilesSource(partitions=count):
+        case FilesSource(partitions=count) | GeneratorSource(partitions=count):
             return tuple(f"{stream.name}/{index}" for index in range(count))
-        case GeneratorSource():
-            return (f"{stream.name}/0",)
         case HttpSource() | KafkaSource():
             raise not_yet(stream)
+
+
+def index_of(partition: str) -> int:
+    """Return the number of a source partition within its stream."""
+    return int(partition.rpartition("/")[2])
 
 
 def not_yet(stream: Stream) -> SourceUnsupported:

@@ -127,6 +127,11 @@ class GeneratorSource:
         default=Duration(0),
         doc="How far event times may be out of order.",
     )
+    partitions: int = setting(
+        Whole(1, 1024),
+        default=1,
+        doc="Source partitions, to which keys are dealt; the rows are the same for any number.",
+    )
 
 
 @document

@@ -1,6 +1,6 @@
 """Opens source partitions."""
 
-from tandem_core.contract.partitions import not_yet
+from tandem_core.contract.partitions import index_of, not_yet
 from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
 from tandem_runtime.sources.base import SourcePartition
 from tandem_runtime.sources.files.partition import FilesPartition
@@ -17,8 +17,8 @@ def open_partition(stream: Stream, partition: str, clock: Clock | None = None) -
     clock = clock or MonotonicClock()
     match stream.source:
         case FilesSource() as source:
-            return FilesPartition(stream, source, int(partition.rpartition("/")[2]), clock)
+            return FilesPartition(stream, source, index_of(partition), clock)
         case GeneratorSource() as source:
-            return GeneratorPartition(stream, source, clock)
+            return GeneratorPartition(stream, source, index_of(partition), clock)
         case HttpSource() | KafkaSource():
             raise not_yet(stream)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import NamedTuple, cast
 
-from tandem_core.contract.partitions import not_yet
+from tandem_core.contract.partitions import index_of, not_yet
 from tandem_core.model.spec import FilesSource, GeneratorSource, HttpSource, KafkaSource, Stream
 from tandem_runtime.protocol.types import Mark
 from tandem_runtime.sources.base import Rows, SourceError
@@ -36,12 +36,12 @@ def replay(stream: Stream, partition: str, first: Mark, last: Mark) -> list[Rows
     wanted = last.rows - first.rows
     match stream.source:
         case FilesSource() as source:
-            files = files_of(stream, source, int(partition.rpartition("/")[2]))
+            files = files_of(stream, source, index_of(partition))
             found = _FilesAgain(files, place_of(first.position), place_of(last.position))
             return found.rows(partition, wanted)
         case GeneratorSource():
             numbers = (cast(int, first.position), cast(int, last.position))
-            return list(generated(stream, *numbers).to_batches())
+            return list(generated(stream, *numbers, index_of(partition)).to_batches())
         case HttpSource() | KafkaSource():
             raise not_yet(stream)
 
