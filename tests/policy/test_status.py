@@ -247,11 +247,12 @@ def test_every_condition_of_a_healthy_pipeline_has_reason_and_message() -> None:
 def test_conditions_name_members_where_the_lead_names_volumes() -> None:
     (lane, *_) = EVERYBODY
     vulnerable = (f"lane {lane.volume}/3", "lane v-split-1/0", "pair-0")
+    gone = "written by split-1, which is gone"
     before = look(*EVERYBODY, split("split-1"))
     status = seen(before, look(*EVERYBODY, lead=BOTH_SEATS.replace(vulnerable=vulnerable)))
     (said,) = (each for each in status.conditions if each.type is ConditionType.VULNERABLE)
     assert (said.status, said.reason) == (ConditionStatus.TRUE, "UnderReplicated")
-    assert said.message.endswith(f"lane 3 of {lane.name}, lane 0 of split-1 (gone), pair-0")
+    assert said.message.endswith(f"lane 3 of {lane.name}, lane 0 ({gone}), pair-0")
 
 
 def test_ready_reason_explains_unready_pipeline() -> None:

@@ -123,8 +123,10 @@ def check_records(
     """
     key = Key(order.namespace, order.name)
     if _read(kube, LEASE, key.namespace, register_name(key.name), order.uid) is None:
-        what = f"Lease {register_name(key.name)} is missing: splits cannot elect a lead"
-        return Complaint("RegisterMissing", f"{what}; create a new pipeline")
+        what = f"Lease {register_name(key.name)} is missing"
+        means = "the split that leads continues, but no other one can be elected"
+        hint = "create a new pipeline, and do not delete splits until then"
+        return Complaint("RegisterMissing", f"{what}: {means}; {hint}")
     if read_token(kube, key) is None and token is not None:
         _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
     if read_token(kube, key) is None:

@@ -136,7 +136,7 @@ def _pair_joined(member: MemberSnapshot) -> str | None:
 def _is_hung(member: MemberSnapshot, snapshot: Snapshot, limits: Timeouts) -> bool:
     """Whether a member has long answered neither the operator nor the lead.
 
-    The kubelet kills hung processes sooner than this, but not on a lost node.
+    Comes before the kubelet's kill, which takes a minute and does not happen on a lost node.
     """
     if member.life is not Life.UP or member.silent_for(snapshot.now) < limits.hung:
         return False

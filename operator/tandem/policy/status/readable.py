@@ -20,14 +20,15 @@ def with_member_names(subject: str, snapshot: Snapshot, names: Mapping[str, str]
     volume, slash, number = lane.rpartition("/")
     if kind != "lane" or not slash:
         return subject
-    return f"lane {number} of {_split_of(volume, snapshot, names)}"
+    return f"lane {number} {_origin(volume, snapshot, names)}"
 
 
-def _split_of(volume: str, snapshot: Snapshot, names: Mapping[str, str]) -> str:
-    """The split that runs, or ran, on a volume."""
+def _origin(volume: str, snapshot: Snapshot, names: Mapping[str, str]) -> str:
+    """Which split writes, or wrote, the lane of a volume."""
     if (name := name_of_volume(volume, snapshot)) is not None:
-        return name
+        return f"of {name}"
     if (name := names.get(volume)) is None:
-        return f"the split of volume {volume}"
-    restarted = any(member.name == name for member in snapshot.members)
-    return f"{name} ({'on its former volume' if restarted else 'gone'})"
+        return f"(written on volume {volume})"
+    if any(member.name == name for member in snapshot.members):
+        return f"(written by {name} before it was replaced)"
+    return f"(written by {name}, which is gone)"

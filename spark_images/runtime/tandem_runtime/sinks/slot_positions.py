@@ -118,7 +118,7 @@ def read_position(beside: Path) -> Position:
         # A listing during a rename may show both names, or neither: then it is repeated.
         if positions:
             return max(positions, key=lambda position: (position.epoch, position.sealed))
-    raise SinkFailed(f"{beside} has lost its position; restore it, or remove the directory")
+    raise SinkFailed(f"the file position-… is missing in {beside}: restore it from a backup")
 
 
 def move_position(beside: Path, old: Position, new: Position) -> None:
