@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from prometheus_client import REGISTRY
 from tests.services.test_driver import BEGINNING, JOINER, commit
 from tests.services.test_event_loop import Sent
 
@@ -91,13 +92,19 @@ def files(parcel: Parcel) -> list[tuple[str | None, bytes]]:
     return [(part.name, bytes(part.data)) for part in parcel.parts()]
 
 
+def bytes_sent() -> float:
+    return REGISTRY.get_sample_value("tandem_state_bytes_sent_total") or 0.0
+
+
 def test_share_is_sent_reduced_and_everything_made_for_it_is_removed(holder: Holder) -> None:
     holder.ships()
     assert holder.sent.next().message == CopyUnderWay(AT_3.pair, 3)
     holder.moves.may.release()
     parcel = holder.sent.next()
     assert parcel.message == AT_3
+    before = bytes_sent()
     assert files(parcel)[1:] == [("epochs", b"[2, 3]")]
+    assert bytes_sent() - before == len(b"[2, 3]")
     parcel.over()
     holder.ships()
     assert holder.sent.next().message == CopyUnderWay(AT_3.pair, 3)

@@ -25,6 +25,7 @@ BATCH_SECONDS = Histogram(
     buckets=(0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
 )
 LATE_DROPPED = Counter("tandem_rows_late", "Rows behind the watermark, dropped by Spark")
+STATE_SENT = Counter("tandem_state_bytes_sent", "Bytes of state sent to joiners")
 
 EPOCH_DELIVERED = Gauge("tandem_epoch_delivered", "Last epoch that every sink has")
 ROWS_OUT = Counter("tandem_rows_delivered", "Rows delivered by this process", ["sink"])

@@ -14,6 +14,7 @@ from typing import Any
 from tandem_core.contract.intent import Share
 from tandem_runtime.protocol.effects import ShipState
 from tandem_runtime.protocol.messages.peers import CopyRefused, CopyUnderWay, StateCopied
+from tandem_runtime.services.metrics import STATE_SENT
 from tandem_runtime.services.state.moves import StateMoves
 from tandem_runtime.services.state.reducer import Reducer, Reduction
 from tandem_runtime.spark.state.checkpoint import IncompleteCheckpoint, copyable_epochs, link_tree
@@ -85,7 +86,12 @@ class StateCopies:
 
     def _send(self, to: str, message: StateCopied, tree: Path, kept: list[Any]) -> None:
         def parts() -> Iterator[FramePart]:
-            yield from tree_parts(0, tree)
+            size = 0
+            for part in tree_parts(0, tree):
+                size += len(part.data)
+                yield part
+            STATE_SENT.inc(size)
+            _log.info("sent %d bytes of state at epoch %d to %s", size, message.epoch, to)
             for index, value in enumerate(kept, start=1):
                 yield FramePart(index, None, value)
 
