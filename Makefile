@@ -193,6 +193,11 @@ bench-failover bench-services bench-throughput bench-epochs bench-catchup bench-
 	$(call heading,bench: $*)
 	@$(BIN)/python -m bench.streaming.$*
 
+.PHONY: bench-rescale
+bench-rescale: java ## Gaps when pairs are split, united or given keys, compared with plain Spark
+	$(call heading,bench: rescale)
+	@$(BIN)/python -m bench.rescale
+
 .PHONY: bench-commits
 bench-commits: java ## CPU and latency compared with another commit: BASE=COMMIT, TRIES
 	@[ -n "$(BASE)" ] || { echo "Name the commit to compare with: make bench-commits BASE=HEAD~1"; exit 1; }

@@ -12,11 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 from bench.streaming import failover
-from bench.streaming.deliveries import Outlet, longest_gap, percentile
+from bench.streaming.deliveries import Outlet, longest_gap, percentile, waits
 from bench.streaming.feeder import Feeder, now
 from bench.streaming.oracle import Verdict, recount
 from bench.streaming.pictures import draw_catchup
@@ -135,22 +134,19 @@ def _measured(
     kills: Sequence[tuple[float, float]],
 ) -> Case:
     paced = [each for each in outlet.look() if each.last >= feeder.rows.keys]
-    # An epoch counts for a period if its wait overlaps the period.
-    waits = [
-        (before.at, after.at, after.at - feeder.due(before.last + 1))
-        for before, after in pairwise(paced)
-    ]
+    all_waits = waits(paced, feeder.due)
     normal = median(
         [
-            latency
-            for _, at, latency in waits
-            if any(0 <= start - at <= _QUIET_SECONDS for start, _ in kills)
+            wait.latency
+            for wait in all_waits
+            if any(0 <= start - wait.until <= _QUIET_SECONDS for start, _ in kills)
         ]
     )
+    # An epoch counts for a period if its wait overlaps the period.
     delays = [
-        latency - normal
-        for since, at, latency in waits
-        if any(at >= start and since <= end for start, end in kills)
+        wait.latency - normal
+        for wait in all_waits
+        if any(wait.until >= start and wait.since <= end for start, end in kills)
     ]
     return Case(
         way,

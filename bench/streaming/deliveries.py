@@ -1,6 +1,6 @@
 """Reads deliveries: one file for each epoch or micro-batch, and when it appeared."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -85,6 +85,24 @@ def longest_gap(deliveries: Sequence[Delivery], start: float, end: float) -> Gap
     ]
     nothing = Gap(float("nan"), float("nan"))
     return max(touching, key=lambda gap: gap.seconds, default=nothing)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A period between two deliveries."""
+
+    since: float
+    until: float
+    latency: float
+    """How long the first row of the delivery had waited, from when it was due."""
+
+
+def waits(deliveries: Sequence[Delivery], due: Callable[[int], float]) -> list[Wait]:
+    """The periods before each delivery but the first; `due` says when a row was due."""
+    return [
+        Wait(before.at, after.at, after.at - due(before.last + 1))
+        for before, after in pairwise(deliveries)
+    ]
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 import pyspark
+from bench.streaming.report import ROOT
 from bench.streaming.rows import SCHEMA, SQL, STREAM
 
 from tandem_runtime.spark.jvm.launch import heap_bytes
@@ -53,6 +54,10 @@ class PlainSettings:
     memory: int = 2**30
     """Memory of the whole driver; the heap is derived from it as for a replica."""
     max_files: int = 0
+    rocksdb: bool = False
+    """Whether the state is kept in RocksDB instead of on the heap, with the stock launch."""
+    repartition: int = 0
+    """State partitions that the checkpoint gets before the query starts; 0 leaves it alone."""
 
     def command(self, place: Path, source: Path, tools: Tools = HERE) -> list[str]:
         """The driver's command line."""
@@ -61,6 +66,7 @@ class PlainSettings:
             *("--checkpoint", str(place / "checkpoint")),
             *("--schema", SCHEMA, "--stream", STREAM, "--sql", SQL),
             *("--trigger-ms", str(self.trigger_ms), "--max-files", str(self.max_files)),
+            *("--stop-file", str(stop_file(place)), "--repartition", str(self.repartition)),
         ]
         if self.launch is Launch.TUNED:
             tuned = ["--tuned", "--cores", str(self.cores), "--memory", str(self.memory)]
@@ -69,13 +75,24 @@ class PlainSettings:
 
     def _stock_options(self) -> list[str]:
         """Settings that any user would make; with 200 state partitions a batch takes long."""
+        provider = f"{_PROVIDERS}.RocksDBStateStoreProvider"
+        store = ("--conf", f"spark.sql.streaming.stateStore.providerClass={provider}")
         return [
             *("--master", f"local[{self.cores}]"),
+            *(store if self.rocksdb else ()),
             *("--driver-memory", f"{heap_bytes(self.memory) // 2**20}m"),
             *("--conf", f"spark.sql.shuffle.partitions={self.cores}"),
             *("--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.sql.session.timeZone=UTC"),
         ]
+
+
+_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+
+
+def stop_file(place: Path) -> Path:
+    """The file that asks a query, whose files are in `place`, to stop between two batches."""
+    return place / "stop"
 
 
 def environment_of(tools: Tools) -> dict[str, str]:
@@ -94,6 +111,8 @@ class PlainRun:
     def __init__(self, settings: PlainSettings, place: Path, source: Path) -> None:
         self.output = place / "out"
         self.log = place / "driver.log"
+        self._place = place
+        self._source = source
         self._command = settings.command(place, source)
         self._stopping = False
         self._process = self._start()
@@ -109,6 +128,11 @@ class PlainRun:
         """Kill the driver and all its processes."""
         os.killpg(self._process.pid, signal.SIGKILL)
 
+    def restart_with(self, settings: PlainSettings) -> None:
+        """Ask the driver to stop between two batches; the next one has other parameters."""
+        self._command = settings.command(self._place, self._source)
+        stop_file(self._place).touch()
+
     def stop(self) -> None:
         """Kill the driver and do not restart it."""
         self._stopping = True
@@ -117,7 +141,7 @@ class PlainRun:
         self._watcher.join()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, **environment_of(HERE)}
+        environment = {**os.environ, **environment_of(HERE), "PYTHONPATH": str(ROOT)}
         with self.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own program
                 self._command,

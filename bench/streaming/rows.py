@@ -24,11 +24,16 @@ class Rows:
     """Payments of a number of users: first each user once, then mixed."""
 
     keys: int
+    hot: float = 0.0
+    """Share of the mixed rows that the first user has besides its own."""
 
     def users(self, first: int, last: int) -> np.ndarray:
         """The user of each row from `first` up to, but excluding, `last`."""
         numbers = np.arange(first, last, dtype=np.uint64)
         mixed = _mix(numbers) % np.uint64(self.keys)
+        if self.hot:
+            is_hot = _mix(numbers ^ _MIXED) < np.uint64(int(self.hot * 2**64))
+            mixed = np.where(is_hot, np.uint64(0), mixed)
         return np.where(numbers < self.keys, numbers, mixed).astype(np.int64)
 
     def amounts(self, first: int, last: int) -> np.ndarray:
@@ -50,6 +55,10 @@ class Rows:
         users, amounts = self.users(first, last).tolist(), self.amounts(first, last).tolist()
         for number, user, amount in zip(range(first, last), users, amounts, strict=True):
             yield f'{{"user":"{_name(user)}","amount":{amount},"number":{number}}}\n'
+
+
+HOT_USER = "key-0000000"
+"""The first user."""
 
 
 def _name(user: int) -> str:
