@@ -53,11 +53,11 @@ def forward_event(event: MemberEvent, snapshot: Snapshot, names: Mapping[str, st
 
 
 def _lane_closed(lane: re.Match[str], snapshot: Snapshot, names: Mapping[str, str]) -> RecordEvent:
-    name = names.get(lane["volume"], f"the split of volume {lane['volume']}")
+    name = names.get(lane["volume"], f"the split on volume {lane['volume']}")
     running = {each.name for each in snapshot.of_kind(MemberKind.SPLIT) if each.running}
     others = sorted(running - {name})
     successor = f"{others[0]} takes" if len(others) == 1 else "other splits take"
     state = "no longer writes to its lane, which" if name in running else "is gone: its lane"
     end = f"{state} ends at chunk {lane['chunk']}"
-    detail = f"{end}; {successor} over its source partitions after that chunk"
+    detail = f"{end}; {successor} over the source partitions of {name} after that chunk"
     return RecordEvent(EventReason.LANE_CLOSED, name, detail)
