@@ -24,7 +24,7 @@ from tandem_simulator.engine.process import (
     SimulatedProcess,
 )
 from tandem_simulator.engine.trace import DETAIL, FAULT, TURN
-from tandem_simulator.externals.shares import share_of
+from tandem_simulator.externals.shares import label_of, share_of
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.operator import SimulatedOperator
@@ -58,8 +58,10 @@ class Cluster:
         configuration = world.configuration
         for _ in range(configuration.splits):
             self.add_split()
-        for pair, keys in configuration.pairs:
-            self.add_pair(pair, keys)
+        self.pairs: dict[str, str] = {}
+        """Pairs that have workloads, with their labels; their pods may all have ended."""
+        for pair, buckets in configuration.pairs:
+            self.add_pair(pair, label_of(buckets))
         for slot in range(configuration.slots):
             self.add_slot(slot)
 
@@ -80,15 +82,22 @@ class Cluster:
             self.start(pod)
             self.announce()
 
-    def add_pair(self, pair: str, keys: frozenset[int]) -> None:
+    def add_pair(self, pair: str, label: str) -> None:
         """Add the two replicas of a pair, on different nodes if there are several."""
+        self.pairs[pair] = label
         first = len(self.pods)
         for number, letter in enumerate("ab"):
             pod = self._add(f"{pair}{letter}", REPLICA, first + number)
             pod.group = pair
-            pod.keys = keys
+            pod.label = label
             if self.world.now:
                 self.world.after(self.world.rng.randint(20, 250), self.start, pod)
+
+    def remove_pair(self, pair: str) -> None:
+        """Remove the workload of a pair, with its pods."""
+        del self.pairs[pair]
+        for pod in self.replicas(pair):
+            self.remove(pod)
 
     def add_slot(self, slot: int) -> None:
         """Add the two merges of a slot."""
@@ -97,6 +106,11 @@ class Cluster:
             pod.slot = slot
             if self.world.now:
                 self.world.after(self.world.rng.randint(20, 250), self.start, pod)
+
+    def remove_slot(self, slot: int) -> None:
+        """Remove the merges of a slot."""
+        for pod in self.merges(slot):
+            self.remove(pod)
 
     def merges(self, slot: int) -> list[SimulatedPod]:
         """The existing pods of a merge slot."""
@@ -165,7 +179,7 @@ class Cluster:
                 pod.volume,
                 number,
                 pod.group,
-                share_of(pod.keys),
+                share_of(pod.label),
                 StoredReplica(pod.disk, _checkpoints(pod.disk)),
                 settings,
                 now,

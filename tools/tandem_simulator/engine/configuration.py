@@ -7,12 +7,16 @@ from typing import NamedTuple
 
 from tandem_core.contract.intent import IntentStream
 from tandem_runtime.protocol.types import ProtocolSettings
+from tandem_simulator.engine.demands import Demand, DemandKind, draw_changes, draw_sizes
 
 Row = tuple[int, int, int, int]
 """Partition index, sequence within the partition, key, event time."""
 
 ROW_BYTES = 10
 """The size of a row in every bound."""
+
+TIME_TO_CHANGE = 2500
+"""Milliseconds by which a change of pairs makes a schedule longer."""
 
 REBUILDS = 0.03
 """Share of schedules in which the header log is lost and rebuilt twice."""
@@ -66,20 +70,30 @@ class Configuration(NamedTuple):
     beyond: bool
     """Faults may exceed what the design survives."""
     noise: Noise
-    changes: tuple[int, ...]
-    """When the operator starts to build a new generation."""
+    changes: tuple[Demand, ...]
+    """Changes of pairs and keys that the user asks for."""
     skews: tuple[tuple[int, int], ...]
     """Offset and rate (per mille) of clocks, assigned to processes in turn."""
     rebuilds: bool = False
     """The header log is lost and rebuilt twice; a member is silent the first time."""
-    resizes: tuple[tuple[int, int], ...] = ()
-    """When the operator changes the number of merge slots, and to how many."""
+    resizes: tuple[Demand, ...] = ()
+    """Changes of the number of merge slots."""
+    scalings: tuple[Demand, ...] = ()
+    """Changes of the number of splits."""
+    surge: int = 2
+    """New pairs under construction at a time."""
+    timeout: int = 5000
+    """How long a new generation may take, in milliseconds."""
+    operator_deaths: float = 0.0
+    """Probability that the operator dies before it acts."""
 
 
 def configure(seed: int, number: int) -> Configuration:
     """Draw the configuration of a schedule."""
     rng = stream(seed, number, "configuration")
-    faults_end = rng.randint(4000, 7000)
+    changing = stream(seed, number, "changes")
+    count = changing.choice((0, 0, 1, 1, 1, 2, 2, 3))
+    faults_end = rng.randint(4000, 7000) + TIME_TO_CHANGE * count
     buckets = rng.choice((8, 8, 12, 16))
     keys = rng.randint(4, 14)
     streams, partitions = _sources(rng, faults_end, keys, forgets=rng.random() < 0.75)  # noqa: PLR2004
@@ -104,11 +118,23 @@ def configure(seed: int, number: int) -> Configuration:
         faults_end=faults_end,
         beyond=rng.random() < 0.05,  # noqa: PLR2004
         noise=_noise(rng),
-        changes=_changes(rng, faults_end),
+        changes=(),
         skews=tuple((rng.randint(0, 5000), rng.choice((0, 0, 0, -3, 5))) for _ in range(7)),
         resizes=resizes,
     )
-    return _with_rebuilds(drawn, stream(seed, number, "rebuilds"))
+    changed = _with_changes(drawn, changing, count)
+    return _with_rebuilds(changed, stream(seed, number, "rebuilds"))
+
+
+def _with_changes(drawn: Configuration, rng: Random, count: int) -> Configuration:
+    """Draw what the user asks for, and how changes are carried out."""
+    return drawn._replace(
+        changes=draw_changes(rng, count, len(drawn.pairs), drawn.keys),
+        scalings=_scalings(rng, drawn.splits, drawn.faults_end),
+        surge=rng.choice((2, 3)),
+        timeout=rng.choice((3000, 5000, 8000, 20_000)),
+        operator_deaths=rng.choice((0.0, 0.0, 0.0, 0.05, 0.3)),
+    )
 
 
 def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
@@ -129,18 +155,21 @@ def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
         beyond=True,
         rebuilds=True,
         changes=(),
+        scalings=(),
     )
 
 
-def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[Demand, ...]]:
     """Draw the number of merge slots, and its changes."""
-    slots = now = rng.choice((1, 1, 1, 2, 2, 3))
-    resizes = []
-    times = sorted(rng.randint(500, faults_end) for _ in range(rng.choice((0, 0, 0, 1, 2, 3))))
-    for at in times:
-        now = rng.choice([count for count in (1, 2, 3) if count != now])
-        resizes.append((at, now))
-    return slots, tuple(resizes)
+    slots = rng.choice((1, 1, 1, 2, 2, 3))
+    times = [rng.randint(500, faults_end) for _ in range(rng.choice((0, 0, 0, 1, 2, 3)))]
+    return slots, draw_sizes(rng, DemandKind.SLOTS, slots, (1, 2, 3), times)
+
+
+def _scalings(rng: Random, splits: int, faults_end: int) -> tuple[Demand, ...]:
+    """Draw changes of the number of splits."""
+    times = [rng.randint(500, faults_end) for _ in range(rng.choice((0, 0, 0, 0, 1, 2)))]
+    return draw_sizes(rng, DemandKind.SPLITS, splits, (1, 2, 3, 4), times)
 
 
 def _settings(rng: Random) -> ProtocolSettings:
@@ -170,13 +199,6 @@ def _noise(rng: Random) -> Noise:
         late=rng.choice((0.0, 0.005, 0.02)),
         spread=rng.choice((3, 5, 15, 40)),
     )
-
-
-def _changes(rng: Random, faults_end: int) -> tuple[int, ...]:
-    """Draw the times of changes, mostly early: replacing a generation takes time."""
-    count = rng.choice((0, 0, 1, 1, 1, 2))
-    times = (rng.randint(400, rng.choice((900, 900, faults_end // 2))) for _ in range(count))
-    return tuple(sorted(times))
 
 
 def _pairs(rng: Random, buckets: int, count: int) -> tuple[tuple[str, frozenset[int]], ...]:

@@ -50,7 +50,7 @@ from tandem_simulator.engine.configuration import Row
 from tandem_simulator.engine.process import SimulatedProcess
 from tandem_simulator.engine.trace import DETAIL, ROUTINE, TURN
 from tandem_simulator.externals import external_effects, spark
-from tandem_simulator.externals.shares import buckets_of
+from tandem_simulator.externals.shares import keys_of
 from tandem_simulator.externals.spark import ToyState
 from tandem_simulator.oracle.expectation import brief, name
 from tandem_simulator.oracle.violation import broken
@@ -119,8 +119,9 @@ def _show(world: World, process: SimulatedProcess, to: str, header: Any) -> None
 
 def _ship(world: World, process: SimulatedProcess, effect: Ship) -> None:
     disk = process.disk
-    buckets = None if effect.select is None else buckets_of(effect.select.label)
-    values = tuple(_selected(world, key, disk[key], buckets) for key in effect.keys)
+    buckets = world.configuration.buckets
+    mine = None if effect.select is None else keys_of(effect.select.label, buckets)
+    values = tuple(_selected(key, disk[key], mine) for key in effect.keys)
     message = cast("Any", effect.message).replace(payload=values)
     kind = type(message)
     if kind is CopyChunk:
@@ -133,11 +134,10 @@ def _ship(world: World, process: SimulatedProcess, effect: Ship) -> None:
     world.network.transmit(process, effect.to, message)
 
 
-def _selected(world: World, key: Key, value: Any, select: frozenset[int] | None) -> object:
-    """A value of the volume, restricted to some buckets."""
-    buckets = world.configuration.buckets
+def _selected(key: Key, value: Any, select: frozenset[int] | None) -> object:
+    """A value of the volume, restricted to some keys."""
     if key[0] == "chunk" and select is not None:
-        return tuple(_share(segment, select, buckets) for segment in value.payload)
+        return tuple(_share(segment, select) for segment in value.payload)
     return value
 
 
@@ -146,8 +146,8 @@ def _ship_state(world: World, process: SimulatedProcess, effect: ShipState) -> N
     epochs = (message.epoch, *message.older)
     states = {epoch: cast("ToyState", disk["checkpoint", epoch]) for epoch in epochs}
     if effect.share is not None:
-        keys, buckets = buckets_of(effect.share.label), world.configuration.buckets
-        states = {epoch: spark.select(state, keys, buckets) for epoch, state in states.items()}
+        keys = keys_of(effect.share.label, world.configuration.buckets)
+        states = {epoch: spark.select(state, keys) for epoch, state in states.items()}
     results = tuple(disk["outbox", offer.epoch] for offer in message.outbox)
     if world.trace is not None:
         text = f"sends StateCopied of epoch {message.epoch} to {effect.to}"
@@ -165,9 +165,9 @@ def _epoch(key: Key) -> int:
     return cast("int", key[1])
 
 
-def _share(segment: Segment, select: frozenset[int], buckets: int) -> Segment:
+def _share(segment: Segment, select: frozenset[int]) -> Segment:
     rows = cast("tuple[Row, ...]", segment.payload)
-    return segment.replace(payload=tuple(row for row in rows if row[2] % buckets in select))
+    return segment.replace(payload=tuple(row for row in rows if row[2] in select))
 
 
 def _write(world: World, process: SimulatedProcess, effect: Write) -> None:

@@ -38,8 +38,8 @@ class SimulatedPod:
         "disk",
         "group",
         "incarnation",
-        "keys",
         "kind",
+        "label",
         "leaving",
         "name",
         "node",
@@ -56,7 +56,8 @@ class SimulatedPod:
         self.node = node
         self.group = ""
         """The pair, for a replica."""
-        self.keys: frozenset[int] = frozenset()
+        self.label = ""
+        """The share of its pair."""
         self.slot = 0
         self.volumes = 0
         self.volume = ""

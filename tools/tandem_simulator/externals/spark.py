@@ -69,12 +69,12 @@ def digest(output: tuple[Output, ...]) -> int:
     return sum(map(hash, output)) & 0x1FFFFFFFFFFFFFFF
 
 
-def select(state: ToyState, keys: frozenset[int], buckets: int) -> ToyState:
-    """The part of the state that belongs to some buckets."""
+def select(state: ToyState, keys: frozenset[int]) -> ToyState:
+    """The part of the state that belongs to some keys."""
     return ToyState(
         state.epoch,
-        {key: count for key, count in state.counts.items() if key % buckets in keys},
-        {window: n for window, n in state.windows.items() if window[1] % buckets in keys},
+        {key: count for key, count in state.counts.items() if key in keys},
+        {window: n for window, n in state.windows.items() if window[1] in keys},
         state.watermarks,
     )
 
@@ -85,6 +85,8 @@ def combine(epoch: int, parts: Sequence[ToyState]) -> ToyState:
         return EMPTY
     if {part.epoch for part in parts} != {epoch}:
         raise StateMismatchError(f"parts of {[p.epoch for p in parts]} for epoch {epoch}")
+    if len({part.watermarks for part in parts}) > 1:
+        raise StateMismatchError(f"parts with watermarks {[p.watermarks for p in parts]}")
     counts: dict[int, int] = {}
     windows: dict[Window, int] = {}
     for part in parts:

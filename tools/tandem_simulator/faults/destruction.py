@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tandem.policy.change.steps import new_pairs, target_generation
 from tandem_runtime.protocol.messages.peers import Terminate
 from tandem_simulator.engine.process import REPLICA, SPLIT, SimulatedPod, SimulatedProcess
-from tandem_simulator.externals.shares import new_pairs
 from tandem_simulator.faults import disturbance
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ def _new_pair_lost(injector: Injector, step: FaultStep, _: Victims) -> bool:
 
 def _lose_pair(injector: Injector, step: FaultStep, _: Victims) -> bool:
     world = injector.world
-    pairs = world.cluster.operator.layout.pairs
-    pods = world.cluster.replicas(pairs[step.amount % len(pairs)][0])
+    pairs = target_generation(world.cluster.operator.intent).names()
+    pods = world.cluster.replicas(pairs[step.amount % len(pairs)])
     world.went_beyond = True
     return _destroy_all(injector, pods, step, "beyond: a pair")
 

@@ -189,6 +189,32 @@ def _shadow_dies(rng: Random) -> Script:
     )
 
 
+def _operator_dies(rng: Random) -> Script:
+    """The operator dies when it has recorded a step and not acted on it; perhaps the lead too."""
+    gone = FaultStep("operator away", "", 0, rng.randint(100, 1200))
+    lead = FaultStep(way_to_vanish(rng), "lead", rng.choice((0, 50, 400)), long_time(rng))
+    label = rng.choice(("Building", "Synced", "Cutting", "Retiring", "Abandoned"))
+    return Script(
+        "operator dies",
+        (
+            ScriptStage(
+                (gone, *((lead,) if rng.random() < 0.4 else ())),  # noqa: PLR2004
+                TriggerPoint(f"Change{label}", rng.choice((1, 1, 2))),
+            ),
+        ),
+    )
+
+
+def _new_pair_dies_before_cut(rng: Random) -> Script:
+    """A replica of either generation is lost when the new one has just become the target."""
+    kind = rng.choice(("pod kill", "crash", "freeze", "zombie", "slow replica"))
+    step = FaultStep(kind, "replica", rng.choice((0, 0, 100)), long_time(rng), rng.randrange(1000))
+    again = step._replace(amount=rng.randrange(1000), delay=rng.randint(0, 600))
+    return Script(
+        "replicas die at the target", (ScriptStage((step, again), TriggerPoint("TargetSet", 1)),)
+    )
+
+
 def _silent_buddy_while_closing(rng: Random) -> Script:
     """While a lane is being closed, its buddy falls silent, and the owner answers again."""
     owner = FaultStep("freeze", "it", 0, rng.randint(1700, 2600))
@@ -254,6 +280,9 @@ WITH_CHANGE: tuple[Callable[[Random], Script], ...] = (
     _lead_dies_after_cut,
     _new_pair_dies,
     _shadow_dies,
+    _operator_dies,
+    _operator_dies,
+    _new_pair_dies_before_cut,
 )
 
 

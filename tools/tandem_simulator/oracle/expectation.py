@@ -34,7 +34,6 @@ class Expectation:
 
     def __init__(self, configuration: Configuration) -> None:
         self.streams = configuration.streams
-        self.buckets = configuration.buckets
         self.partitions = {p.name: p for p in configuration.partitions}
         self.by_index = [p.name for p in configuration.partitions]
         self.stream_of = [p.stream for p in configuration.partitions]
@@ -263,11 +262,9 @@ class Expectation:
         )
 
     def of_pair(self, epoch: int, keys: frozenset[int]) -> tuple[Output, ...]:
-        """The correct output of the owner of these buckets."""
+        """The correct output of the owner of these keys."""
         return tuple(
-            row
-            for row in self.outputs[epoch]
-            if (row[1] if row[0] == 0 else row[2]) % self.buckets in keys  # type: ignore[operator]
+            row for row in self.outputs[epoch] if (row[1] if row[0] == 0 else row[2]) in keys
         )
 
 

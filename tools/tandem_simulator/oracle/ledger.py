@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from tandem_core.contract.intent import Generation
+from tandem_core.contract.intent import Generation, Intent
 from tandem_runtime.protocol.states import PartitionState
 from tandem_runtime.protocol.types import Chunk, Header, LaneId
 from tandem_simulator.engine.configuration import Configuration
-from tandem_simulator.externals.shares import buckets_of
+from tandem_simulator.externals.shares import keys_of
+from tandem_simulator.oracle.changes import ChangeAccount
 from tandem_simulator.oracle.expectation import Expectation, Output, brief, name
 from tandem_simulator.oracle.holders import Holders
 from tandem_simulator.oracle.merge_slots import SlotAccount
@@ -33,6 +34,7 @@ class Ledger:
         self.configuration = configuration
         self.expected = Expectation(configuration)
         self.holders = Holders()
+        self.changes = ChangeAccount(configuration.buckets)
         self.header_seen = self.expected.header_seen
         self.generations: dict[int, Generation] = {}
         self.keys_of: dict[str, frozenset[int]] = {}
@@ -55,7 +57,20 @@ class Ledger:
         """Record a generation as the operator wrote it, independent of the lead."""
         self.generations[generation.number] = generation
         for pair in generation.pairs:
-            self.keys_of[pair.name] = buckets_of(pair.label)
+            self.keys_of[pair.name] = keys_of(pair.label, self.configuration.buckets)
+
+    def intent_written(self, intent: Intent) -> None:
+        """Check an intent that the operator writes, and record its new generations."""
+        listed = {pair for pair, _ in self.holders.seats}
+        self.changes.written(intent, frozenset() if self.holders.forgiving else listed)
+        for generation in intent.generations:
+            if generation.number not in self.generations:
+                self.generation_made(generation)
+
+    def pair_removed(self, pair: str) -> None:
+        """Check that no pair whose state may be needed loses its workload [8]."""
+        if not self.holders.forgiving:
+            self.changes.removed(pair, (name for name, _ in self.holders.seats))
 
     # --- sources and chunks -------------------------------------------------------------------
 

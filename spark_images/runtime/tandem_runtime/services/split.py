@@ -8,18 +8,11 @@ from collections.abc import Callable
 from functools import partial
 
 from tandem_core.contract.partitions import partitions_of
-from tandem_core.contract.reports import (
-    ActiveMerge,
-    LeadReport,
-    PairReport,
-    SeatReport,
-    SplitState,
-    Trouble,
-)
+from tandem_core.contract.reports import LeadReport, SplitState, Trouble
 from tandem_core.model.spec import Stream
 from tandem_runtime.environment.interface import SplitEnvironment
 from tandem_runtime.protocol.effects import Acknowledge, Pull, ReadRegister, Swap
-from tandem_runtime.protocol.lead.summary import PairSummary, Summary
+from tandem_runtime.protocol.lead.summary import Summary, lead_report
 from tandem_runtime.protocol.messages.peers import NewIntent, SplitsDiscovered
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_runtime.protocol.types import Member
@@ -105,24 +98,7 @@ class SplitMonitor:
         )
 
     def _lead(self, summary: Summary, now: int) -> LeadReport:
-        return LeadReport(
-            term=summary.term,
-            epoch=summary.epoch,
-            delivered=summary.delivered,
-            generation=summary.generation,
-            rows_in=summary.rows_in,
-            rejected=summary.rejected,
-            lag_seconds=self._lag(summary, now),
-            pairs=tuple(_pair(pair) for pair in summary.pairs),
-            lost=summary.lost,
-            vulnerable=summary.vulnerable,
-            completed=summary.completed,
-            merges=tuple(ActiveMerge(slot=slot, volume=volume) for slot, volume in summary.merges),
-            open_slots=tuple(slot.number for slot in summary.slots if slot.is_open),
-            next_slot=summary.next_slot,
-            trim=summary.trim,
-            ending_slots=tuple(slot.number for slot in summary.slots if not slot.is_open),
-        )
+        return lead_report(summary, self._lag(summary, now))
 
     def _lag(self, summary: Summary, now: int) -> float:
         """Seconds since the oldest undelivered epoch was cut."""
@@ -130,20 +106,6 @@ class SplitMonitor:
             self._cut.append((summary.epoch, now))
         waiting = [at for epoch, at in tuple(self._cut) if epoch > summary.delivered]
         return round((now - waiting[0]) / 1000, 3) if waiting else 0.0
-
-
-def _pair(pair: PairSummary) -> PairReport:
-    seats = tuple(
-        SeatReport(
-            volume=seat.volume,
-            state=seat.state,
-            committed=seat.committed,
-            synced=seat.synced,
-            silent=seat.silent,
-        )
-        for seat in pair.seats
-    )
-    return PairReport(name=pair.name, seats=seats)
 
 
 def run(process: Process[SplitEnvironment], _: argparse.Namespace) -> int:

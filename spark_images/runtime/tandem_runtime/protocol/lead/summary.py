@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tandem_core.contract.reports import ActiveMerge, LeadReport, PairReport, SeatReport
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.lead.lead import Lead
 from tandem_runtime.protocol.lead.peer_reports import committed, delivered_through
@@ -104,6 +105,42 @@ def summarise(lead: Lead, now: int) -> Summary:
         slots=tuple(log_state.slots[number] for number in sorted(log_state.slots)),
         next_slot=log_state.next_slot,
     )
+
+
+def lead_report(summary: Summary, lag_seconds: float = 0.0) -> LeadReport:
+    """Returns a summary as the lead reports it to the operator."""
+    return LeadReport(
+        term=summary.term,
+        epoch=summary.epoch,
+        delivered=summary.delivered,
+        generation=summary.generation,
+        rows_in=summary.rows_in,
+        rejected=summary.rejected,
+        lag_seconds=lag_seconds,
+        pairs=tuple(_pair_report(pair) for pair in summary.pairs),
+        lost=summary.lost,
+        vulnerable=summary.vulnerable,
+        completed=summary.completed,
+        merges=tuple(ActiveMerge(slot=slot, volume=volume) for slot, volume in summary.merges),
+        open_slots=tuple(slot.number for slot in summary.slots if slot.is_open),
+        next_slot=summary.next_slot,
+        trim=summary.trim,
+        ending_slots=tuple(slot.number for slot in summary.slots if not slot.is_open),
+    )
+
+
+def _pair_report(pair: PairSummary) -> PairReport:
+    seats = tuple(
+        SeatReport(
+            volume=seat.volume,
+            state=seat.state,
+            committed=seat.committed,
+            synced=seat.synced,
+            silent=seat.silent,
+        )
+        for seat in pair.seats
+    )
+    return PairReport(name=pair.name, seats=seats)
 
 
 def _vulnerable(log_state: LogState, lead: Lead) -> list[str]:
