@@ -296,7 +296,34 @@ def test_generations_named_by_kept_headers_are_restored() -> None:  # (i) [7]
     )
     log_state, _ = rebuilt(found)
     assert (set(log_state.generations), log_state.generation) == ({1, 2}, 2)
-    assert set(log_state.seats) == {"y", "z"}
+    assert set(log_state.seats) == {"x", "y", "z"}
+
+
+def test_pairs_of_undelivered_epochs_keep_their_seats_and_results() -> None:  # (i) [8]
+    known = (header(1), header(2, generation=2))
+    found = rebuild(
+        x0=replica(1, *known, generations=(G1, G2)),
+        y0=replica(2, pair="y"),
+        z0=replica(2, pair="z"),
+        m=merge(0),
+    )
+    assert found.complete(intent(G1, G2, target=2), READY)
+    log_state, lost = rebuilt(found)
+    assert (seat(log_state, 0), lost) == (Seat("x0", 1, SeatState.VERIFIED), {})
+    waits = rebuild(y0=replica(2, *known, pair="y", generations=(G1, G2)), m=merge(0))
+    waits.answered("z0", replica(2, pair="z"))
+    assert not waits.complete(intent(G1, G2, target=2), READY)
+
+
+def test_muted_parents_keep_their_seats_and_a_lost_new_pair_is_built_again() -> None:  # (i) [8]
+    known = (header(2, generation=2), header(3, generation=2))
+    found = rebuild(
+        x0=replica(3, *known, generations=(G1, G2)), y0=replica(3, pair="y"), m=merge(2)
+    )
+    log_state, lost = rebuilt(found, intent(G1, G2, target=2))
+    assert (seat(log_state, 0), lost) == (Seat("x0", 3, SeatState.VERIFIED), {})
+    _, alone = rebuilt(rebuild(y0=replica(3, *known, pair="y", generations=(G2,)), m=merge(2)))
+    assert set(alone) == {"z"}
 
 
 def test_missing_generation_is_taken_from_intent() -> None:  # (i)

@@ -15,6 +15,7 @@ from collections.abc import Container, Iterator
 
 from tandem_core.contract.intent import Generation, Intent
 from tandem_core.model.states import MemberKind, SeatState
+from tandem_runtime.protocol.lead.seat_rules import build_sources
 from tandem_runtime.protocol.log.history import chain_to, digests_on, newest
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.rebuild import Present
@@ -59,12 +60,21 @@ class Rebuild:
             return True
         last = self.last_header()
         chain = self._chain(last)
-        pairs = _generation(self._generations(intent), last, intent).names()
         heard = {answer.slot for answer in self.present.values() if answer.kind is MemberKind.MERGE}
         known = {slot.number for slot in self._slots(intent)}
-        return (
-            last is None or all(self._holders(pair, chain) for pair in pairs)
-        ) and heard >= known
+        return heard >= known and all(
+            self._holders(pair, chain) for pair in self._needed_pairs(chain, intent)
+        )
+
+    def _needed_pairs(self, chain: dict[int, Header], intent: Intent) -> dict[str, None]:
+        """Returns the pairs of the last header's generation, and of those of undelivered epochs."""
+        generations = self._generations(intent)
+        delivered = min(self._sinks(intent), default=0)
+        newest = max(chain, default=0)
+        named = {h.generation for e, h in chain.items() if e > delivered or e == newest}
+        return dict.fromkeys(
+            name for n in sorted(named) if n in generations for name in generations[n].names()
+        )
 
     def last_header(self) -> Header | None:
         """Returns the newest header of all answers."""
@@ -160,13 +170,13 @@ class Rebuild:
             return log_state, lost[:1]
         log_state.apply(last.replace(spans=()))
         log_state.first_of_generation = last.epoch
-        log_state.know(_generation(generations, last, intent))
+        log_state.know(generations[last.generation])
         chain = self._chain(last)
         if self._furthest() > last.epoch:
             lost.append(("sinks", f"ahead of header {last.epoch}"))
         elif self._delivered_otherwise(chain):
             lost.append(("sinks", "have epochs of another history"))
-        lost.extend(self._seat_everyone(log_state, chain))
+        lost.extend(self._seat_everyone(log_state, chain, intent))
         self._trim(log_state, chain, sinks)
         for header in log_state.headers.values():
             if header.generation in generations:
@@ -184,10 +194,20 @@ class Rebuild:
         )
 
     def _seat_everyone(
-        self, log_state: LogState, chain: dict[int, Header]
+        self, log_state: LogState, chain: dict[int, Header], intent: Intent
     ) -> Iterator[tuple[str, str]]:
-        """Give seats to full members whose state is of this history."""
-        for pair in log_state.pairs(log_state.generation):
+        """Give seats to full members whose state is of this history.
+
+        Those of older generations may be needed too: they have results that are not delivered, or
+        new pairs are built from them. The lead retires them as usual.
+        """
+        needed = self._needed_pairs(chain, intent)
+        for number, generation in sorted(self._generations(intent).items()):
+            older = number < log_state.generation
+            if older and any(self._holders(pair, chain) for pair in generation.names()):
+                log_state.know(generation)
+                needed.update(dict.fromkeys(generation.names()))
+        for pair in needed:
             usable = self._holders(pair, chain)[:SEATS]
             for _, volume in usable:
                 SEAT.check(None, SeatState.VERIFIED, volume)
@@ -195,7 +215,8 @@ class Rebuild:
                 Seat(volume, committed, SeatState.VERIFIED) for committed, volume in usable
             ]
             log_state.seats[pair] = seats + [None] * (SEATS - len(seats))
-            if not seats:
+        for pair in log_state.pairs(log_state.generation):
+            if log_state.seats[pair] == [None] * SEATS and not build_sources(log_state, pair):
                 yield pair, "no replica answered that holds its state"
 
     def _trim(self, log_state: LogState, chain: dict[int, Header], sinks: list[int]) -> None:
@@ -230,10 +251,6 @@ def is_on_chain(chain: dict[int, Header], answer: Present) -> bool:
     """Whether the last epoch that a member has committed, or delivered, is of this history."""
     reached = answer.committed if answer.kind is MemberKind.REPLICA else answer.delivered
     return digests_on(chain).get(reached) == answer.digest
-
-
-def _generation(known: dict[int, Generation], last: Header | None, intent: Intent) -> Generation:
-    return known[last.generation if last is not None else intent.target]
 
 
 def _needed(log_state: LogState, lane: LaneId) -> bool:
