@@ -38,10 +38,12 @@ from tandem_runtime.protocol.messages.peers import (
     BatchResult,
     CopiedState,
     CopyChunk,
+    CopyUnderWay,
     Installed,
     MergeView,
     ReplicaView,
     SplitReport,
+    StateCopied,
     Want,
 )
 from tandem_runtime.protocol.messages.rebuild import Present
@@ -57,6 +59,9 @@ from tandem_simulator.oracle.violation import broken
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
+
+REDUCTION = (1000, 6000)
+"""Milliseconds that a holder takes to reduce its state to the keys of a new pair."""
 
 
 def _send(world: World, process: SimulatedProcess, effect: Send) -> None:
@@ -153,7 +158,21 @@ def _ship_state(world: World, process: SimulatedProcess, effect: ShipState) -> N
         text = f"sends StateCopied of epoch {message.epoch} to {effect.to}"
         world.trace.note(world.now, process.volume, text, DETAIL, message.epoch)
     copied = message.replace(payload=CopiedState(states, results))
-    world.network.transmit(process, effect.to, copied)
+    if effect.share is None:
+        world.network.transmit(process, effect.to, copied)
+        return
+    if effect.to not in process.reducing:
+        process.reducing.add(effect.to)
+        duration = world.rng.randint(*REDUCTION) * process.slowness
+        world.after(duration, world.in_process, process, _ship_reduced, (effect.to, copied))
+    under_way = CopyUnderWay(message.pair, message.epoch)
+    world.network.transmit(process, effect.to, under_way)
+
+
+def _ship_reduced(world: World, process: SimulatedProcess, what: tuple[str, StateCopied]) -> None:
+    to, copied = what
+    process.reducing.discard(to)
+    world.network.transmit(process, to, copied)
 
 
 def _forget_state(_world: World, process: SimulatedProcess, effect: ForgetState) -> None:

@@ -95,6 +95,7 @@ class SimulatedProcess:
         "peer",
         "pod",
         "rate",
+        "reducing",
         "report",
         "slowness",
         "steady",
@@ -131,6 +132,8 @@ class SimulatedProcess:
         self.slowness = 1
         self.report: SplitReport | None = None
         """The last report of a split to the lead."""
+        self.reducing: set[str] = set()
+        """The joiners whose share of its state is being reduced."""
         self.copies_to = ""
         """The volume that its chunks were last copied to."""
 
