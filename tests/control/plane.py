@@ -4,13 +4,19 @@ A process boots, takes a seat of its pair, copies its twin's state, and is in st
 holds lies on its pod's volume: it survives the process, and goes with the pod.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tests.control.lead_book import LeadBook
 from tests.kube.cluster import Cluster
 
 from tandem.control.pods import Pod, Run, read_pod
-from tandem.kube.kinds import NODE, POD
+from tandem.kube.kinds import CONFIG_MAP, NODE, POD
+from tandem.kube.objects import uid_of
+from tandem_core.contract.intent_text import read_intent_text
+from tandem_core.contract.records import Undecodable
 from tandem_core.contract.reports import (
     DriverState,
     LeadReport,
@@ -23,6 +29,7 @@ from tandem_core.contract.reports import (
     SplitState,
     Trouble,
 )
+from tandem_core.model.kubernetes_names import INTENT_KEY
 from tandem_core.model.states import MemberKind, SeatState, SinkClass
 from tandem_core.network.member_client import Observation
 
@@ -64,6 +71,9 @@ class Plane:
     rows_out: int = 70
     epoch: int = 0
     lead: str | None = None
+    book: LeadBook = field(default_factory=LeadBook)
+    stuck: set[str] = field(default_factory=set)
+    """Pairs whose replicas never get the state of their parents."""
     watched: frozenset[Run] = frozenset()
     tokens: set[str] = field(default_factory=set)
     _read: tuple[int, list[Pod]] = field(default=(-1, []))
@@ -92,6 +102,9 @@ class Plane:
         pods = {pod.run: pod for pod in self._pods()}
         there = {pod.uid for pod in pods.values()}
         self._forget_gone(there)
+        self._lead_on(list(pods.values()))
+        if self.lead is not None:
+            self._read_intent()
         for run, pod in pods.items():
             process = self.processes.setdefault(run, Process(pod.place.kind, pod.place.pair))
             if self._answers(pod):
@@ -100,7 +113,6 @@ class Plane:
             elif process.silent_since is None:
                 process.silent_since = now
         self.processes = {run: p for run, p in self.processes.items() if run in pods}
-        self._lead_on(list(pods.values()))
         self.epoch += bool(self.begun)
 
     def _pods(self) -> list[Pod]:
@@ -130,7 +142,32 @@ class Plane:
         if pair is not None and not pod.going:
             self._join(_volume(pod), pair)
 
+    def _read_intent(self) -> None:
+        """Let the lead cut and retire what the intent allows, and its merges open and end slots."""
+        for document in self.cluster.list(CONFIG_MAP, None):
+            if INTENT_KEY not in document["data"]:
+                continue
+            if self.book.uid != uid_of(document):
+                self.book = LeadBook(uid_of(document))
+            with suppress(Undecodable):
+                intent = read_intent_text(document["data"][INTENT_KEY])
+                merges = {p.place.slot for p in self._pods() if self._answers(p) and not p.going}
+                holders = (pair for v, pair in self.holding.items() if self.speaks(v))
+                self.book.take_intent(intent, Counter(holders))
+                self.book.take_slots(intent, {slot for slot in merges if slot is not None})
+        if self.book.pairs:
+            self.seats = {p: seats for p, seats in self.seats.items() if p in self.book.pairs}
+            self.holding = {v: p for v, p in self.holding.items() if p in self.book.pairs}
+
+    def _may_begin(self, pair: str) -> bool:
+        """Whether a pair that nobody holds can be had: from nothing at first, else from parents."""
+        parents = self.book.pairs.get(pair, ())
+        holders = {p for volume, p in self.holding.items() if self.speaks(volume)}
+        return pair not in self.begun and pair not in self.stuck and holders.issuperset(parents)
+
     def _join(self, volume: str, pair: str) -> None:
+        if self.book.pairs and pair not in self.book.pairs:
+            return
         seats = self.seats.setdefault(pair, [])
         if volume not in seats:
             if len(seats) > 1:
@@ -141,7 +178,7 @@ class Plane:
             seats.append(volume)
         elif volume not in self.holding:
             twins = [each for each in seats if each in self.holding]
-            if pair not in self.begun or any(self.speaks(each) for each in twins):
+            if any(self.speaks(each) for each in twins) or self._may_begin(pair):
                 self.holding[volume] = pair
                 self.begun.add(pair)
 
@@ -205,17 +242,21 @@ class Plane:
                     for volume in seats
                 ),
             )
-            for pair, seats in self.seats.items()
+            for pair in self.book.pairs
+            for seats in [self.seats.get(pair, [])]
         )
         return LeadReport(
             term=1,
             epoch=self.epoch,
             delivered=self.epoch,
-            generation=1,
+            generation=self.book.generation,
             rows_in=100,
             pairs=pairs,
             vulnerable=self.vulnerable,
             completed=self.completed,
+            open_slots=tuple(self.book.open_slots),
+            ending_slots=tuple(self.book.ending_slots),
+            next_slot=self.book.next_slot,
         )
 
 

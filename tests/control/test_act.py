@@ -7,6 +7,7 @@ from tests.control.world import KEY, SETTINGS, World
 
 from tandem.control.act import Actuator
 from tandem.control.observe import ClusterView, list_pipeline, observe_pods
+from tandem.control.resize.workloads import workloads_to_run
 from tandem.control.types import Instant
 from tandem.kube.kinds import DISRUPTION_BUDGET, POD
 from tandem.kube.objects import labels_of, name_of, uid_of
@@ -30,7 +31,7 @@ class Seen:
             "token",
             self._sight(self.world.moment()),
             SETTINGS.limits,
-            generation=1,
+            births={"pair-0": 1, "pair-7": 4},
         )
 
     def _sight(self, moment: Instant) -> ClusterView:
@@ -38,7 +39,10 @@ class Seen:
         assert listing is not None
         looks = self.world.plane.look(listing.pods, "token")
         intent = self.world.recorded().intent
-        return observe_pods(listing, intent, looks, moment, splits=2, mark=None, fresh=5.0)
+        workloads = workloads_to_run(intent, 2, listing, None)
+        return observe_pods(
+            listing, intent, looks, moment, workloads=workloads, mark=None, fresh=5.0
+        )
 
     def given_up(self, decision: Decision) -> bool:
         """Whether a pod was deleted."""

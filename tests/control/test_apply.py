@@ -9,8 +9,9 @@ from tests.control.world import BEGAN, KEY, SETTINGS, World, resource
 
 from tandem.control.admission import MOST_PROBLEMS, judge
 from tandem.control.apply import changes, list_objects, wanted
+from tandem.control.context import ReconcileContext
 from tandem.control.events import OperatorEventReason, PipelineEvent, event_of
-from tandem.control.observe import shortages
+from tandem.control.observe import list_pipeline, shortages
 from tandem.kube.kinds import (
     DEPLOYMENT,
     NETWORK_POLICY,
@@ -22,7 +23,7 @@ from tandem.kube.kinds import (
     ObjectKind,
     kind_of,
 )
-from tandem.kube.objects import is_owned_by, name_of, uid_of
+from tandem.kube.objects import is_owned_by, name_of
 from tandem.manifests.desired_state import DesiredState
 from tandem.manifests.workloads import replica_mark
 from tandem.policy.snapshot import Complaint
@@ -36,7 +37,13 @@ def begun() -> tuple[World, DesiredState]:
     world.until_paired()
     judged = judge(world.resource())
     assert isinstance(judged, Pipeline)
-    order = world.recorded().order(judged, uid_of(world.resource()), SETTINGS.namespace)
+    listing = list_pipeline(world.cluster, KEY, (), world.now)
+    assert listing is not None
+    context = ReconcileContext(
+        world.moment(), listing, world.recorded(), judged, SETTINGS.namespace
+    )
+    order = context.order()
+    assert order is not None
     return world, order
 
 

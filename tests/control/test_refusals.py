@@ -12,7 +12,6 @@ from tandem.kube.kinds import (
     DISRUPTION_BUDGET,
     LEASE,
     POD,
-    REPLICA_SET,
 )
 from tandem.kube.objects import name_of, uid_of
 from tandem_core.model.states import ConditionStatus, ConditionType, Phase
@@ -225,15 +224,9 @@ def test_ready_condition_explains_uncreated_or_unscheduled_pods() -> None:
         "message": "0/1 nodes are available",
     }
     world.cluster.touch(pending, conditions=[unschedulable])
-    quota = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
-    merges = next(rs for rs in world.cluster.list(REPLICA_SET, None) if "merge" in name_of(rs))
-    world.cluster.touch(merges, conditions=[quota])
+    world.cluster.quota = 0
     for merge in world.of_kind("merge"):
         world.cluster.remove(merge)
-    merges["spec"]["replicas"] = 0
-    world.cluster.replace(
-        world.cluster.get(REPLICA_SET, KEY.namespace, name_of(merges)) | {"spec": merges["spec"]}
-    )
     world.until(lambda: "exceeded quota" in world.condition(READY).message)
     assert "Unschedulable: 0/1 nodes are available" in world.condition(READY).message
 

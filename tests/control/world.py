@@ -133,7 +133,12 @@ class World:
         return Reconciler(KEY, ports, SETTINGS)
 
     def _nothing_is_lost(self, deleted: Object) -> None:
-        """What the operator deletes never is the last copy that answers."""
+        """What the operator deletes never is the last copy that answers, nor a pair that counts."""
+        if deleted["kind"] != POD.name and not self.plane.completed:
+            recorded = read_intent(self.cluster, KEY, uid_of(self.resource()))
+            ends = recorded is not None and recorded.ending
+            listed = () if ends else self.plane.book.pairs
+            assert labels_of(deleted).get(PAIR_LABEL) not in listed, name_of(deleted)
         volume = f"{uid_of(deleted)}.0"
         pair = self.plane.holding.get(volume)
         if pair is not None:

@@ -17,6 +17,10 @@ class Cluster(Api):
 
     settled = -1
     """The revision in which nobody had anything left to do."""
+    full = False
+    """Whether no node has room for another pod."""
+    quota: int | None = None
+    """The most pods that ReplicaSets may make."""
 
     def add_node(self, name: str) -> None:
         self.create(
@@ -106,6 +110,9 @@ class Cluster(Api):
                 self.delete(old)
         identity = (REPLICA_SET, namespace_of(deployment), name)
         if identity in self.objects:
+            there = self.objects[identity]
+            if there["spec"]["replicas"] != spec["replicas"]:
+                self.replace({**there, "spec": {**there["spec"], "replicas": spec["replicas"]}})
             return
         selector = {**spec["selector"]["matchLabels"], "pod-template-hash": mark}
         self.create(
@@ -139,9 +146,18 @@ class Cluster(Api):
                 active.append(pod if owner else self._adopt(pod, replica_set))
         count = replica_set["spec"]["replicas"]
         for _ in range(count - len(active)):
+            if self.quota is not None and len(self.list(POD, None)) >= self.quota:
+                self._tell(replica_set, "ReplicaFailure", "True", "FailedCreate", "exceeded quota")
+                break
             self._make_pod(replica_set)
         for surplus in sorted(active, key=_worth)[: max(0, len(active) - count)]:
             self.delete(surplus)
+
+    def _tell(self, document: Object, kind: str, status: str, reason: str, message: str) -> None:
+        """Write a condition, if it is not there."""
+        said = {"type": kind, "status": status, "reason": reason, "message": message}
+        if said not in (document.get("status") or {}).get("conditions", ()):
+            self.touch(document, conditions=[said])
 
     def _disown(self, pod: Object) -> None:
         changed = copied(pod)
@@ -195,6 +211,9 @@ class Cluster(Api):
         nodes = [n for n in self._open_nodes() if self._takes(self.get(NODE, None, n), pod)]
         volumes = pod["spec"].get("volumes") or ()
         if not nodes or any("persistentVolumeClaim" in volume for volume in volumes):
+            return
+        if self.full:
+            self._tell(pod, "PodScheduled", "False", "Unschedulable", "0 nodes have room")
             return
         (spread,) = pod["spec"].get("topologySpreadConstraints") or [{}]
         selector = spread.get("labelSelector", {}).get("matchLabels", {}).items()

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tandem.manifests.desired_state import DesiredState, Images
+from tandem.manifests.desired_state import DesiredState, Images, PairWorkload, Workloads
 from tandem_core.model.pipeline import Pipeline, parse_pipeline
 
 IMAGES = Images(
@@ -46,8 +46,14 @@ def order(data: dict[str, Any], generation: int = 1) -> DesiredState:
         pipeline=pipeline,
         uid=UID,
         images=IMAGES,
-        generation=generation,
-        pairs=tuple(f"pair-{number}" for number in range(pipeline.spec.pairs.count)),
+        workloads=Workloads(
+            pairs=tuple(
+                PairWorkload(f"pair-{number}", generation)
+                for number in range(pipeline.spec.pairs.count)
+            ),
+            splits=pipeline.spec.splits.count,
+            slots=tuple(range(pipeline.spec.merges.count)),
+        ),
         operator_namespace="tandem-system",
     )
 

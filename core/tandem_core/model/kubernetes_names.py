@@ -109,7 +109,7 @@ def merge_name(pipeline: str, slot: int) -> str:
 
 
 def pair_name(pipeline: str, generation: int, pair: str) -> str:
-    """Return the name of a pair's ReplicaSet in a generation and its PodDisruptionBudget."""
+    """Return the name of a pair's ReplicaSet and PodDisruptionBudget, by its first generation."""
     return f"{pipeline}-g{generation}-{pair}"
 
 

@@ -4,7 +4,7 @@ A pod is read again and deleted only if it is still the same one. The twin that 
 pair is asked again and must itself report that it holds the state.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,8 +65,8 @@ class Actuator:
     token: str
     sight: ClusterView
     limits: Timeouts
-    generation: int
-    """The generation whose pairs have pods."""
+    births: Mapping[str, int]
+    """The generation that each pair was born in."""
     note: Note = ignore
     """Receives each step that was done or is left to the next reconcile."""
 
@@ -120,7 +120,7 @@ class Actuator:
             case Adopt(name, pair, reason):
                 pod = self._confirmed(name)
                 # While still ready as a spare, the budget would count it as a holder of state.
-                if not pod.ready:
+                if not pod.ready and pair in self.births:
                     yield from self._adopt(pod, pair, reason)
 
     # --- confirming ---------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Actuator:
             KIND_LABEL: str(MemberKind.REPLICA),
             COMPONENT_LABEL: str(MemberKind.REPLICA),
             PAIR_LABEL: pair,
-            GENERATION_LABEL: str(self.generation),
+            GENERATION_LABEL: str(self.births[pair]),
             ROLE_LABEL: str(Role.SECONDARY),
         }
         self.kube.mark(pod.document, labels, {_COST: _ASSIGNED_COST})

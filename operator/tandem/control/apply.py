@@ -27,7 +27,7 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import annotations_of, is_going, is_owned_by, name_of, namespace_of
 from tandem.kube.port import Conflict, Kube, KubeError, NotFound, Unreachable
-from tandem.manifests.desired_state import DesiredState
+from tandem.manifests.desired_state import DesiredState, Workloads
 from tandem.manifests.objects import objects_of
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, ignore
@@ -82,6 +82,7 @@ class Target(NamedTuple):
 
     generation: int
     """The generation of the manifest."""
+    workloads: Workloads
     over: bool = False
     """Whether all is delivered: no workloads are needed."""
     refused: bool = False

@@ -7,11 +7,13 @@ from tandem.control.apply import Comparison
 from tandem.control.intent_store import Recorded
 from tandem.control.observe import PipelineObjects
 from tandem.control.publish import Publisher
+from tandem.control.resize.workloads import workloads_to_run
 from tandem.control.types import Instant
 from tandem.manifests.config_objects import spec_digest
-from tandem.manifests.desired_state import DesiredState
+from tandem.manifests.desired_state import DesiredState, Workloads
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.snapshot import Complaint
+from tandem_core.contract.reports import LeadReport
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.model.states import Phase
 
@@ -29,6 +31,8 @@ class ReconcileContext:
     manifest: Pipeline | Complaint
     """The pipeline that the resource describes, or why it cannot be run as it is now."""
     operator_namespace: str
+    hindered: Complaint | None = None
+    """Why the next step of a change could not be taken."""
 
     @property
     def pipeline(self) -> Pipeline | None:
@@ -41,15 +45,27 @@ class ReconcileContext:
         return self.manifest if isinstance(self.manifest, Complaint) else None
 
     def is_another(self) -> bool:
-        """Whether the manifest differs from the one that the pipeline was started with."""
+        """Whether a fixed field differs from the manifest that the pipeline was started with."""
         order, began = self.order(), self.recorded.spec
         return order is not None and began is not None and began != spec_digest(order)
 
-    def order(self) -> DesiredState | None:
+    def workloads(self, lead: LeadReport | None = None) -> Workloads:
+        """What has pods; without a fresh report of the lead, all that it may count on."""
+        known = self.pipeline.spec.splits.count if self.pipeline is not None else None
+        splits = known or self.listing.splits or 0
+        return workloads_to_run(self.recorded.intent, splits, self.listing, lead)
+
+    def order(self, lead: LeadReport | None = None) -> DesiredState | None:
         """The desired state of the pipeline; None while its manifest is refused."""
         if self.pipeline is None:
             return None
-        return self.recorded.order(self.pipeline, self.listing.uid, self.operator_namespace)
+        return DesiredState(
+            self.pipeline,
+            self.listing.uid,
+            self.recorded.images,
+            self.workloads(lead),
+            self.operator_namespace,
+        )
 
     def with_recorded(self, recorded: Recorded) -> Self:
         """The context after the records were written."""

@@ -5,7 +5,7 @@ was written since it was read.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tandem.control.types import Key
@@ -13,11 +13,11 @@ from tandem.kube.kinds import CONFIG_MAP, LEASE, SECRET, Object, ObjectKind, kin
 from tandem.kube.objects import annotations_of, is_owned_by, name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict, Kube, NotFound
 from tandem.manifests.config_objects import intent_of, register_of, token_of
-from tandem.manifests.desired_state import DesiredState, Images, parse_images
+from tandem.manifests.desired_state import DesiredState, Images, Workloads, parse_images
 from tandem.policy.intent import first_functions, first_intent, with_primaries
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, ignore
-from tandem_core.contract.intent import Intent
+from tandem_core.contract.intent import Function, Intent
 from tandem_core.contract.intent_text import function_key, intent_text, read_intent_text
 from tandem_core.model.kubernetes_names import (
     ENDING_ANNOTATION,
@@ -51,13 +51,6 @@ class Recorded:
     """The digest of the manifest that the pipeline began with; None if that is not known."""
     ending: bool
     """Whether the pipeline is being reset: everything is deleted, then created again."""
-
-    def order(self, pipeline: Pipeline, uid: str, operator_namespace: str) -> DesiredState:
-        """The desired state of the pipeline."""
-        target = next(g for g in self.intent.generations if g.number == self.intent.target)
-        return DesiredState(
-            pipeline, uid, self.images, target.number, target.names(), operator_namespace
-        )
 
 
 def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
@@ -102,7 +95,7 @@ def create_records(
         NameConflict: a record is another pipeline's.
     """
     intent = first_intent(pipeline).replace(suspended=pipeline.spec.suspend)
-    order = DesiredState(pipeline, uid, images, intent.target, intent.generations[0].names(), where)
+    order = DesiredState(pipeline, uid, images, Workloads((), 0, ()), where)
 
     def create(document: Object) -> Object:
         return _create_once(kube, document, uid, note, "the pipeline is new")
@@ -177,15 +170,27 @@ def revise_intent(intent: Intent, primaries: Mapping[str, str], suspended: bool)
     return with_primaries(intent, primaries).replace(suspended=suspended)
 
 
-def swap_intent(kube: Kube, recorded: Recorded, intent: Intent) -> Recorded:
-    """Replace the intent that was read.
+def swap_intent(
+    kube: Kube, recorded: Recorded, intent: Intent, functions: Iterable[Function] = ()
+) -> Recorded:
+    """Replace the intent that was read, and with it the routing functions that it names.
 
     Raises:
         Conflict: it was changed since it was read.
         NotFound: it no longer exists.
     """
-    data = {INTENT_KEY: intent_text(intent)}
-    return _recorded(kube.replace({**recorded.document, "data": data}))
+    added = {function_key(each.digest): _base64(each.form) for each in functions}
+    known = {**(recorded.document.get("binaryData") or {}), **added}
+    named = set(map(function_key, intent.functions_named()))
+    changed = {
+        "data": {INTENT_KEY: intent_text(intent)},
+        "binaryData": {name: form for name, form in known.items() if name in named},
+    }
+    return _recorded(kube.replace({**recorded.document, **changed}))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _read(

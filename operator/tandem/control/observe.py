@@ -2,19 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import NamedTuple
 
 from tandem.control.intent_store import IntentUnreadable, NameConflict, Recorded, read_intent
 from tandem.control.nodes import Node, hosts_of
 from tandem.control.pods import Pod, Run, member_of, read_pod, template_of
 from tandem.control.types import Instant, Key
-from tandem.kube.kinds import POD, REPLICA_SET, STREAM_PIPELINE, Object
+from tandem.kube.kinds import DEPLOYMENT, POD, REPLICA_SET, STREAM_PIPELINE, Object
 from tandem.kube.objects import is_going, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
+from tandem.manifests.desired_state import Workloads
 from tandem.manifests.roles import MERGES_PER_SLOT
 from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot, Snapshot
 from tandem_core.contract.intent import Intent
-from tandem_core.model.kubernetes_names import KIND_LABEL, PAIR_LABEL, PIPELINE_LABEL, SLOT_LABEL
+from tandem_core.model.kubernetes_names import (
+    GENERATION_LABEL,
+    KIND_LABEL,
+    PAIR_LABEL,
+    PIPELINE_LABEL,
+    SLOT_LABEL,
+)
 from tandem_core.model.states import MemberKind
 from tandem_core.network.member_client import Observation
 
@@ -46,6 +54,12 @@ class PipelineObjects:
     """Why missing pods could not be created."""
     templates: Mapping[str, Object] = field(default_factory=dict)
     """The current pod template of each pair's replicas."""
+    births: Mapping[str, int] = field(default_factory=dict)
+    """The pairs that have a ReplicaSet, with the generation that each was born in."""
+    splits: int | None = None
+    """The number of splits that was ordered last."""
+    slots: tuple[int, ...] = ()
+    """The merge slots that have a Deployment."""
 
     @property
     def uid(self) -> str:
@@ -85,6 +99,7 @@ def list_pipeline(
     labels = {PIPELINE_LABEL: key.name}
     found = [read_pod(document) for document in kube.list(POD, key.namespace, labels)]
     replica_sets = kube.list(REPLICA_SET, key.namespace, labels)
+    deployments = kube.list(DEPLOYMENT, key.namespace, labels)
     return PipelineObjects(
         at=at,
         resource=resource,
@@ -97,7 +112,32 @@ def list_pipeline(
             for document in replica_sets
             if PAIR_LABEL in labels_of(document)
         },
+        births=_births(replica_sets),
+        splits=_ordered_splits(deployments),
+        slots=_slots(deployments),
     )
+
+
+def _births(replica_sets: Iterable[Object]) -> dict[str, int]:
+    return {
+        labels[PAIR_LABEL]: int(labels[GENERATION_LABEL])
+        for labels in map(labels_of, filterfalse(is_going, replica_sets))
+        if PAIR_LABEL in labels and labels.get(GENERATION_LABEL, "").isdecimal()
+    }
+
+
+def _ordered_splits(deployments: Iterable[Object]) -> int | None:
+    ordered = (
+        int(document["spec"].get("replicas", 1))
+        for document in filterfalse(is_going, deployments)
+        if labels_of(document).get(KIND_LABEL) == MemberKind.SPLIT
+    )
+    return next(ordered, None)
+
+
+def _slots(deployments: Iterable[Object]) -> tuple[int, ...]:
+    found = (labels_of(each).get(SLOT_LABEL, "") for each in filterfalse(is_going, deployments))
+    return tuple(sorted(int(slot) for slot in found if slot.isdecimal()))
 
 
 def _intent_of(kube: Kube, key: Key, uid: str) -> Recorded | Complaint | None:
@@ -135,7 +175,7 @@ def observe_pods(
     looks: Mapping[Run, Observation],
     moment: Instant,
     *,
-    splits: int,
+    workloads: Workloads,
     mark: str | None,
     fresh: float,
 ) -> ClusterView:
@@ -143,7 +183,8 @@ def observe_pods(
 
     Terminating pods are left out: others take their places, which stay empty until then. A lead's
     report is valid for `fresh` seconds. `mark` is the mark of drivers for the current manifest: a
-    driver with an older one is outdated once its pair's template has the new mark.
+    driver with an older one is outdated once its pair's template has the new mark. Places without
+    a member are those of `workloads`, with the intent's number of replicas.
     """
     volumes = _volumes(intent, looks.values())
     pods = {pod.name: pod for pod in listing.pods if not pod.going}
@@ -158,7 +199,7 @@ def observe_pods(
         )
         for pod in pods.values()
     ]
-    members += _empty_places(members, _roster(intent, splits), listing.shortages)
+    members += _empty_places(members, _roster(workloads, intent.replicas), listing.shortages)
     members.sort(key=lambda m: (_ORDER[m.kind], m.name))
     heard = {run for run, look in looks.items() if look.is_fresh(moment.now, fresh)}
     names = {pod.name for pod in pods.values() if pod.run in heard}
@@ -180,13 +221,12 @@ def _volumes(intent: Intent, looks: Iterable[Observation]) -> frozenset[str]:
     return frozenset({volume for _, volume in intent.primaries} | {s.volume for s in seats})
 
 
-def _roster(intent: Intent, splits: int) -> Mapping[Group, int]:
+def _roster(workloads: Workloads, replicas: int) -> Mapping[Group, int]:
     """The desired number of pods of each group."""
-    target = next(g for g in intent.generations if g.number == intent.target)
     return {
-        Group(MemberKind.SPLIT): splits,
-        **{Group(MemberKind.REPLICA, pair=name): intent.replicas for name in target.names()},
-        **{Group(MemberKind.MERGE, slot=slot): MERGES_PER_SLOT for slot in range(intent.slots)},
+        Group(MemberKind.SPLIT): workloads.splits,
+        **{Group(MemberKind.REPLICA, pair=pair.name): replicas for pair in workloads.pairs},
+        **{Group(MemberKind.MERGE, slot=slot): MERGES_PER_SLOT for slot in workloads.slots},
     }
 
 

@@ -20,6 +20,8 @@ from tandem.control.observe import TAKEN, ClusterView, PipelineObjects, list_pip
 from tandem.control.publish import Publisher, Troubles
 from tandem.control.record import Recorder
 from tandem.control.reset import CHANGED_TOO_LATE, can_reset, clear
+from tandem.control.resize.next_step import next_step
+from tandem.control.resize.workloads import births_of
 from tandem.control.types import Instant, Key, Meter
 from tandem.kube.port import Kube, KubeError, Refused, Unreachable
 from tandem.manifests.desired_state import Images
@@ -29,10 +31,11 @@ from tandem.policy.controller_state import remembered
 from tandem.policy.decide import Outcome, decide
 from tandem.policy.decisions import Decision, Halt, RecordEvent, Withhold
 from tandem.policy.recovery.pods import recover_pods
-from tandem.policy.snapshot import Complaint
+from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.decision_line import DecisionLine, observed_by
 from tandem.policy.status.steps import Action, Step
 from tandem.policy.timeouts import Timeouts
+from tandem_core.contract.reports import LeadReport
 from tandem_core.model.pipeline import Pipeline
 
 TURN = 1.0
@@ -203,12 +206,12 @@ class Reconciler:
         if context.is_another():
             context = replace(context, manifest=CHANGED_TOO_LATE)
         outcome = self._decide(state, context, view)
-        context = self._record(state, context, outcome)
+        context = self._record(state, context, view.snapshot, outcome)
         acted = self._act(state, context, view, outcome)
         self._hold(Action.REFUSE, "the manifest", context.refused)
         unpublished = self._publish(state, context, view, outcome, acted.failure)
         refused = can_reset(state.publisher.status.phase, view.snapshot)
-        applied = self._apply(state, context, refused=refused)
+        applied = self._apply(state, context, view.snapshot.lead, refused=refused)
         if unpublished is not None:
             raise unpublished
         return Reconciled(TURN, context.listing, outdated=acted.changed or applied)
@@ -233,7 +236,7 @@ class Reconciler:
             context.recorded.intent,
             self._ports.members.look(pods, state.token or ""),
             context.moment,
-            splits=order.pipeline.spec.splits.count if order is not None else 0,
+            workloads=context.workloads(),
             mark=replica_mark(order) if order is not None else None,
             fresh=FRESH,
         )
@@ -265,20 +268,27 @@ class Reconciler:
         return self._recorder.begin(manifest, listing.uid)
 
     def _record(
-        self, state: PipelineState, context: ReconcileContext, outcome: Outcome
+        self,
+        state: PipelineState,
+        context: ReconcileContext,
+        snapshot: Snapshot,
+        outcome: Outcome,
     ) -> ReconcileContext:
-        """Write the roles into the intent, and queue the events.
+        """Write roles and the next step of a change into the intent, and queue the events.
 
         Events are written after all actions, and before the status. If the operator dies in
         between, the next one finds the older status and emits them.
         """
         pipeline, before = context.pipeline, context.recorded
         suspended = pipeline.spec.suspend if pipeline is not None else before.intent.suspended
-        recorded = self._recorder.revise(before, outcome, suspended)
+        after = outcome.memory
+        revised = self._recorder.revise(
+            before, outcome, suspended, lambda intent: next_step(context, intent, snapshot, after)
+        )
         records = (each for each in outcome.decisions if isinstance(each, RecordEvent))
-        state.publisher.note(map(event_of_record, records), context.moment)
-        state.memory = outcome.memory
-        return context.with_recorded(recorded)
+        state.publisher.note(map(event_of_record, (*records, *revised.records)), context.moment)
+        state.memory = after
+        return replace(context.with_recorded(revised.recorded), hindered=revised.hindered)
 
     # --- act ----------------------------------------------------------------------------------
 
@@ -292,7 +302,7 @@ class Reconciler:
             state.token or "",
             view,
             self._settings.limits,
-            context.recorded.intent.target,
+            births_of(context.recorded.intent),
             self._log.note,
         )
         failure: Complaint | None = None
@@ -323,7 +333,10 @@ class Reconciler:
         troubles = Troubles(
             halted=_halted(outcome.decisions),
             refused=context.refused,
-            hindered=failure or state.comparison.hindered or _withheld(outcome.decisions),
+            hindered=failure
+            or state.comparison.hindered
+            or _withheld(outcome.decisions)
+            or context.hindered,
             suspended=context.recorded.intent.suspended,
         )
         resource, memory = context.listing.resource, outcome.memory
@@ -341,16 +354,22 @@ class Reconciler:
         self,
         state: PipelineState,
         context: ReconcileContext,
+        lead: LeadReport | None = None,
         *,
         over: bool = False,
         refused: bool = False,
     ) -> bool:
-        """Compare the objects with those that should exist, if due; return whether any changed."""
-        order, now, changed = context.order(), context.moment.now, False
-        target = Target(context.listing.generation, over, refused)
-        if order is not None and state.comparison.is_due(target, now):
-            state.comparison = compare(self._kube, order, target, state.token, now, self._log.note)
-            changed = state.comparison.changed
+        """Compare the objects with those that should exist, if due; return whether any changed.
+
+        Workloads that a fresh report of the lead no longer needs are deleted.
+        """
+        order, now, changed = context.order(lead), context.moment.now, False
+        if order is not None:
+            target = Target(context.listing.generation, order.workloads, over, refused)
+            if state.comparison.is_due(target, now):
+                note = self._log.note
+                state.comparison = compare(self._kube, order, target, state.token, now, note)
+                changed = state.comparison.changed
         self._hold(Action.WAIT, "objects", state.comparison.hindered)
         return changed
 

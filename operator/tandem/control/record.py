@@ -4,7 +4,9 @@ Each is written before anything that depends on it is done, so the next operator
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tandem.control.intent_store import (
     NameConflict,
@@ -19,14 +21,34 @@ from tandem.control.reset import RESET_REASON
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, Refused
 from tandem.manifests.desired_state import Images
+from tandem.policy.change.steps import IntentStep
 from tandem.policy.decide import Outcome
 from tandem.policy.decisions import Complete, Halt, Promote, RecordEvent, Wait, Withhold
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, step_of, swap_step
+from tandem_core.contract.intent import Intent
 from tandem_core.model.pipeline import Pipeline
 
 NotedHere = Promote | RecordEvent | Halt | Withhold | Wait | Complete
 """Decisions that are noted when they are recorded; the others, when they are carried out."""
+
+
+class Revised(NamedTuple):
+    """What a turn has recorded."""
+
+    recorded: Recorded
+    records: tuple[RecordEvent, ...] = ()
+    """The events of the step that was taken."""
+    reasons: tuple[str, ...] = ()
+    """Why the step was taken."""
+    hindered: Complaint | None = None
+    """Why a step was not taken."""
+
+
+def _with_roles(intent: Intent, outcome: Outcome, suspended: bool) -> Intent:
+    pairs = outcome.memory.pairs.items()
+    primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
+    return revise_intent(intent, primaries, suspended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +79,48 @@ class Recorder:
         except Refused as problem:
             return Complaint("ApplyFailed", str(problem))
 
-    def revise(self, before: Recorded, outcome: Outcome, suspended: bool) -> Recorded:
-        """Write roles and suspension into the intent if they change; return what is recorded now.
+    def revise(
+        self,
+        before: Recorded,
+        outcome: Outcome,
+        suspended: bool,
+        next_step: Callable[[Intent], IntentStep | Complaint | None],
+    ) -> Revised:
+        """Write roles, suspension and the next step of a change into the intent, in one swap.
+
+        A step that the server refuses is not taken: roles must not wait for it.
 
         Raises:
             Conflict: the intent was changed since it was read.
         """
-        pairs = outcome.memory.pairs.items()
-        primaries = {name: pair.primary for name, pair in pairs if pair.primary is not None}
-        intent = revise_intent(before.intent, primaries, suspended)
-        changes = intent is not before.intent
-        recorded = swap_intent(self.kube, before, intent) if changes else before
+        intent = _with_roles(before.intent, outcome, suspended)
+        revised = self._swap(before, intent, next_step(intent))
         for decision in outcome.decisions:
             if isinstance(decision, NotedHere):
                 self.note(step_of(decision))
-        if changes:
+        after = revised.recorded.intent
+        if after is not before.intent:
             differs = suspended != before.intent.suspended
             asked = [f"spec.suspend is {str(suspended).lower()}"] if differs else []
-            versions = before.intent.version, intent.version
-            self.note(swap_step(*versions, outcome.decisions, *asked))
-        return recorded
+            versions = before.intent.version, after.version
+            self.note(swap_step(*versions, outcome.decisions, *asked, *revised.reasons))
+        return revised
+
+    def _swap(
+        self, before: Recorded, intent: Intent, step: IntentStep | Complaint | None
+    ) -> Revised:
+        hindered = step if isinstance(step, Complaint) else None
+        if isinstance(step, IntentStep):
+            after = step.intent.replace(version=before.intent.version + 1)
+            try:
+                swapped = swap_intent(self.kube, before, after, step.functions)
+            except Refused as problem:
+                hindered = Complaint("CannotChange", f"{step.reason}: {problem}")
+            else:
+                return Revised(swapped, step.records, (step.reason,))
+        changes = intent is not before.intent
+        recorded = swap_intent(self.kube, before, intent) if changes else before
+        return Revised(recorded, hindered=hindered)
 
     def end(self, recorded: Recorded) -> None:
         """Record that the pipeline is being reset, before its objects are deleted."""

@@ -62,6 +62,27 @@ def parse_images(text: str) -> Images:
 
 
 @dataclass(frozen=True, slots=True)
+class PairWorkload:
+    """A pair that has pods. Its objects keep their names as long as the pair lives."""
+
+    name: str
+    birth: int
+    """The generation that it was born in, after which its objects are named."""
+    shadow: bool = False
+    """Whether it is still built: it owns no keys, and its parents have its state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workloads:
+    """The pods that a pipeline has: they change while it runs, unlike its fixed fields."""
+
+    pairs: tuple[PairWorkload, ...]
+    splits: int
+    slots: tuple[int, ...]
+    """The numbers of the merge slots that have pods."""
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredState:
     """The desired state of one pipeline on the cluster."""
 
@@ -69,9 +90,7 @@ class DesiredState:
     uid: str
     """Of the resource: objects of an earlier pipeline with the same name have another uid."""
     images: Images
-    generation: int
-    pairs: tuple[str, ...]
-    """The names of this generation's pairs."""
+    workloads: Workloads
     operator_namespace: str
     """The operator's namespace, from which the NetworkPolicy admits its calls."""
     refused: bool = False

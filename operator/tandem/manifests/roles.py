@@ -65,7 +65,7 @@ def splits_of(order: DesiredState) -> WorkloadRole:
         program="split",
         arguments=(),
         image=order.images.split,
-        count=splits.count,
+        count=order.workloads.splits,
         marks=(),
         sizes=Sizes(memory=_MEMORY, cpu="50m", storage="512Mi", volume="4Gi"),
         template=splits.template or PodTemplate(),
@@ -87,26 +87,26 @@ def merges_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
             sizes=Sizes(memory=_MEMORY, cpu="50m", storage="256Mi", volume="2Gi"),
             template=merges.template or PodTemplate(),
         )
-        for slot in range(merges.count)
+        for slot in order.workloads.slots
     )
 
 
 def pairs_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
-    """Return a role for each pair of the generation, with its replicas."""
+    """Return a role for each pair, with its replicas, in the order of the workloads."""
     pairs = order.pipeline.spec.pairs
     return tuple(
         WorkloadRole(
-            workload=pair_name(order.name, order.generation, pair),
+            workload=pair_name(order.name, pair.birth, pair.name),
             kind=MemberKind.REPLICA,
             program="replica",
-            arguments=("--pair", pair),
+            arguments=("--pair", pair.name),
             image=order.images.replica,
             count=pairs.replicas,
-            marks=((GENERATION_LABEL, str(order.generation)), (PAIR_LABEL, pair)),
+            marks=((GENERATION_LABEL, str(pair.birth)), (PAIR_LABEL, pair.name)),
             sizes=_driver_sizes(order),
             template=pairs.template or PodTemplate(),
         )
-        for pair in order.pairs
+        for pair in order.workloads.pairs
     )
 
 

@@ -1,7 +1,14 @@
 """Builds the workloads of a pipeline and their PodDisruptionBudgets."""
 
 from tandem.manifests.config_objects import spec_digest
-from tandem.manifests.desired_state import DesiredState, Manifest, applied, digest, metadata_of
+from tandem.manifests.desired_state import (
+    DesiredState,
+    Manifest,
+    PairWorkload,
+    applied,
+    digest,
+    metadata_of,
+)
 from tandem.manifests.pods import pod_of
 from tandem.manifests.roles import WorkloadRole, merges_of, pairs_of, spares_of, splits_of
 from tandem_core.model.fields.declarations import Document
@@ -28,15 +35,25 @@ def budgets_of(order: DesiredState) -> tuple[Manifest, ...]:
     A driver is ready while it holds a verified copy of the state. An unready driver may hold one,
     too, because it hangs or restarts, so it is evicted only while its twin is ready. Drivers that
     refuse are never ready and would block the drain of a node forever; they hold no state, so they
-    may be evicted.
+    may be evicted. So may those of a pair that is still built: its parents have the state.
     """
-    twins = [role for role in pairs_of(order) if role.count > 1]
-    unready = {"unhealthyPodEvictionPolicy": "AlwaysAllow" if order.refused else "IfHealthyBudget"}
+    pairs = zip(order.workloads.pairs, pairs_of(order), strict=True)
     return (
         _budget(order, splits_of(order), {"maxUnavailable": 1}),
         *(_budget(order, role, {"maxUnavailable": 1}) for role in merges_of(order)),
-        *(_budget(order, role, {"minAvailable": 1, **unready}) for role in twins),
+        *(
+            _budget(order, role, _twins_bound(order, pair))
+            for pair, role in pairs
+            if role.count > 1
+        ),
     )
+
+
+def _twins_bound(order: DesiredState, pair: PairWorkload) -> Manifest:
+    """Return the bound of a pair's budget, and when drivers that are not ready may be evicted."""
+    expendable = order.refused or pair.shadow
+    unready = "AlwaysAllow" if expendable else "IfHealthyBudget"
+    return {"minAvailable": 1, "unhealthyPodEvictionPolicy": unready}
 
 
 def _deployment(order: DesiredState, role: WorkloadRole) -> Manifest:
