@@ -86,7 +86,20 @@ def test_printer_columns_refer_to_status_fields() -> None:
     for column in VERSION["additionalPrinterColumns"][:-1]:
         assert NODES[column["jsonPath"]]["type"] == column["type"]
         assert NODES[column["jsonPath"]]["description"] == column["description"]
-    assert VERSION["subresources"] == {"status": {}}
+
+
+def test_scale_subresource_sets_the_number_of_pairs() -> None:
+    scale = VERSION["subresources"]["scale"]
+    assert scale["specReplicasPath"] == ".spec.pairs.count"
+    types = {name: NODES[path]["type"] for name, path in scale.items()}
+    assert types == {
+        "specReplicasPath": "integer",
+        "statusReplicasPath": "integer",
+        "labelSelectorPath": "string",
+    }
+    # The API server reads a path that is missing as an error.
+    assert "default" in NODES[scale["specReplicasPath"]]
+    assert NODES[".spec.pairs"]["default"] == {}
 
 
 @pytest.mark.parametrize(

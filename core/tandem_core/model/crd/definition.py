@@ -28,6 +28,12 @@ _COLUMNS = (
     PrinterColumn("Epoch", ".status.epoch.delivered"),
     PrinterColumn("Lag", ".status.lag.seconds"),
 )
+_SCALE = {
+    "specReplicasPath": ".spec.pairs.count",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+"""`kubectl scale` and autoscalers set the number of pairs."""
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
@@ -47,7 +53,7 @@ def definition() -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, "scale": _SCALE},
                     "additionalPrinterColumns": [*_columns(schema), _AGE],
                     "schema": {"openAPIV3Schema": schema},
                 }
