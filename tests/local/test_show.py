@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.policy.builders import look, merge, replica, split
+from tests.policy.generations import BUILDING, LATE, NEW, OLD, leading, pair
 
 from tandem.local.display.console import ConsoleTail
 from tandem.local.display.snapshot import DisplaySnapshot, Event, Rate
@@ -89,6 +90,26 @@ def test_dead_letters_are_shown_with_their_path(picture: DisplaySnapshot) -> Non
             display.show(replace(picture, status=told, dead_letters="DIR/dead"))
             display.close()
         assert ["1,234 (in DIR/dead)" in text_of(each) for each in shown] == [False, True]
+
+
+def test_change_is_shown_with_its_progress_and_the_pairs_that_it_builds(
+    picture: DisplaySnapshot,
+) -> None:
+    members = (split(), *pair(OLD), *pair("pair-1"), merge())
+    snapshot = look(*members, lead=leading(OLD, *NEW, **LATE), intent=BUILDING)
+    memory = decide(snapshot, ControllerState(), Timeouts()).memory
+    background = Background("2024-01-01T12:30:00Z", Timeouts(), one_machine=True)
+    status = status_of(snapshot, memory, background, Status())
+    for terminal in (True, False):
+        shown = console(terminal=terminal)
+        display = display_for(shown, [])
+        display.show(replace(picture, status=status, snapshot=snapshot))
+        display.close()
+        assert "Building: 0 of 4 replicas synced" in text_of(shown)
+        if terminal:
+            rows = [line.split()[:4] for line in text_of(shown).splitlines()]
+            assert ["pair-1", "shadow", "pair-1-a", "CatchingUp"] in rows
+            assert ["pair-0", "Paired", "pair-0-a", "primary"] in rows
 
 
 def test_unready_reason_is_shown(picture: DisplaySnapshot) -> None:

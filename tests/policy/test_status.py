@@ -237,6 +237,7 @@ def test_every_condition_of_a_healthy_pipeline_has_reason_and_message() -> None:
         (ConditionType.PAIRED, "AllPaired"),
         (ConditionType.CATCHING_UP, "NoReplicaCatchingUp"),
         (ConditionType.REBALANCING, "NoChange"),
+        (ConditionType.PROGRESSING, "AsDeclared"),
         (ConditionType.VULNERABLE, "FullyReplicated"),
         (ConditionType.CO_LOCATED, "SharedMachine"),
         (ConditionType.DATA_LOST, "NoDataLoss"),

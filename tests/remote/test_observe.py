@@ -1,5 +1,6 @@
 """The status of a pipeline on a cluster, as somebody outside sees it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,18 @@ from tandem.kube.kinds import REPLICA_SET
 from tandem.kube.objects import name_of, uid_of
 from tandem.kube.port import NotFound, Refused, Unreachable
 from tandem.output.member_table import Missing
-from tandem.remote.members import state_of
+from tandem.remote.members import members_of, state_of
 from tandem.remote.observe import RemotePipeline, look_at
 from tandem.remote.pipelines import find_pipeline
-from tandem_core.model.states import MemberKind, MemberState, PairState, Role
+from tandem_core.model.change import ChangeStatus
+from tandem_core.model.states import (
+    ChangeStage,
+    MemberKind,
+    MemberState,
+    PairStanding,
+    PairState,
+    Role,
+)
 from tandem_core.model.status import MemberStatus
 
 
@@ -43,6 +52,29 @@ def test_status_combines_resource_and_pods() -> None:
         assert {member.node for member in twins} == {"node-0", "node-1"}
         assert {member.state for member in twins} == {MemberState.RUNNING}
     assert all(member.pid is None for member in seen.status.members)
+
+
+@pytest.mark.parametrize(
+    ("stage", "standing"),
+    [
+        (ChangeStage.BUILDING, PairStanding.SHADOW),
+        (ChangeStage.CUTTING, PairStanding.SHADOW),
+        (ChangeStage.RETIRING, PairStanding.MUTED),
+        (ChangeStage.ABANDONED, PairStanding.GONE),
+        (None, PairStanding.GONE),
+    ],
+)
+def test_members_of_pairs_that_the_status_does_not_list_are_marked(
+    stage: ChangeStage | None, standing: PairStanding
+) -> None:
+    began = "2024-05-01T12:00:00Z"
+    seen = Stage()
+    status = seen.world.status()
+    known, other = status.pairs
+    change = None if stage is None else ChangeStatus(target=2, stage=stage, since=began)
+    shown = replace(status, pairs=(known,), change=change)
+    found = {member.pair: member.standing for member in members_of(seen.cast().pods, shown, None)}
+    assert found == {None: None, known.name: None, other.name: standing}
 
 
 def test_lead_report_adds_active_merge_and_epochs() -> None:

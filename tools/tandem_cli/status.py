@@ -18,7 +18,7 @@ from tandem_cli.run import duration
 from tandem_cli.waiting import Progress, Version, wait_until_ready
 from tandem_core.model.pipeline import status_document
 from tandem_core.model.states import ConditionStatus, Phase
-from tandem_core.model.status import Status, rejected_text, why_not_ready
+from tandem_core.model.status import Status, describe_change, rejected_text, why_not_ready
 
 FOUND, MISSING = 0, 1
 NOT_READY = 1
@@ -158,9 +158,8 @@ def _print(shown: Shown) -> None:
         console.print(f"sink {sink.name}  {sink.delivery}  position {sink.position}")
     held = [c for c in status.conditions if c.status is ConditionStatus.TRUE]
     console.print("conditions  " + (", ".join(c.type for c in held) or "none"))
-    trouble = why_not_ready(status)
-    if trouble is not None:
-        console.print(trouble, markup=False)
+    for line in filter(None, (why_not_ready(status), describe_change(status))):
+        console.print(line, markup=False)
     # Truncated pod names would be useless, so long lines are not cut.
     wide = console.measure(members, options=console.options.update(max_width=_WIDEST)).maximum
     console.width = max(console.width, wide)

@@ -6,6 +6,8 @@ name fits Kubernetes' 63 characters because a pipeline's has at most `MOST_NAME`
 
 from typing import Final
 
+from tandem_core.model.states import Role
+
 GROUP: Final = "tandem.dev"
 VERSION: Final = "v1alpha1"
 PLURAL: Final = "streampipelines"
@@ -116,6 +118,11 @@ def pair_name(pipeline: str, generation: int, pair: str) -> str:
 def spares_name(pipeline: str) -> str:
     """Return the name of the warm spares' ReplicaSet."""
     return f"{pipeline}-spares"
+
+
+def primary_selector(pipeline: str) -> str:
+    """Return the label selector of the primaries of the current pairs."""
+    return f"{PIPELINE_LABEL}={pipeline},{ROLE_LABEL}={Role.PRIMARY}"
 
 
 def policy_name(pipeline: str) -> str:

@@ -11,6 +11,7 @@ from tandem_core.model.states import (
     ConditionType,
     MemberKind,
     MemberState,
+    PairStanding,
     PairState,
     Phase,
     Role,
@@ -119,6 +120,9 @@ class MemberStatus:
     kind: MemberKind = setting(Choice(MemberKind), doc="Kind of the member.")
     pair: str | None = setting(_NAME, default=None, doc="Pair of a replica.")
     role: Role | None = setting(Choice(Role), default=None, doc="Role of a replica.")
+    standing: PairStanding | None = setting(
+        Choice(PairStanding), default=None, doc="Standing of its pair, unless that is current."
+    )
     pid: int | None = setting(Whole(1), default=None, doc="Process id, on one machine.")
     node: str | None = setting(_NAME, default=None, doc="Node, on a cluster.")
     state: MemberState = setting(Choice(MemberState), doc="State of the member.")
@@ -203,3 +207,12 @@ def why_not_ready(status: Status) -> str | None:
     if ready is None or ready.status is ConditionStatus.TRUE or status.phase is Phase.COMPLETED:
         return None
     return ": ".join(part for part in ("not ready", ready.reason, ready.message) if part)
+
+
+def describe_change(status: Status) -> str | None:
+    """Return the change of pairs under way, or the abandoned one, in one line; None without one."""
+    change = status.change
+    if change is None:
+        return None
+    what = f"change to generation {change.target}" if change.target else "change of pairs"
+    return ": ".join(filter(None, (what, change.stage, change.progress, change.reason)))

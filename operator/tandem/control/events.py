@@ -47,6 +47,7 @@ _WARNINGS = frozenset[str](
         EventReason.POISON_EPOCH,
         EventReason.TWINS_DIFFER,
         EventReason.DATA_LOST,
+        EventReason.GENERATION_ABANDONED,
         EventReason.SOURCE_FAILED,
         EventReason.SINK_FAILED,
         EventReason.SINK_REWOUND,

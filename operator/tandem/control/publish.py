@@ -13,6 +13,7 @@ from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.conditions import Background, conditions_of
 from tandem.policy.status.status import status_of
 from tandem.policy.timeouts import Timeouts
+from tandem_core.model.kubernetes_names import primary_selector
 from tandem_core.model.pipeline import status_document, status_in
 from tandem_core.model.states import ConditionType, Phase
 from tandem_core.model.status import Status
@@ -127,7 +128,8 @@ class Publisher:
         return self.status == self.written
 
     def _background(self, moment: Instant) -> Background:
-        return Background(stamp(moment.wall), self._limits, one_machine=False)
+        selector = primary_selector(self._key.name)
+        return Background(stamp(moment.wall), self._limits, one_machine=False, selector=selector)
 
     def _write(self, resource: Object, status: Status, moment: Instant) -> None:
         if status.phase is Phase.COMPLETED and self.status.phase is not Phase.COMPLETED:

@@ -6,7 +6,7 @@ from http.server import ThreadingHTTPServer
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 from tandem.control.types import Key
-from tandem_core.model.states import ConditionStatus, Word
+from tandem_core.model.states import ChangeStage, ConditionStatus, Word
 from tandem_core.model.status import Status
 from tandem_core.network import http_server
 from tandem_core.network.http_server import TEXT, Page, metrics, verdict
@@ -28,6 +28,16 @@ _FIGURES: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
         "tandem_pipeline_take_overs",
         "Failovers since the pipeline started.",
         lambda status: status.counters.take_overs,
+    ),
+    (
+        "tandem_pipeline_generation",
+        "Generation of the last header.",
+        lambda status: status.generation,
+    ),
+    (
+        "tandem_pipeline_pairs",
+        "Pairs of that generation.",
+        lambda status: status.replicas,
     ),
 )
 """Gauges of a pipeline's status: name, text and value."""
@@ -66,6 +76,12 @@ class Metrics:
             (*_PIPELINE, "condition"),
             registry=registry,
         )
+        self._stages = Gauge(
+            "tandem_pipeline_change_stage",
+            "1 for the stage of the last change of pairs, 0 for all others.",
+            (*_PIPELINE, "stage"),
+            registry=registry,
+        )
         self._figures = tuple(
             (Gauge(name, text, _PIPELINE, registry=registry), value)
             for name, text, value in _FIGURES
@@ -80,13 +96,16 @@ class Metrics:
         for condition in status.conditions:
             holds = condition.status is ConditionStatus.TRUE
             self._conditions.labels(*key, str(condition.type)).set(holds)
+        for stage in ChangeStage:
+            now = status.change is not None and status.change.stage is stage
+            self._stages.labels(*key, str(stage)).set(now)
         for gauge, value in self._figures:
             gauge.labels(*key).set(value(status))
 
     def gone(self, key: Key) -> None:
         """A pipeline no longer exists."""
         figures = (gauge for gauge, _ in self._figures)
-        for metric in (self._events, self._failures, self._conditions, *figures):
+        for metric in (self._events, self._failures, self._conditions, self._stages, *figures):
             metric.remove_by_labels(dict(zip(_PIPELINE, key, strict=True)))
 
     def turned(self, seconds: float) -> None:

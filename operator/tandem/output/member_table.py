@@ -10,6 +10,8 @@ from tandem_core.model.states import MemberKind, MemberState, PairState, Phase, 
 from tandem_core.model.status import MemberStatus, Status
 
 GOOD, UNEASY, BAD = "green", "yellow", "red"
+ASIDE = "dim"
+"""The style of pairs that are built or retired."""
 COLOURS: Mapping[str, str] = {
     MemberState.RUNNING: GOOD,
     MemberState.STANDBY: GOOD,
@@ -51,7 +53,8 @@ def draw_members(
         if member.pair not in shown:
             shown.add(member.pair)
             state = pairs.get(member.pair or "", "")
-            group = Text.assemble(f"{member.pair} ", (str(state), COLOURS.get(state, "")))
+            style = COLOURS.get(state, "") if member.standing is None else ASIDE
+            group = Text.assemble(f"{member.pair} ", (str(member.standing or state), style))
         table.add_row(
             group,
             *([] if targets is None else [targets.get(member.name, "")]),

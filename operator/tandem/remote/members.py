@@ -7,7 +7,14 @@ from tandem.control.pods import Pod
 from tandem.remote.targets import role_of
 from tandem_core.contract.reports import LeadReport
 from tandem_core.contract.volume_ids import pod_volume
-from tandem_core.model.states import MemberKind, MemberState, PairState, Role
+from tandem_core.model.states import (
+    ChangeStage,
+    MemberKind,
+    MemberState,
+    PairStanding,
+    PairState,
+    Role,
+)
 from tandem_core.model.status import MemberStatus, Status
 
 _JOINING = {
@@ -17,6 +24,14 @@ _JOINING = {
 }
 """The state of an unready replica, by the state of its pair. In any other state of the pair no
 replica is joining, so an unready one is silent."""
+
+
+_STANDINGS: Mapping[ChangeStage | None, PairStanding] = {
+    ChangeStage.BUILDING: PairStanding.SHADOW,
+    ChangeStage.SYNCED: PairStanding.SHADOW,
+    ChangeStage.CUTTING: PairStanding.SHADOW,
+    ChangeStage.RETIRING: PairStanding.MUTED,
+}
 
 
 def members_of(
@@ -31,11 +46,20 @@ def members_of(
             kind=pod.place.kind,
             pair=pod.place.pair,
             role=role_of(pod),
+            standing=standing_of(pod, status),
             node=pod.node,
             state=state_of(pod, pairs.get(pod.place.pair or ""), active),
         )
         for pod in pods
     )
+
+
+def standing_of(pod: Pod, status: Status) -> PairStanding | None:
+    """Return the standing of a replica's pair, unless the status lists it as a current one."""
+    pair, change = pod.place.pair, status.change
+    if pair is None or not status.pairs or any(pair == each.name for each in status.pairs):
+        return None
+    return _STANDINGS.get(change.stage if change is not None else None, PairStanding.GONE)
 
 
 def active_merges(word: LeadReport | None) -> frozenset[str] | None:

@@ -12,7 +12,13 @@ from tandem.output.member_table import COLOURS, UNEASY, draw_members, titles_by_
 from tandem.policy.snapshot import Snapshot
 from tandem_core.model.fields.quantities import Duration
 from tandem_core.model.states import PairState
-from tandem_core.model.status import PairStatus, rejected_text, why_not_ready
+from tandem_core.model.status import (
+    PairStatus,
+    Status,
+    describe_change,
+    rejected_text,
+    why_not_ready,
+)
 
 LINE_EVERY = 5.0
 """Seconds between two lines where no table can be drawn."""
@@ -61,9 +67,8 @@ class LineDisplay:
         if picture.running_for >= self._next:
             self._next = picture.running_for + LINE_EVERY
             self._print(summary_line(picture))
-            trouble = why_not_ready(picture.status)
-            if trouble is not None:
-                self._print(trouble)
+            for line in _remarks(picture.status):
+                self._print(line)
 
     def tell(self, event: Event) -> None:
         """Print the event."""
@@ -96,9 +101,13 @@ def draw(picture: DisplaySnapshot) -> RenderableType:
     members = draw_members(
         picture.status, titles_by_state(picture.status, picture.lead), _epochs(picture.snapshot)
     )
-    trouble = why_not_ready(picture.status)
-    troubles = [] if trouble is None else [Text(trouble, style=UNEASY)]
-    return Group(_headline(picture), *troubles, members, *events)
+    remarks = (Text(line, style=UNEASY) for line in _remarks(picture.status))
+    return Group(_headline(picture), *remarks, members, *events)
+
+
+def _remarks(status: Status) -> list[str]:
+    """Return why the pipeline is not ready, and the change of pairs under way."""
+    return [line for line in (why_not_ready(status), describe_change(status)) if line is not None]
 
 
 def _epochs(snapshot: Snapshot) -> dict[str, int]:

@@ -7,9 +7,11 @@ from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.placement import shared_nodes
 from tandem.policy.recovery.processes import describe_exit, next_start
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
+from tandem.policy.status.change_status import progressing, rebalancing
 from tandem.policy.status.event_rules import describe_loss, describe_trouble
 from tandem.policy.status.readable import with_member_names
 from tandem.policy.timeouts import Timeouts
+from tandem_core.model.change import ChangeStatus
 from tandem_core.model.states import ConditionStatus, ConditionType, MemberKind, PairState
 from tandem_core.model.status import MOST_MESSAGE, Condition
 
@@ -32,6 +34,8 @@ class Background:
     """Why a requested change could not be made; the pipeline continues as it was."""
     suspended: bool = False
     """Whether sources are paused on request."""
+    selector: str = ""
+    """The labels of the primaries; none on one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,15 @@ def conditions_of(
     states: Mapping[str, PairState],
     background: Background,
     before: tuple[Condition, ...],
+    change: ChangeStatus | None = None,
 ) -> tuple[Condition, ...]:
     """All conditions; one whose status has not changed keeps its time."""
     statements = [
         _ready(snapshot, memory, states, background),
         _paired(states, snapshot.whole_pair()),
         _catching_up(states),
-        Statement(ConditionType.REBALANCING, False, "NoChange", "no rebalancing is in progress"),
+        Statement(ConditionType.REBALANCING, *rebalancing(snapshot, change)),
+        Statement(ConditionType.PROGRESSING, *progressing(snapshot, change)),
         _vulnerable(snapshot, memory.names),
         _co_located(snapshot, background),
         _data_lost(snapshot, memory),
@@ -169,12 +175,17 @@ def _idle_slots(snapshot: Snapshot) -> list[int]:
 
 
 def _troubles(snapshot: Snapshot, memory: ControllerState, background: Background) -> Iterator[str]:
-    """Failed actions, failing sources and sinks, members that ended or cannot start."""
+    """Failed actions, failing sources and sinks, members that ended or cannot start.
+
+    The condition `Progressing` has those of a change.
+    """
     if background.trouble is not None:
         yield background.trouble.explanation
     for trouble in snapshot.troubles():
         yield " ".join(describe_trouble(trouble))
     for member in snapshot.members:
+        if member.leaving or not snapshot.is_current(member.place.pair):
+            continue
         if member.life is Life.ENDED:
             yield f"{member.name} {_ended(member, snapshot, memory, background)}"
         elif member.note:

@@ -56,19 +56,22 @@ class DecisionLine:
 def observed_by(snapshot: Snapshot, memory: ControllerState, steps: Iterable[Step]) -> str:
     """Describes the pairs and members that steps affect, and all unhealthy members.
 
-    Roles are those from before the steps were decided.
+    Members of pairs that are not current are named only if a step affects them. Roles are those
+    from before the steps were decided.
     """
     about = {name for step in steps for name in step.about}
-    named = {m.name for m in snapshot.members if m.name in about or not _is_well(m)}
+    counted = [m for m in snapshot.members if snapshot.is_current(m.place.pair)]
+    named = {m.name for m in snapshot.members if m.name in about}
+    named.update(m.name for m in counted if not _is_well(m))
     pairs = [
         pair
-        for pair in snapshot.pairs()
+        for pair in snapshot.all_pairs()
         if pair in about or any(m.name in named for m in snapshot.replicas_of(pair))
     ]
     parts = [_pair(snapshot, pair, memory.pair(pair).primary) for pair in pairs]
     others = [m for m in snapshot.members if m.place.pair is None and m.name in named]
     parts += _others(others, snapshot.now)
-    return _SEPARATOR.join(parts) or f"{len(snapshot.members)} members running"
+    return _SEPARATOR.join(parts) or f"{len(counted)} members running"
 
 
 def _is_well(member: MemberSnapshot) -> bool:
@@ -81,7 +84,8 @@ def _pair(snapshot: Snapshot, name: str, primary: str | None) -> str:
         f"{m.name} {_state(m, snapshot.now)}"
         for m in snapshot.replicas_of(name)
     )
-    return f"{name}: {', '.join(replicas)}"
+    standing = "" if snapshot.is_current(name) else f"{snapshot.standing(name)} "
+    return f"{standing}{name}: {', '.join(replicas)}"
 
 
 def _others(members: Iterable[MemberSnapshot], now: float) -> list[str]:

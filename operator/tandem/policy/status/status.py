@@ -6,6 +6,7 @@ from dataclasses import replace
 from tandem.policy.controller_state import ControllerState, PairMemory
 from tandem.policy.recovery.pairs import PairView, look_at, state_of
 from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
+from tandem.policy.status.change_status import change_status, history_of
 from tandem.policy.status.conditions import Background, conditions_of
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.states import (
@@ -13,6 +14,7 @@ from tandem_core.model.states import (
     ConditionType,
     MemberKind,
     MemberState,
+    PairStanding,
     PairState,
     Phase,
     Role,
@@ -44,16 +46,21 @@ def status_of(
         pairs = previous.pairs
     states = {pair.name: pair.state for pair in pairs}
     epoch = _epoch(snapshot, pairs, memory, previous)
+    change = change_status(snapshot, memory)
     lead = snapshot.lead
     return Status(
         observed_generation=previous.observed_generation,
         phase=_phase(memory, epoch, pairs, background),
-        conditions=conditions_of(snapshot, memory, states, background, previous.conditions),
+        conditions=conditions_of(snapshot, memory, states, background, previous.conditions, change),
         generation=max(previous.generation, lead.generation if lead else 0),
         epoch=epoch,
         lag=_lag(snapshot, memory, epoch, previous.lag),
         pairs=pairs,
         pairs_ready=ready_text(pairs),
+        replicas=len(pairs),
+        selector=background.selector,
+        change=change,
+        history=history_of(snapshot.intent),
         lost=tuple(sorted(memory.lost))[:MOST_LOST],
         counters=memory.totals.counters,
         sinks=_sinks(snapshot, previous.sinks),
@@ -200,15 +207,22 @@ def _member_status(
         name=member.name,
         kind=member.kind,
         pair=member.place.pair,
-        role=_role(member, memory),
+        role=_role(member, snapshot, memory),
+        standing=_standing(member, snapshot),
         pid=member.pid if member.running else None,
         node=member.node,
         state=_member_state(member, snapshot, memory, limits),
     )
 
 
-def _role(member: MemberSnapshot, memory: ControllerState) -> Role | None:
-    if member.place.pair is None:
+def _standing(member: MemberSnapshot, snapshot: Snapshot) -> PairStanding | None:
+    """The standing of a replica's pair, if it is not a current one."""
+    standing = snapshot.standing(member.place.pair)
+    return None if standing is PairStanding.CURRENT else standing
+
+
+def _role(member: MemberSnapshot, snapshot: Snapshot, memory: ControllerState) -> Role | None:
+    if member.place.pair is None or not snapshot.is_current(member.place.pair):
         return None
     primary = memory.pair(member.place.pair).primary
     if primary is None:
@@ -225,6 +239,8 @@ def _member_state(
         return MemberState.STARTING
     if member.silent_for(snapshot.now) >= limits.unheard:
         return MemberState.SILENT
+    if snapshot.standing(member.place.pair) is PairStanding.SHADOW:
+        return _shadow_state(member, snapshot)
     return _STATE_BY_KIND[member.kind](member, memory)
 
 
@@ -248,6 +264,14 @@ def _replica_state(member: MemberSnapshot, memory: ControllerState) -> MemberSta
     behind = not pair.paired and pair.primary is not None and member.volume != pair.primary
     whole = member.replica.verified and not behind
     return MemberState.RUNNING if whole else MemberState.CATCHING_UP
+
+
+def _shadow_state(member: MemberSnapshot, snapshot: Snapshot) -> MemberState:
+    if not member.warm:
+        return MemberState.STARTING
+    seat = snapshot.seat(member.volume)
+    is_level = seat is not None and seat.synced
+    return MemberState.RUNNING if is_level else MemberState.CATCHING_UP
 
 
 _STATE_BY_KIND: Mapping[MemberKind, Callable[[MemberSnapshot, ControllerState], MemberState]] = {

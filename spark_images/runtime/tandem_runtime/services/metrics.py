@@ -16,6 +16,7 @@ REJECTED = Counter("tandem_rows_rejected", "Rows that did not fit the schema", [
 LANE_BYTES = Gauge("tandem_lane_bytes", "Bytes of the own lane that are kept")
 LEADS = Gauge("tandem_leads", "1 if this split leads the header log")
 EPOCH_CUT = Gauge("tandem_epoch_cut", "Last epoch with a published header; 0 if not lead")
+GENERATION = Gauge("tandem_generation", "Generation of the last header; 0 if not lead")
 SOURCE_FAILURES = Counter("tandem_source_failures", "Failed reads of a source", ["partition"])
 
 EPOCH_COMMITTED = Gauge("tandem_epoch_committed", "Last epoch that this replica has committed")

@@ -17,7 +17,7 @@ from tandem_runtime.protocol.messages.peers import NewIntent, SplitsDiscovered
 from tandem_runtime.protocol.split.split_machine import SplitMachine
 from tandem_runtime.protocol.types import Member
 from tandem_runtime.services.event_loop import EventLoop, milliseconds
-from tandem_runtime.services.metrics import EPOCH_CUT, LANE_BYTES, LEADS
+from tandem_runtime.services.metrics import EPOCH_CUT, GENERATION, LANE_BYTES, LEADS
 from tandem_runtime.services.partition_reader import Reader
 from tandem_runtime.services.process import Process, main
 from tandem_runtime.services.register_client import RegisterWorker
@@ -74,6 +74,7 @@ class SplitMonitor:
         LANE_BYTES.set_function(self._lane_bytes)
         LEADS.set_function(lambda: machine.succession.lead is not None)
         EPOCH_CUT.set_function(self._epoch_cut)
+        GENERATION.set_function(self._generation)
 
     def _lane_bytes(self) -> int:
         lane = self._machine.lane
@@ -86,6 +87,10 @@ class SplitMonitor:
     def _epoch_cut(self) -> int:
         lead = self._machine.succession.lead
         return lead.log_state.epoch if lead is not None else 0
+
+    def _generation(self) -> int:
+        lead = self._machine.succession.lead
+        return lead.log_state.generation if lead is not None else 0
 
     def report(self) -> SplitState:
         """The split's part of `/state`. Read from another thread: values may be a step apart."""
