@@ -29,7 +29,7 @@ def test_invalid_manifest_is_refused_by_field_and_fixed_one_runs() -> None:
     assert "spec.splits.count" in ready.message
     assert world.reasons() == ["Refused"]
     assert world.data_plane() == {}
-    assert world.status().observed_generation == 1
+    assert world.status().observed_generation == 0
     world.step()
     assert world.reasons() == ["Refused"]
     world.edit(splits={"count": 2}, query={"sql": "SELECT user FROM payments"})
@@ -62,7 +62,7 @@ def test_invalid_update_changes_nothing_and_failover_still_works() -> None:
     world.until(lambda: world.condition(READY).reason == "InvalidSpec")
     assert world.holds(READY)
     assert world.phase() is Phase.RUNNING
-    assert world.status().observed_generation == 2
+    assert world.status().observed_generation == 1
     assert world.data_plane() == before
     world.cluster.remove(world.replicas()["primary"])
     world.until(lambda: world.reasons()[-1] == "Paired")

@@ -17,6 +17,7 @@ from tandem_core.model.kubernetes_names import (
     GENERATION_LABEL,
     PAIR_LABEL,
     REQUEST_ANNOTATION,
+    ROLE_LABEL,
     SLOT_LABEL,
     intent_name,
     merge_name,
@@ -80,6 +81,11 @@ def kept_functions(world: World) -> dict[str, RoutingFunction]:
     }
 
 
+def primaries(world: World) -> set[str]:
+    """The pairs of the pods that an autoscaler selects."""
+    return {labels_of(pod)[PAIR_LABEL] for pod in world.pods(**{ROLE_LABEL: "primary"})}
+
+
 def test_pair_is_split_and_two_are_united_while_others_keep_their_pods() -> None:
     world = running()
     carried = uids(world, "pair-1")
@@ -106,6 +112,20 @@ def test_pair_is_split_and_two_are_united_while_others_keep_their_pods() -> None
     assert (intent.target, intent.change, len(intent.history)) == (3, None, 2)
     assert kept_functions(world).keys() == intent.functions_named()
     assert [each for each in world.reasons() if each.startswith("Gen")] == CHANGED * 2
+
+
+def test_primaries_are_selected_of_pairs_that_own_keys_only() -> None:
+    world = running()
+    seen = [{"pair-0", "pair-1"}]
+    scale(world, 3)
+
+    def done() -> bool:
+        if primaries(world) != seen[-1]:
+            seen.append(primaries(world))
+        return has_become(world, 3)
+
+    world.until(done, 60)
+    assert seen == [{"pair-0", "pair-1"}, {"pair-1", LEFT, RIGHT}]
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -180,6 +200,7 @@ def test_change_without_room_is_given_up_in_time_and_a_possible_one_is_made() ->
     change = world.recorded().intent.change
     assert change is not None
     assert "Unschedulable" in change.reason
+    assert world.holds(ConditionType.READY)
     world.cluster.full = False
     world.new_operator()
     for _ in range(5):
@@ -216,6 +237,7 @@ def test_change_whose_drivers_crash_is_given_up_after_three_crashes() -> None:
         world.step()
         world.cluster.crash(name_of(world.pods(**{PAIR_LABEL: LEFT})[0]), 1)
     world.until(lambda: given_up(world), 10)
+    assert world.holds(ConditionType.READY)
     scale(world, 2)
     world.new_operator()
     goes_on(world, *old)

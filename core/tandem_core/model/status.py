@@ -133,7 +133,7 @@ class Status:
     """The observed state of a pipeline."""
 
     observed_generation: int = setting(
-        _COUNT, default=0, doc="`metadata.generation` that this status reflects."
+        _COUNT, default=0, doc="`metadata.generation` of the last manifest that was accepted."
     )
     phase: Phase = setting(Choice(Phase), default=Phase.PENDING, doc="Lifecycle phase.")
     conditions: tuple[Condition, ...] = setting(

@@ -91,7 +91,10 @@ class Publisher:
         troubles: Troubles,
         moment: Instant,
     ) -> None:
-        """Bring events and status up to date with the snapshot."""
+        """Bring events and status up to date with the snapshot.
+
+        A manifest counts as observed once it is carried out; of one that is refused `Ready` tells.
+        """
         self._note_lasting(OperatorEventReason.HALTED, troubles.halted, moment)
         self._note_lasting(OperatorEventReason.REFUSED, troubles.refused, moment)
         self._note_lasting(OperatorEventReason.BLOCKED, troubles.hindered, moment)
@@ -102,6 +105,9 @@ class Publisher:
             suspended=troubles.suspended,
         )
         status = status_of(snapshot, memory, background, self.status)
+        if troubles.refused is None:
+            generation = int(resource["metadata"].get("generation", 0))
+            status = replace(status, observed_generation=generation)
         self._write(resource, status, moment)
 
     def complain(self, resource: Object, why: Complaint, refused: bool, moment: Instant) -> None:
@@ -137,10 +143,8 @@ class Publisher:
                 OperatorEventReason.COMPLETED, "all results are delivered; the pods are deleted"
             )
             self.note([done], moment)
-        # A refused manifest counts as observed: `Ready` gives the reason. Members are shown by
-        # `tandem status` alone.
-        generation = int(resource["metadata"].get("generation", 0))
-        self.status = replace(status, observed_generation=generation, members=())
+        # Members are shown by `tandem status` alone.
+        self.status = replace(status, members=())
         self._meter.status(self._key, self.status)
         self._telling.tell(resource, moment.now)
         untold = self._telling.waits(moment.now)
