@@ -269,7 +269,7 @@ def test_closed_lane_event_names_its_split_even_after_removal() -> None:
         ("lane v-split-1/0", "lane 0 (written by split-1, which is gone) has lost"),
         ("lane v-split-9/0", "lane 0 (written on volume v-split-9) has lost"),
         ("lane old/0", "lane 0 (written by split-0 before it was replaced) has lost"),
-        ("slot 1", "slot 1 has ended at a sink"),
+        ("slot 1", "slot 1 is recorded in a sink as ended"),
         ("clicks/0", "source partition clicks/0 no longer has rows"),
     ],
 )

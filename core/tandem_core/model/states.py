@@ -162,7 +162,10 @@ class EventReason(Word):
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
     SOURCE_FAILED = "SourceFailed", "a source cannot be read; retried"
     SINK_FAILED = "SinkFailed", "a sink cannot be written; retried"
-    SINK_REWOUND = "SinkRewound", "a sink is behind its recorded position; delivery to it stopped"
+    SINK_REWOUND = (
+        "SinkRewound",
+        "a sink has lost epochs that were delivered to it; delivery to it stopped",
+    )
 
 
 class SinkClass(Word):

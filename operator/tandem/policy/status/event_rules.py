@@ -14,7 +14,7 @@ from tandem_core.model.states import EventReason
 _TROUBLES = {
     EventReason.SOURCE_FAILED: ("stream", "cannot be read and is retried"),
     EventReason.SINK_FAILED: ("sink", "cannot be read or written and is retried"),
-    EventReason.SINK_REWOUND: ("sink", "is behind its recorded position and gets no results"),
+    EventReason.SINK_REWOUND: ("sink", "has lost delivered epochs and gets no results"),
 }
 """The subject of each kind of trouble, and what it means for that subject."""
 
@@ -71,8 +71,8 @@ def describe_loss(lost: str, snapshot: Snapshot, names: Mapping[str, str]) -> tu
     if lost.startswith("lane "):
         return with_member_names(lost, snapshot, names), "has lost chunks that a pair needs"
     if lost.startswith("slot "):
-        is_open = "the header log says that it is open: part of the log is lost"
-        return lost, f"has ended at a sink, but {is_open}"
+        is_open = "is open in the header log: part of the log is lost"
+        return lost, f"is recorded in a sink as ended, but {is_open}"
     if "/" in lost:
         return f"source partition {lost}", "no longer has rows that are needed"
     return lost, "is lost: no replica holds its state"
