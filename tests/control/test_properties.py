@@ -77,6 +77,14 @@ def _wait(number: int) -> Fault:
     return fault
 
 
+def _scale(number: int) -> Fault:
+    return lambda world: world.edit(
+        pairs={**world.resource()["spec"]["pairs"], "count": 1 + number % 4},
+        splits={"count": 1 + number % 3},
+        merges={"count": 1 + number % 2},
+    )
+
+
 numbers = st.integers(0, 23)
 harmless = st.one_of(
     numbers.map(_freeze),
@@ -120,3 +128,31 @@ def test_pipeline_recovers_fully_once_faults_stop(faults: list[Fault], spares: i
     world.until_paired(2)
     pods = [pod for pod in world.cluster.list(POD, None) if not is_going(pod)]
     assert len(pods) == 8 + spares
+
+
+@thorough(12)
+@given(st.lists(st.one_of(any_fault, numbers.map(_scale)), max_size=12), st.integers(0, 1))
+def test_no_workload_is_deleted_that_the_lead_counts_on(faults: list[Fault], spares: int) -> None:
+    world = begun(spares)
+    _scale(2)(world)
+    for fault in faults:
+        fault(world)
+        # As above: what is deleted is looked at before.
+        world.step()
+    for _ in range(20):
+        world.step()
+
+
+@thorough(8)
+@given(st.lists(st.one_of(harmless, numbers.map(_scale)), max_size=10))
+def test_pipeline_has_its_counts_once_faults_stop(faults: list[Fault]) -> None:
+    world = begun(0)
+    for fault in faults:
+        fault(world)
+        world.step()
+    _back(0)(world)
+    world.edit(pairs={"count": 3}, splits={"count": 2}, merges={"count": 1})
+    world.until(lambda: len(world.recorded().intent.generations) == 1, 120)
+    world.until_paired(3)
+    world.until(lambda: len(world.cluster.list(POD, None)) == 2 + 6 + 2)
+    assert set(world.plane.book.pairs) == {pair.name for pair in world.status().pairs}
