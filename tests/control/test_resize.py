@@ -147,6 +147,8 @@ def test_operator_killed_after_any_write_resumes_the_change(count: int) -> None:
         found = world.recorded().intent
         assert found.generations == wanted.generations, f"died after write {number}"
         assert uids(world, "pair-1") == carried or count == 1
+        told = [each for each in world.reasons() if each.startswith("Gen")]
+        assert list(dict.fromkeys(told)) == CHANGED, f"died after write {number}"
 
 
 def test_nothing_is_deleted_while_no_lead_reports() -> None:

@@ -34,6 +34,7 @@ from tandem.policy.recovery.pods import recover_pods
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.decision_line import DecisionLine, observed_by
 from tandem.policy.status.steps import Action, Step
+from tandem.policy.status.untold_changes import untold_changes
 from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.pipeline import Pipeline
@@ -251,6 +252,8 @@ class Reconciler:
         if state.memory is None:
             primaries = dict(context.recorded.intent.primaries)
             state.memory = remembered(primaries, state.publisher.status, snapshot.members)
+            untold = untold_changes(context.recorded.intent, state.publisher.status)
+            state.publisher.note(map(event_of_record, untold), context.moment)
         before = state.memory
         self._log.observed(lambda steps: observed_by(snapshot, before, steps))
         return decide(snapshot, before, self._settings.limits, recover_pods)
