@@ -24,10 +24,11 @@ NOW = pipeline()
 DONE_INTENT = first_intent(NOW)
 
 
-def status(splits: int = 2, merges: int = 2, **fields: Any) -> Status:
+def status(splits: int = 2, merges: int = 2, replicas: int = 4, **fields: Any) -> Status:
     members = [
         *(member(MemberKind.SPLIT, number) for number in range(splits)),
         *(member(MemberKind.MERGE, number) for number in range(merges)),
+        *(member(MemberKind.REPLICA, number) for number in range(replicas)),
     ]
     return Status(**{"observed_generation": 2, "members": tuple(members), **fields})
 
@@ -47,6 +48,7 @@ def test_change_is_done_once_pairs_and_members_are_as_wanted() -> None:
         judge(DONE_INTENT, status(observed_generation=1), NOW.spec, ASKED),
         judge(DONE_INTENT, status(splits=3), NOW.spec, ASKED),
         judge(DONE_INTENT, status(merges=4), NOW.spec, ASKED),
+        judge(DONE_INTENT, status(replicas=6), NOW.spec, ASKED),
         judge(DONE_INTENT, status(), pipeline(pairs={"count": 3}).spec, ASKED),
     ]
     assert {each.outcome for each in lacking} == {ChangeOutcome.WAITING}

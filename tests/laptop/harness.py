@@ -19,7 +19,9 @@ import psutil
 import yaml
 
 from tandem.local.store.directory import Directory
+from tandem.local.store.intent_file import read_intent
 from tandem.local.store.lookup import signal_member
+from tandem_core.contract.intent import Intent
 
 TANDEM = Path(sys.executable).with_name("tandem")
 POLL_SECONDS = 0.05
@@ -183,6 +185,36 @@ class Run:
             return process.status() != psutil.STATUS_ZOMBIE and any(path in word for word in words)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             return False
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def command(self, *words: str, limit: float = 300) -> str:
+        """Run another `tandem` command on the directory; what it printed.
+
+        Raises:
+            AssertionError: it failed.
+        """
+        done = subprocess.run(
+            [str(TANDEM), *words, "--dir", str(self.directory.path)],
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
+        assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def scale(self, limit: float = 300, **sizes: int) -> float:
+        """Change sizes and wait until that is done; the seconds that it took."""
+        began = time.monotonic()
+        words = [f"{name}={count}" for name, count in sizes.items()]
+        self.command("scale", *words, "--wait", f"{limit:.0f}s", limit=limit + 30)
+        return time.monotonic() - began
+
+    def intent(self) -> Intent | None:
+        """The intent; None before the first start."""
+        return read_intent(self.directory.intent)
 
     # --- disturbing ---------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_DIGITS = 12
+_NAME = re.compile(r"(\d{12})(-\d+)?")
+"""Epoch and, where several merge slots deliver, the slot."""
 
 
 class Delivered(NamedTuple):
@@ -28,21 +30,20 @@ class Output:
         self._directory = directory
 
     def files(self) -> list[Path]:
-        """One for each epoch, in order."""
-        return sorted(
-            path
-            for path in self._directory.glob("*.*")
-            if path.stem.isdecimal() and len(path.stem) == _DIGITS
-        )
+        """One for each epoch and slot, in order."""
+        return sorted(path for path in self._directory.glob("*.*") if _NAME.fullmatch(path.stem))
 
     def last(self) -> int:
         """The last epoch that has rows; 0 if there is none."""
-        return max((int(path.stem) for path in self.files()), default=0)
+        return max(map(_epoch_of, self.files()), default=0)
 
     def deliveries(self) -> list[Delivered]:
-        """Epochs in the order in which they were delivered."""
-        found = [Delivered(int(path.stem), path.stat().st_ctime) for path in self.files()]
-        return sorted(found, key=lambda each: each.at)
+        """Epochs in the order in which they were delivered; the last slot of an epoch counts."""
+        times: dict[int, float] = {}
+        for path in self.files():
+            epoch = _epoch_of(path)
+            times[epoch] = max(times.get(epoch, 0.0), path.stat().st_ctime)
+        return sorted((Delivered(*each) for each in times.items()), key=lambda each: each.at)
 
     def table(self) -> Any:
         """All rows in one Arrow table, in the order of epochs; times of JSON stay text."""
@@ -61,6 +62,10 @@ def longest_gap(deliveries: list[Delivered]) -> float:
     """The longest time between two delivered epochs, in seconds."""
     times = [each.at for each in deliveries]
     return max((b - a for a, b in pairwise(times)), default=0.0)
+
+
+def _epoch_of(path: Path) -> int:
+    return int(path.stem.partition("-")[0])
 
 
 def _of_lines(files: list[Path]) -> Any:

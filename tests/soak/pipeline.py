@@ -15,6 +15,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,17 @@ _ORDERS = "item STRING, quantity BIGINT, ordered_at TIMESTAMP"
 _OFFERS = "product STRING, price BIGINT, offered_at TIMESTAMP"
 
 
-def manifest(pairs: int = PAIRS, replicas: int = 2) -> Document:
+def manifest(pairs: int = PAIRS, replicas: int = 2, interval: str = "500ms") -> Document:
     """The pipeline."""
     return {
         "apiVersion": "tandem.dev/v1alpha1",
         "kind": "StreamPipeline",
         "metadata": {"name": "soak"},
         "spec": {
-            "epoch": {"interval": "500ms"},
+            "epoch": {"interval": interval},
             "streams": [
-                _stream("orders", "item", _ORDERS, "ordered_at", _files("orders")),
-                _stream("offers", "product", _OFFERS, "offered_at", _files("offers")),
+                _stream("orders", "item", _ORDERS, "ordered_at", files_read("orders")),
+                _stream("offers", "product", _OFFERS, "offered_at", files_read("offers")),
             ],
             "query": {"sql": _SQL.strip(), "outputMode": "append"},
             "splits": {"count": SPLITS},
@@ -76,17 +77,21 @@ def _stream(name: str, key: str, schema: str, at: str, source: Document) -> Docu
     }
 
 
-def _files(name: str) -> Document:
+def files_read(name: str) -> Document:
+    """The source that reads a stream's files at the pace at which they are written."""
     files = {"path": f"data/{name}", "format": "json", "bounded": True}
     return {"files": {**files, "rowsPerSecond": ROWS_PER_SECOND}}
 
 
 class Rows:
-    """The rows of both streams, as many as have been written."""
+    """The rows of all streams, as many as have been written."""
 
-    def __init__(self, home: Path, seed: int) -> None:
+    def __init__(
+        self, home: Path, seed: int = 0, streams: tuple[Stream, ...] | None = None
+    ) -> None:
+        """`streams` are generators of other rows than those of `manifest`."""
         self._data = home.resolve() / "data"
-        self._streams = _made_up(seed)
+        self._streams = streams or _made_up(seed)
         self.written = 0
         """In each stream."""
         for stream in self._streams:
@@ -130,8 +135,8 @@ class Rows:
 
     def _being_read(self, run: Run) -> int:
         """The highest number of a first row among the files that a split has open; else 0."""
-        splits = [run.process_of(f"split-{number}") for number in range(SPLITS)]
-        opened = [path for pid in splits if pid is not None for path in _open_files(pid)]
+        splits = [each["pid"] for each in run.members("split")]
+        opened = [path for pid in splits for path in _open_files(pid)]
         files = [path for path in opened if path.suffix == ".json" and self._data in path.parents]
         return max((int(path.stem) for path in files), default=0)
 
@@ -159,13 +164,19 @@ def _made_up(seed: int) -> tuple[Stream, ...]:
 
 def _plain(stream: Stream, first: int, last: int) -> Any:
     table = generated(stream, first, last)
-    at = len(table.schema) - 1
-    times = table.column(at).cast(pa.timestamp("us"))
-    return table.set_column(at, table.schema.field(at).name, times)
+    for at, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            times = table.column(at).cast(pa.timestamp("us"))
+            table = table.set_column(at, column.name, times)
+    return table
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _write_lines(table: Any, path: Path) -> None:
-    lines = [json.dumps(row, default=lambda at: at.isoformat()) for row in table.to_pylist()]
+    lines = [json.dumps(row, default=_as_text) for row in table.to_pylist()]
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("".join(f"{line}\n" for line in lines))
     hidden.rename(path)

@@ -77,6 +77,7 @@ def _missing_members(status: Status, spec: Spec) -> str | None:
     """Say which kind there are too few or too many of."""
     wanted = {
         MemberKind.SPLIT: spec.splits.count,
+        MemberKind.REPLICA: spec.pairs.count * spec.pairs.replicas,
         MemberKind.MERGE: spec.merges.count * _MERGES_PER_SLOT,
     }
     for kind, count in wanted.items():
