@@ -25,17 +25,16 @@ def slots_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[int])
     """Return the merge slots that must run: open, ended but not sealed, and new ones.
 
     `before` are the slots that run now. A new slot has a number that was never used; the lead opens
-    it once a merge reports for it.
+    it once a merge reports for it. One comes at a time: if a higher number reported first, the lower
+    one could not be used any more.
     """
     if lead is None or not lead.next_slot:
         return tuple(before) or tuple(range(max(1, intent.slots)))
     there = {*lead.open_slots, *lead.ending_slots}
-    coming = [slot for slot in before if slot >= lead.next_slot]
-    missing = max(0, max(1, intent.slots) - len(lead.open_slots))
-    coming = sorted(coming)[:missing]
-    fresh = max([lead.next_slot, *(slot + 1 for slot in coming)])
-    coming += range(fresh, fresh + missing - len(coming))
-    return tuple(sorted(there.union(coming)))
+    if len(lead.open_slots) < intent.slots:
+        coming = [slot for slot in before if slot >= lead.next_slot]
+        there.add(min(coming, default=lead.next_slot))
+    return tuple(sorted(there))
 
 
 def _number(pair: str) -> tuple[int, str]:
