@@ -4,9 +4,14 @@ import pytest
 from tests.local.pipelines import pipeline
 
 from tandem.local.store.directory import DirectoryRefused
-from tandem.local.store.intent_file import read_intent, write_intent
+from tandem.local.store.intent_file import (
+    read_intent,
+    remove_other_functions,
+    write_functions,
+    write_intent,
+)
 from tandem.policy.intent import first_intent, plan_of, with_primaries
-from tandem_core.contract.intent import IntentStream, Share
+from tandem_core.contract.intent import Function, IntentStream, Share
 from tandem_core.contract.records import encode
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of
@@ -48,3 +53,15 @@ def test_plan_depends_on_query_and_settings_of_state_but_on_no_count() -> None:
         pipeline(spark={"conf": {"spark.sql.ansi.enabled": "false"}}),
     )
     assert len({plan, *map(plan_of, others)}) == 4
+
+
+def test_only_named_functions_are_kept(tmp_path: Path) -> None:
+    functions = [Function(name, form) for name, form in (("a", b"1"), ("b", b"2"), ("c", b"3"))]
+    write_functions(tmp_path, tuple(functions))
+    (tmp_path / "intent").write_text("")
+    remove_other_functions(tmp_path, {"a", "c"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "function.a",
+        "function.c",
+        "intent",
+    ]

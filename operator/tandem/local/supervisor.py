@@ -23,7 +23,12 @@ from tandem.local.processes.roster import roster_of
 from tandem.local.shutdown import End, EndReason, Stop
 from tandem.local.store import files
 from tandem.local.store.directory import Directory, DirectoryRefused, read_status
-from tandem.local.store.intent_file import read_intent, write_functions, write_intent
+from tandem.local.store.intent_file import (
+    read_intent,
+    remove_other_functions,
+    write_functions,
+    write_intent,
+)
 from tandem.output.json_logs import DecisionLog
 from tandem.policy.change.codec import ShareChanged
 from tandem.policy.controller_state import remembered
@@ -110,8 +115,9 @@ class Supervisor:
         self._stop = stop
         self._spares = pipeline.spec.pairs.spares
         self._crew = ProcessManager(directory, ports.command, ports.assign)
-        self._intent = read_intent(directory.intent) or first_intent(pipeline)
-        self._functions = first_functions(pipeline)
+        known = read_intent(directory.intent)
+        self._intent = known or first_intent(pipeline)
+        self._functions = first_functions(pipeline) if known is None else ()
         self._changes = ChangeDesk(directory)
         self._status = read_status(directory) or Status()
         # All processes are restarted, so the stage of an earlier recovery does not matter.
@@ -256,6 +262,7 @@ class Supervisor:
             return
         write_functions(self._directory.intent.parent, step.functions)
         write_intent(self._directory.intent, step.intent)
+        remove_other_functions(self._directory.intent.parent, step.intent.functions_named())
         self._decided.note(swap_step(self._intent.version, step.intent.version, (), step.reason))
         self._intent = step.intent
         for record in step.records:

@@ -1,11 +1,17 @@
 """The file of the intent of a pipeline on one machine."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from tandem.local.store import files
 from tandem.local.store.directory import DirectoryRefused
 from tandem_core.contract.intent import Function, Intent
-from tandem_core.contract.intent_text import function_key, intent_text, read_intent_text
+from tandem_core.contract.intent_text import (
+    FUNCTION_PREFIX,
+    function_key,
+    intent_text,
+    read_intent_text,
+)
 from tandem_core.routing.errors import CorruptFunctionError
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import from_bytes
@@ -34,6 +40,14 @@ def write_functions(directory: Path, functions: tuple[Function, ...]) -> None:
     """Put routing functions beside the intent, each under its digest."""
     for function in functions:
         files.write(directory / function_key(function.digest), function.form)
+
+
+def remove_other_functions(directory: Path, named: Collection[str]) -> None:
+    """Remove the routing functions that the intent no longer names."""
+    kept = {function_key(digest) for digest in named}
+    for path in directory.glob(f"{FUNCTION_PREFIX}*"):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
 
 
 def read_function(directory: Path, digest: str) -> RoutingFunction:

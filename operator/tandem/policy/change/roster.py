@@ -25,8 +25,8 @@ def slots_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[int])
     """Return the merge slots that must run: open, ended but not sealed, and new ones.
 
     `before` are the slots that run now. A new slot has a number that was never used; the lead opens
-    it once a merge reports for it. One comes at a time: if a higher number reported first, the lower
-    one could not be used any more.
+    it once a merge reports for it. One comes at a time: once a higher number has been opened, the
+    lower one cannot be used any more.
     """
     if lead is None or not lead.next_slot:
         return tuple(before) or tuple(range(max(1, intent.slots)))
