@@ -10,8 +10,10 @@ SET_UP := .venv/.set-up
 LAPTOP_TESTS := tests/laptop tests/soak
 EXAMPLE_TESTS := tests/examples
 MATRIX_TESTS := tests/spark/matrix
+RESIZE_TESTS := tests/resize
 CLUSTER_TESTS := tests/charts tests/cluster/e2e
 FAULTS ?= 200
+CHANGES ?= 30
 SCHEDULES ?= 2000
 SEED ?= 1
 # More than there are cores: these tests wait half of their time, for timers and for each other.
@@ -95,7 +97,7 @@ layers: $(SET_UP) ## Allowed imports between packages (import-linter)
 .PHONY: unit
 unit: java ## Unit and property tests (pytest)
 	$(call heading,unit and property tests)
-	@$(BIN)/pytest $(addprefix --ignore=,$(LAPTOP_TESTS) $(EXAMPLE_TESTS) $(CLUSTER_TESTS) $(MATRIX_TESTS)) \
+	@$(BIN)/pytest $(addprefix --ignore=,$(LAPTOP_TESTS) $(EXAMPLE_TESTS) $(CLUSTER_TESTS) $(MATRIX_TESTS) $(RESIZE_TESTS)) \
 	  --numprocesses $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: laptop
@@ -107,6 +109,11 @@ laptop: java ## Whole pipelines on this machine: failures, a short soak (pytest)
 matrix: java ## State moved by key: every operator, type of key and change of partitions (pytest)
 	$(call heading,state moved by key)
 	@$(BIN)/pytest $(MATRIX_TESTS) -v
+
+.PHONY: resize
+resize: java ## Six kinds of queries, each resized eight times under load and recounted (pytest)
+	$(call heading,pipelines that are resized)
+	@$(BIN)/pytest $(RESIZE_TESTS) -v
 
 .PHONY: examples
 examples: java ## The pipelines of examples/, each recounted (pytest)
@@ -122,9 +129,9 @@ smoke: $(SET_UP) ## Tests of the chart, and a short set of tests on a kind clust
 	@$(BIN)/pytest tests/cluster/e2e -m smoke -v
 
 .PHONY: soak
-soak: java ## Random kills and freezes of every process, FAULTS of them, against an oracle
-	$(call heading,soak: $(FAULTS) faults)
-	@$(BIN)/python -m tests.soak --faults $(FAULTS)
+soak: java ## Random kills and freezes of every process, FAULTS of them, among CHANGES of sizes
+	$(call heading,soak: $(FAULTS) faults and $(CHANGES) changes)
+	@$(BIN)/python -m tests.soak --faults $(FAULTS) --changes $(CHANGES)
 
 .PHONY: simulate
 simulate: $(SET_UP) ## 2,000 simulated schedules of failures; SCHEDULES, SEED, JOBS
@@ -151,7 +158,7 @@ mutation: $(SET_UP) ## 200 mutations of the protocol, which tests must find; doc
 nightly: ## What takes too long for CI, one after the other, also after failures; docs/releasing.md
 	@$(MAKE) setup java
 	@$(BIN)/python -m tests.stages --keep-going e2e 'simulate SCHEDULES=20000 SEED=1' \
-	  'simulate SCHEDULES=20000 SEED=2' plants soak matrix mutation
+	  'simulate SCHEDULES=20000 SEED=2' plants soak matrix resize mutation
 
 .PHONY: reference
 reference: $(SET_UP) ## Generate docs/reference.md from the declarations of the fields

@@ -1,4 +1,4 @@
-"""The soak: `python -m tests.soak --faults 200 --seed 1`, from the project's root."""
+"""The soak: `python -m tests.soak --faults 200 --changes 30 --seed 1`, from the project's root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 from tests.soak.campaign import Made
-from tests.soak.report import document, progress_line, sentences, table
+from tests.soak.changes import ChangeMade
+from tests.soak.report import change_line, document, progress_line, sentences, table
 from tests.soak.soaking import soak
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +29,13 @@ def main() -> int:
         console.print(progress_line(made, number, options.faults), markup=False)
 
     home = Path(tempfile.mkdtemp(prefix="tandem-soak-"))
-    console.print(f"soak of {options.faults} faults, seed {options.seed}, in {home}")
-    found = soak(home, options.faults, options.seed, progress)
+    what = f"{options.faults} faults and {options.changes} changes"
+    console.print(f"soak of {what}, seed {options.seed}, in {home}")
+
+    def told(made: ChangeMade) -> None:
+        console.print(change_line(made), markup=False)
+
+    found = soak(home, options.faults, options.seed, progress, options.changes, told)
     console.print(table(found))
     for sentence in sentences(found):
         console.print(sentence)
@@ -46,6 +52,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--changes", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=ROOT / "build/soak.json")
     return parser.parse_args()

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 from tests.laptop.harness import POLL_SECONDS, Run
 from tests.laptop.output import Output
+from tests.soak.changes import Change, ChangeMade, ask_for, ended
 from tests.soak.plan import Act, Fault, Target
 
 from tandem.output.member_table import Missing
 
 PRESENT_WITHIN = 120.0
 """Seconds that a target may take to come back from an earlier fault."""
+CHANGED_WITHIN = 900.0
+"""Seconds that a change may take among faults: longer than the policy waits before it gives up."""
 PROGRESS_WITHIN = 240.0
 """Seconds that delivery may take to go on, also where all drivers start on a busy machine."""
 
@@ -44,24 +47,33 @@ class Campaign:
     run: Run
     output: Output
     progress: Callable[[Made], None] = lambda _: None
+    told: Callable[[ChangeMade], None] = lambda _: None
+    """Called with each change once it has ended."""
     made: list[Made] = field(default_factory=list)
+    changed: list[ChangeMade] = field(default_factory=list)
     starts: int = 1
     """How often `tandem run` was started."""
+    _changing: ChangeMade | None = None
     _frozen: dict[int, float] = field(default_factory=dict)
     """Process groups, or the supervisor's process as a negative number, and when each goes on."""
 
-    def carry_out(self, faults: Iterable[Fault]) -> None:
-        """Make all faults, then let everybody go on.
+    def carry_out(self, acts: Iterable[Fault | Change]) -> None:
+        """Make all faults and changes, then let everybody go on.
 
         Between groups of faults something is delivered: faults in a pipeline that is not under way
-        would show little.
+        would show little. A change begins once the one before it has ended.
 
         Raises:
             CompletedEarly: the pipeline ended before that.
             AssertionError: the pipeline ended in another way, or a target does not come back.
         """
         began = time.monotonic()
-        for fault in faults:
+        for act in acts:
+            if isinstance(act, Change):
+                self._see_changes_end()
+                self._changing = ask_for(self.run, act)
+                continue
+            fault = act
             self._pause(time.monotonic() + fault.after)
             if self.made and not fault.together:
                 self._see_progress(self.made[-1].delivered)
@@ -70,6 +82,23 @@ class Campaign:
             self.made.append(made)
             self.progress(made)
         self._pause(max(self._frozen.values(), default=0.0))
+        self._see_changes_end()
+
+    def _see_changes_end(self) -> None:
+        """Wait for the end of the change under way, if there is one."""
+        found: list[ChangeMade] = []
+
+        def is_over() -> bool:
+            made = None if self._changing is None else ended(self.run, self._changing)
+            found.extend([made] if made is not None else [])
+            return made is not None
+
+        if self._changing is None:
+            return
+        self._wait(is_over, time.monotonic() + CHANGED_WITHIN)
+        self._changing = None
+        self.changed.append(found[-1])
+        self.told(found[-1])
 
     # --- making -------------------------------------------------------------------------------
 
@@ -126,7 +155,7 @@ class Campaign:
             if self.run.supervisor.poll() is not None:
                 self._ended()
             assert time.monotonic() < deadline, (
-                "a target does not come back, or nothing is delivered"
+                "a target does not come back, nothing is delivered, or a change does not end"
             )
             time.sleep(POLL_SECONDS)
         self._thaw()
@@ -151,16 +180,29 @@ def who_is(run: Run, target: Target, pair: int = 0) -> str | None:
     """The member that a target means at the moment; None if nobody is that."""
     match target:
         case Target.PRIMARY | Target.SECONDARY:
-            return f"pair-{pair}/{target}"
+            return _replica(run, target, pair)
         case Target.LEAD:
             return run.lead()
         case Target.FOLLOWER:
             lead = run.lead()
             others = [each["name"] for each in run.members("split")]
-            return next((name for name in others if lead and name != lead), None)
+            # There may be no other one.
+            return next((name for name in others if lead and name != lead), lead)
         case Target.ACTIVE | Target.STANDBY:
             state = "Running" if target is Target.ACTIVE else "Standby"
             merges = [each for each in run.members("merge") if each["state"] == state]
             return merges[0]["name"] if merges else None
         case Target.SUPERVISOR:
             return None
+
+
+def _replica(run: Run, target: Target, number: int) -> str | None:
+    """The replica of a pair, of an old or a new one; a new one may have no roles yet."""
+    replicas = run.members("replica")
+    pairs = sorted({str(each["pair"]) for each in replicas})
+    if not pairs:
+        return None
+    own = [each for each in replicas if each["pair"] == pairs[number % len(pairs)]]
+    by_role = [each for each in own if each.get("role") == target.value]
+    place = 0 if target is Target.PRIMARY else -1
+    return str((by_role or own)[place]["name"])

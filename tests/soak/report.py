@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 from tests.soak.campaign import Made
+from tests.soak.changes import ChangeMade
 from tests.soak.verdict import Verdict
 
 
@@ -19,6 +20,9 @@ class Soak:
     asked: int
     """Faults that were to be made."""
     made: list[Made]
+    asked_changes: int
+    """Changes that were to be made."""
+    changed: list[ChangeMade]
     rows_in: int
     verdict: Verdict
     take_overs: int
@@ -31,8 +35,14 @@ class Soak:
 
     @property
     def good(self) -> bool:
-        """Whether every fault was made and nothing came of it."""
-        return self.verdict.good and len(self.made) == self.asked
+        """Whether every fault and change was made, and nothing was lost, doubled or disordered."""
+        all_made = len(self.made) == self.asked and len(self.changed) == self.asked_changes
+        return self.verdict.good and all_made
+
+    @property
+    def given_up(self) -> int:
+        """How many changes were given up."""
+        return sum(bool(made.given_up) for made in self.changed)
 
 
 def progress_line(made: Made, number: int, asked: int) -> str:
@@ -45,6 +55,12 @@ def progress_line(made: Made, number: int, asked: int) -> str:
         f"{number:>4}/{asked}  {minutes:>3}:{seconds:02}  {what:<32} {made.who:<12} "
         f"delivered {made.delivered}"
     )
+
+
+def change_line(made: ChangeMade) -> str:
+    """One change that has ended in one line."""
+    outcome = f"given up: {made.given_up}" if made.given_up else "done"
+    return f"      change  {made.change.text:<24} {outcome} after {made.seconds:.0f} s"
 
 
 def table(soak: Soak) -> Table:
@@ -63,6 +79,7 @@ def sentences(soak: Soak) -> list[str]:
     early = "" if len(soak.made) == soak.asked else f" (of {soak.asked}: the pipeline was through)"
     return [
         f"faults made        {len(soak.made):,}{early}",
+        f"changes            {len(soak.changed):,}, {soak.given_up:,} of them given up",
         f"rows in            {soak.rows_in:,}",
         f"results            {verdict.rows:,} in {soak.epochs:,} epochs",
         f"lost               {verdict.lost:,}",

@@ -1,21 +1,26 @@
 from pathlib import Path
 
 from tests.soak.campaign import Made
-from tests.soak.report import progress_line
+from tests.soak.changes import ChangeMade
+from tests.soak.report import change_line, progress_line
 from tests.soak.soaking import soak
 
-FAULTS = 6
+FAULTS, CHANGES = 6, 3
 
 
-def test_six_faults_do_not_affect_output(tmp_path: Path) -> None:
+def test_six_faults_and_three_changes_do_not_affect_output(tmp_path: Path) -> None:
     made: list[Made] = []
 
     def progress(fault: Made) -> None:
         made.append(fault)
         print(progress_line(fault, len(made), FAULTS))  # noqa: T201 - pytest shows it
 
-    found = soak(tmp_path, FAULTS, seed=1, progress=progress)
+    def told(change: ChangeMade) -> None:
+        print(change_line(change))  # noqa: T201
+
+    found = soak(tmp_path, FAULTS, 1, progress, CHANGES, told)
     assert len(found.made) == FAULTS
+    assert [change.given_up for change in found.changed] == [""] * CHANGES
     assert found.verdict.good, found.verdict
     assert found.verdict.rows > 0
     assert found.starts == 2
