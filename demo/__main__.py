@@ -1,4 +1,4 @@
-"""Runs a pipeline of payments, breaks two drivers half-way, and recounts the output."""
+"""Runs a pipeline of payments, breaks two drivers, resizes it, and recounts the output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from demo.payments import Payments
 from demo.recount import recount
-from demo.report import Findings, conclude, gaps_around, introduce, speaker
+from demo.report import Findings, conclude, gaps_of, introduce, speaker
 from demo.scenario import Story
 from tandem.local.query_check import CheckFailed
 from tandem.local.run import run_pipeline
@@ -23,13 +23,14 @@ MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1
 INTRODUCTION = """\
 Two splits read payments, two pairs of Spark drivers count them, and a merge
-delivers the totals. Half-way, one driver is killed with kill -9, and a driver
-of the other pair is frozen. First the four drivers start, which takes a while.
+delivers the totals. One driver is killed with kill -9, and a driver of the other
+pair is frozen. Then two pairs become three, and two again, while payments flow.
+First the four drivers start, which takes a while.
 """
 
 
 def main() -> int:
-    """Run the demonstration; return 0 if it completed and nothing was lost or duplicated."""
+    """Run the demonstration; return 0 if it completed, resized, lost and duplicated nothing."""
     console = Console(highlight=False)
     manifest = load(MANIFEST)
     if isinstance(manifest, int):
@@ -53,12 +54,13 @@ def main() -> int:
         findings = Findings(
             rows_in=payments.written,
             recount=recount(payments.rows(), home / "totals"),
-            gaps=gaps_around(story.failures, story.warm_at, home / "totals"),
+            gaps=gaps_of(story.failures, story.resizes, story.warm_at, home / "totals"),
             failures=tuple(story.failures),
+            resizes=tuple(story.resizes),
             take_overs=end.status.counters.take_overs,
         )
     conclude(console, findings)
-    return DONE if findings.recount.good else FAILED
+    return DONE if findings.good else FAILED
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`python -m demo.kind`: the demonstration on this machine's Kubernetes cluster.
 
 It creates a cluster of one control plane and two workers, installs the chart and applies the
-pipeline of payments. A driver pod is killed, and a worker is stopped and started. At the end the
-output is recounted.
+pipeline of payments. A driver pod is killed, a worker is stopped and started, and two pairs become
+three and two again. At the end the output is recounted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from demo.kind_scenario import KindStory
 from demo.kind_view import View
 from demo.payments import Payments
 from demo.recount import recount
-from demo.report import Findings, conclude, gaps_around, introduce, speaker
+from demo.report import Findings, conclude, gaps_of, introduce, speaker
 from tandem_core.model.pipeline import Refusal, parse_pipeline
 
 MANIFEST = Path(__file__).with_name("payments.yaml")
 DONE, FAILED = 0, 1
 INTRODUCTION = """\
 Splits, two pairs of Spark drivers and merges run as pods on two workers. A
-driver pod is killed, then a whole worker is stopped and started again. First
-the cluster is created, which takes long the first time; images are built and
-loaded, the operator is installed, and four drivers start.
+driver pod is killed, a whole worker is stopped and started again, and two pairs
+become three and two again. First the cluster is created, which takes long the
+first time; images are built and loaded, the operator is installed, and four
+drivers start.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration; return 0 if it completed and nothing was lost or duplicated."""
+    """Run the demonstration; return 0 if it completed, resized, lost and duplicated nothing."""
     parser = argparse.ArgumentParser(prog="python -m demo.kind", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator")
     chosen = parser.parse_args(arguments)
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(str(problem), soft_wrap=True, markup=False)
         return FAILED
     conclude(console, findings)
-    return DONE if findings.recount.good else FAILED
+    return DONE if findings.good else FAILED
 
 
 def _play(console: Console, found: Stage, space: Space) -> Findings:
@@ -78,8 +79,9 @@ def _play(console: Console, found: Stage, space: Space) -> Findings:
     return Findings(
         rows_in=payments.written,
         recount=recount(payments.rows(), output),
-        gaps=gaps_around(story.failures, story.warm_at, output),
+        gaps=gaps_of(story.failures, story.resizes, story.warm_at, output),
         failures=tuple(story.failures),
+        resizes=tuple(story.resizes),
         take_overs=story.status.counters.take_overs,
     )
 

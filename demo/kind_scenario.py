@@ -1,8 +1,7 @@
-"""Injects failures into the pipeline on the cluster: a driver pod is killed, a worker is lost."""
+"""Breaks and resizes the pipeline on the cluster: a killed pod, a lost worker, one pair more."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,11 +12,12 @@ from cluster.trial.stage import Stage
 from cluster.trial.waiting import PASSING
 from cluster.trial.watching import ObservedChange, told
 
+from demo.changes import Resize, follow
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
 from demo.scenario import (
-    AFTERWARDS_SECONDS,
     LAST_SECONDS,
+    MORE_PAIRS,
     QUIET_EPOCHS,
     WARM_EPOCHS,
     all_delivered,
@@ -31,17 +31,20 @@ PAIRS = ("pair-0", "pair-1")
 START_SECONDS = 300.0
 RECOVERY_SECONDS = 240.0
 """A lost node is noticed after half a minute; then all its pods start on one node."""
+RESIZE_SECONDS = 480.0
+"""Four drivers start beside four that work."""
 
 
 @dataclass(slots=True)
 class KindStory:
-    """Injects failures, reports them, and ends when all payments are delivered."""
+    """Breaks and resizes, reports it, and ends when all payments are delivered."""
 
     stage: Stage
     pipeline: TrialPipeline
     payments: Payments
     say: Callable[[str], None]
     failures: list[Failure] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
     warm_at: float | None = None
     """When the pipeline had warmed up, in seconds since 1970."""
     status: Status = field(default_factory=Status)
@@ -61,7 +64,8 @@ class KindStory:
         self._until_delivered(QUIET_EPOCHS)
         self._kill_driver()
         self._lose_node()
-        time.sleep(AFTERWARDS_SECONDS)  # A pause to watch the output; no condition is awaited.
+        for pairs in (MORE_PAIRS, len(PAIRS)):
+            self._resize(pairs)
         self.payments.end()
         self.say("Payments stop. The remaining ones are delivered.")
         written = self.payments.written
@@ -85,6 +89,20 @@ class KindStory:
             self._until_whole_again()
         self.say(f"{node} is ready again.")
 
+    def _resize(self, pairs: int) -> None:
+        before = len(self._look().pairs)
+        resize = Resize(before, pairs, now())
+        self.resizes.append(resize)
+        command = ["scale", f"stp/{self.pipeline.name}", f"--replicas={pairs}"]
+        self.say(f"{before} pairs become {pairs}: kubectl {' '.join(command)}")
+        self.pipeline.space.kubectl(*command)
+        self._until(lambda: self._is_done(resize), RESIZE_SECONDS, f"there are {pairs} pairs")
+        self.say(f"{pairs} pairs run; the pods of the replaced ones are deleted.")
+
+    def _is_done(self, resize: Resize) -> bool:
+        follow(resize, self._told())
+        return resize.done_at is not None and all_paired(self._look())
+
     def _fail(self, pairs: Iterable[str], what: str) -> None:
         at = now()
         self.failures += [Failure(pair, what, at) for pair in pairs]
@@ -93,8 +111,10 @@ class KindStory:
         self._until(self._all_whole_again, RECOVERY_SECONDS, "all pairs have both replicas again")
 
     def _all_whole_again(self) -> bool:
-        told = events_of(self.pipeline.space.events.changes(), self.pipeline.name)
-        return overcome(self.failures, told, self.say) and all_paired(self._look())
+        return overcome(self.failures, self._told(), self.say) and all_paired(self._look())
+
+    def _told(self) -> list[Told]:
+        return events_of(self.pipeline.space.events.changes(), self.pipeline.name)
 
     def _until_delivered(self, epochs: int) -> None:
         wanted = self._look().epoch.delivered + epochs

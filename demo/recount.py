@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 
@@ -67,26 +67,15 @@ def _number(database: duckdb.DuckDBPyConnection, sql: str) -> int:
     return int(found)
 
 
-class Gaps(NamedTuple):
-    """The longest times between two delivered epochs, in seconds; None if there were not two."""
-
-    before: float | None
-    during: float | None
-    after: float | None
-
-
 def deliveries(output: Path) -> list[float]:
     """When each epoch's file appeared, in seconds since 1970."""
     return sorted(path.stat().st_ctime for path in output.glob("[0-9]*.parquet"))
 
 
-def gaps(times: Sequence[float], begin: float, broken: float, whole: float) -> Gaps:
-    """The longest gaps before the failures, until all pairs had recovered, and afterwards.
+def longest_gap(times: Sequence[float], begin: float, end: float) -> float | None:
+    """The longest time between two delivered epochs that ended in a period.
 
-    A gap belongs to the phase in which it ends. Deliveries before `begin` do not count.
+    None if no two epochs were delivered by then.
     """
-    longest: list[float | None] = [None, None, None]
-    for last, following in pairwise([at for at in times if at >= begin]):
-        part = 0 if following < broken else 1 if following < whole else 2
-        longest[part] = max(following - last, longest[part] or 0.0)
-    return Gaps(*longest)
+    gaps = (at - last for last, at in pairwise(times) if begin <= at < end)
+    return max(gaps, default=None)

@@ -1,4 +1,4 @@
-"""Injects failures into the pipeline while it runs: one driver is killed, another one frozen."""
+"""Breaks and resizes the pipeline while it runs: a driver is killed, one frozen, a pair added."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from demo.changes import Resize, ask_for_pairs, follow
 from demo.failures import Failure, Told, now, overcome, wait
 from demo.payments import Payments
 from tandem.local.store.directory import Directory, read_status
@@ -26,19 +26,22 @@ QUIET_EPOCHS = 12
 """Epochs delivered before the first failure."""
 RECOVERY_SECONDS = 120.0
 """Longest wait for the pairs to recover."""
-AFTERWARDS_SECONDS = 6.0
+PAIRS, MORE_PAIRS = 2, 3
+RESIZE_SECONDS = 240.0
+"""Longest wait for a change of the number of pairs."""
 LAST_SECONDS = 60.0
 """Longest wait for the delivery of everything taken in."""
 
 
 @dataclass(slots=True)
 class Story:
-    """Injects failures in a thread of its own, reports them, and stops the pipeline at the end."""
+    """Acts in a thread of its own, reports what happens, and stops the pipeline at the end."""
 
     directory: Directory
     payments: Payments
     say: Callable[[str], None]
     failures: list[Failure] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
     warm_at: float | None = None
     """When the pipeline had warmed up, in seconds since 1970."""
     over: bool = False
@@ -60,7 +63,8 @@ class Story:
         self.say("Watch the epochs: the twins deliver while replacements start.")
         if wait(self._all_whole_again, RECOVERY_SECONDS):
             self.say("Both pairs have both replicas again.")
-            time.sleep(AFTERWARDS_SECONDS)  # A pause to watch the output; no condition is awaited.
+        for pairs in (MORE_PAIRS, PAIRS):
+            self._resize(pairs)
         self.payments.end()
         self.say("Payments stop. The remaining ones are delivered, then the pipeline stops.")
         wait(lambda: all_delivered(self._status(), self.payments.written), LAST_SECONDS)
@@ -82,6 +86,27 @@ class Story:
         pair, _, role = target.partition("/")
         self.failures.append(Failure(pair, f"{role} {what}", now()))
         self.say(f"{name}, the {role} of {pair} (process {pid}), is {what}.")
+
+    def _resize(self, pairs: int) -> None:
+        before = len(self._status().pairs)
+        resize = Resize(before, pairs, now())
+        self.resizes.append(resize)
+        self.say(f"{before} pairs become {pairs}; payments go on: tandem scale pairs={pairs}")
+        ask_for_pairs(self.directory, pairs)
+        if not wait(lambda: self._is_cut(resize), RESIZE_SECONDS):
+            return
+        self.say("New pairs have the state of their keys, and take over.")
+        if wait(lambda: self._is_done(resize), RESIZE_SECONDS) and resize.done_at is not None:
+            seconds = resize.done_at - resize.asked_at
+            self.say(f"{pairs} pairs run after {seconds:.1f} s; the replaced drivers have ended.")
+
+    def _is_cut(self, resize: Resize) -> bool:
+        follow(resize, events_in(self.directory))
+        return resize.cut_at is not None
+
+    def _is_done(self, resize: Resize) -> bool:
+        follow(resize, events_in(self.directory))
+        return resize.done_at is not None
 
     def _status(self) -> Status:
         return read_status(self.directory) or Status()

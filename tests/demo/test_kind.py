@@ -10,7 +10,7 @@ from cluster.trial.watching import ObservedChange
 from demo.failures import Failure, Told, overcome
 from demo.kind_scenario import events_of
 from demo.kind_view import growth_bars, growth_text
-from demo.report import gaps_around
+from demo.report import gaps_of
 from tests.crds.definition import refusals
 
 from tandem_core.model.pipeline import Refusal, parse_pipeline
@@ -87,14 +87,13 @@ def test_growth_text_describes_recent_rate(times: list[float], told: str) -> Non
     assert growth_text(times, 100.0).startswith(told)
 
 
-def test_gaps_are_split_into_before_during_and_after(tmp_path: Path) -> None:
+def test_gap_is_open_until_a_pair_has_recovered(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number:012d}.parquet").touch()
     first = min(path.stat().st_ctime for path in tmp_path.iterdir())
     whole = [Failure("pair-0", "killed", first - 2, paired_at=first - 1)]
-    found = gaps_around(whole, first - 3, tmp_path)
-    assert (found.before, found.during) == (None, None)
-    assert found.after is not None
+    assert [gap.seconds for gap in gaps_of(whole, (), first - 3, tmp_path)] == [None, None]
     still_broken = [Failure("pair-0", "killed", first - 2)]
-    assert gaps_around(still_broken, first - 3, tmp_path).after is None
-    assert gaps_around(still_broken, None, tmp_path) == (None, None, None)
+    before, during = gaps_of(still_broken, (), first - 3, tmp_path)
+    assert before.seconds is None
+    assert during.seconds is not None

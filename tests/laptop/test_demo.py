@@ -6,7 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from demo.recount import Gaps, gaps, recount
+from demo.changes import Resize
+from demo.recount import longest_gap, recount
+from demo.report import Findings, Gap, gaps_of
 
 PAYMENTS = pa.table({"user": ["ann", "bob", "ann", "ann"], "amount": [1, 2, 3, 4]})
 RIGHT = [("ann", 2, 4, 1), ("bob", 1, 2, 1), ("ann", 3, 8, 2)]
@@ -51,7 +53,18 @@ def test_recount_detects_wrong_sum_despite_right_count(tmp_path: Path) -> None:
     assert not found.good
 
 
-def test_gaps_are_attributed_to_phase_in_which_they_end() -> None:
+def test_gap_counts_in_the_period_in_which_it_ends() -> None:
     times = [0.0, 1.0, 1.5, 2.0, 4.0, 4.5, 5.0, 5.25]
-    assert gaps(times, begin=1.0, broken=2.5, whole=4.75) == Gaps(0.5, 2.0, 0.5)
-    assert gaps([1.0], begin=1.0, broken=2.0, whole=3.0) == Gaps(None, None, None)
+    assert longest_gap(times, 1.5, 2.5) == 0.5
+    assert longest_gap(times, 2.5, 4.75) == 2.0
+    assert longest_gap([1.0], 0.0, 2.0) is None
+
+
+def test_change_that_was_not_made_fails_the_demonstration(tmp_path: Path) -> None:
+    right = recount(PAYMENTS, delivered(tmp_path, RIGHT))
+    made, left = Resize(2, 3, 1.0, 2.0, 3.0), Resize(3, 2, 4.0, 5.0)
+    for resizes, good in (((made,), True), ((made, left), False)):
+        gaps = gaps_of((), resizes, None, tmp_path)
+        assert len(gaps) == 2 + len(resizes)
+        assert gaps[0] == Gap("before", None)
+        assert Findings(4, right, gaps, (), resizes, 0).good == good
