@@ -4,7 +4,8 @@ import base64
 
 from tandem.control.context import ReconcileContext
 from tandem.control.resize.requests import next_request, read_request
-from tandem.policy.change.codec import RoutingCodec
+from tandem.kube.objects import name_of
+from tandem.policy.change.codec import RoutingCodec, ShareChanged
 from tandem.policy.change.steps import IntentStep, next_intent
 from tandem.policy.change.wanted import Evidence, wanted_of
 from tandem.policy.controller_state import ControllerState
@@ -15,6 +16,8 @@ from tandem_core.contract.intent_text import function_key
 from tandem_core.routing.errors import RoutingError
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import from_bytes
+
+_REMEDY = "restore it from a backup, or start a new pipeline"
 
 
 def next_step(
@@ -32,8 +35,8 @@ def next_step(
     codec = RoutingCodec(lambda digest: _function(context, digest))
     try:
         step = next_intent(intent, wanted, evidence, codec, now_ms)
-    except RoutingError as problem:
-        return Complaint("CannotChange", f"the keys cannot be dealt to other pairs: {problem}")
+    except (RoutingError, ShareChanged) as problem:
+        return Complaint("CannotChange", f"keys cannot be assigned to other pairs: {problem}")
     return step or unreadable
 
 
@@ -43,8 +46,13 @@ def _function(context: ReconcileContext, digest: str) -> RoutingFunction:
     Raises:
         RoutingError: it is missing, or cannot be read.
     """
-    stored = context.recorded.document.get("binaryData") or {}
-    form = stored.get(function_key(digest))
+    document = context.recorded.document
+    form = (document.get("binaryData") or {}).get(function_key(digest))
+    where = f"in ConfigMap {name_of(document)}"
     if form is None:
-        raise RoutingError(f"routing function {digest} is missing beside the intent")
-    return from_bytes(base64.b64decode(form))
+        raise RoutingError(f"{function_key(digest)} is missing {where}; {_REMEDY}")
+    try:
+        return from_bytes(base64.b64decode(form))
+    except ValueError as problem:
+        unusable = f"{function_key(digest)} {where} cannot be read: {problem}"
+        raise RoutingError(f"{unusable}; {_REMEDY}") from problem
