@@ -86,7 +86,12 @@ def test_duration_validation_matches_model(text: str) -> None:
 @thorough(100)
 @given(text=SIZES)
 def test_byte_size_validation_matches_model(text: str) -> None:
-    for data in (manifest(epoch={"maxBytes": text}), manifest(spark={"memory": text})):
+    specs = (
+        {"epoch": {"maxBytes": text}},
+        {"spark": {"memory": text}},
+        {"splits": {"buffer": text}},
+    )
+    for data in (manifest(**spec) for spec in specs):
         model, server = accepted(data)
         assert server is model
 
@@ -110,6 +115,7 @@ CHANGES: dict[str, Any] = {
     ".spec.sinks": [{"name": "others", "console": {}}],
     ".spec.epoch.interval": "2s",
     ".spec.epoch.maxBytes": "1MB",
+    ".spec.splits.buffer": "1Gi",
     ".spec.pairs.replicas": 1,
     ".spec.pairs.spares": 0,
     ".spec.spark.cores": 1,

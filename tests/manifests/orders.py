@@ -65,6 +65,7 @@ EVERYTHING = manifest(
     epoch={"interval": "1s"},
     splits={
         "count": 3,
+        "buffer": "512Mi",
         "template": {
             "volumes": [_SHARED],
             "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],

@@ -126,6 +126,25 @@ def test_memory_request_equals_limit_and_cpu_has_no_default_limit(order: Desired
 
 
 @pytest.mark.parametrize(
+    ("buffer", "requested", "limited"),
+    [("16Mi", "256Mi", "2Gi"), ("256Mi", "512Mi", "4Gi"), ("3Gi", "6Gi", "48Gi")],
+)
+def test_storage_of_splits_follows_their_buffer(buffer: str, requested: str, limited: str) -> None:
+    splits, *others = workloads(order(manifest(splits={"buffer": buffer})))
+    assert storage(splits) == (requested, limited)
+    usual = workloads(order(manifest()))[1:]
+    assert [storage(each) for each in others] == [storage(each) for each in usual]
+
+
+def storage(workload: Mapping[str, Any]) -> tuple[str, str]:
+    """What its pods request, and the bound of their volume."""
+    pod = workload["spec"]["template"]["spec"]
+    (bound,) = (each for each in pod["volumes"] if each["name"] == "tandem-volume")
+    requests = pod["containers"][0]["resources"]["requests"]
+    return requests["ephemeral-storage"], bound["emptyDir"]["sizeLimit"]
+
+
+@pytest.mark.parametrize(
     ("amounts", "requested", "limited"),
     [
         ({}, "256Mi", "256Mi"),

@@ -57,6 +57,7 @@ def test_omitted_fields_have_documented_defaults(payments: dict[str, Any]) -> No
     assert spec.epoch.interval == Duration(500)
     assert spec.epoch.max_bytes == ByteSize(32_000_000)
     assert (spec.splits.count, spec.pairs.count, spec.merges.count) == (2, 2, 1)
+    assert spec.splits.buffer == ByteSize(256 * 2**20)
     assert (spec.pairs.replicas, spec.pairs.spares) == (2, 0)
     assert (spec.spark.cores, spec.spark.memory, spec.spark.conf) == (1, ByteSize(2**30), ())
     assert spec.query.output_mode is OutputMode.APPEND
@@ -184,7 +185,11 @@ FULL: dict[str, Any] = {
             },
         ],
         "query": {"python": {"file": "query.py", "function": "build"}, "outputMode": "update"},
-        "splits": {"count": 3, "template": {"nodeSelector": {"disk": "fast"}}},
+        "splits": {
+            "count": 3,
+            "buffer": "1Gi",
+            "template": {"nodeSelector": {"disk": "fast"}},
+        },
         "pairs": {
             "count": 3,
             "replicas": 1,
@@ -257,8 +262,10 @@ def test_fixed_part_omits_mutable_fields() -> None:
         del changed["spec"][role]["template"]
         changed["spec"][role]["count"] = 4
     assert fixed_part(parsed(changed)) == fixed_part(parsed(FULL))
-    changed["spec"]["pairs"]["replicas"] = 2
-    assert fixed_part(parsed(changed)) != fixed_part(parsed(FULL))
+    for role, field, value in (("pairs", "replicas", 2), ("splits", "buffer", "2Gi")):
+        other = deepcopy(changed)
+        other["spec"][role][field] = value
+        assert fixed_part(parsed(other)) != fixed_part(parsed(FULL))
 
 
 @pytest.mark.parametrize("where", ["schema", "name", "key", "source", "watermark"])

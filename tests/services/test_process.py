@@ -5,15 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.manifests.orders import manifest
 from tests.services.asking import get, report
 from tests.services.test_event_loop import Around, Scripted
 
 from tandem_core.contract.exit_codes import COMPLETED, RETIRED
 from tandem_core.contract.reports import Card, MergeState
+from tandem_core.model.pipeline import Pipeline, parse_pipeline
 from tandem_runtime.environment.hosts import ListenAddress
 from tandem_runtime.protocol.effects import Effect, Exit
 from tandem_runtime.protocol.messages.peers import TakeLead
-from tandem_runtime.protocol.types import Peer
+from tandem_runtime.protocol.types import Peer, ProtocolSettings
 from tandem_runtime.services.event_loop import EventLoop
 from tandem_runtime.services.process import LOOP_STUCK_MS, Process, main, settings_of
 from tandem_runtime.volume.volume import Volume
@@ -195,6 +197,17 @@ def test_stuck_loop_is_not_healthy(home: Home) -> None:
 
 def test_silence_setting_comes_from_environment() -> None:
     assert settings_of(Told().pipeline, 5000).silence == 5000
+
+
+@pytest.mark.parametrize(("buffer", "kept"), [("64Mi", 64 * 2**20), ("2Gi", 2 * 2**30)])
+def test_lane_keeps_the_bytes_of_the_manifest(buffer: str, kept: int) -> None:
+    pipeline = parse_pipeline(manifest(splits={"buffer": buffer}))
+    assert isinstance(pipeline, Pipeline)
+    assert settings_of(pipeline, 5000).max_lane_bytes == kept
+
+
+def test_lane_keeps_the_default_of_the_protocol_unless_told() -> None:
+    assert settings_of(Told().pipeline, 5000).max_lane_bytes == ProtocolSettings().max_lane_bytes
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,15 @@ created. What Tandem itself sets in a pod cannot be replaced: see `tandem_core.m
 """
 
 from tandem_core.model.fields.declarations import Document, document, setting
-from tandem_core.model.fields.kinds import ListOf, Text, Whole
+from tandem_core.model.fields.kinds import ListOf, Size, Text, Whole
+from tandem_core.model.fields.quantities import ByteSize
 from tandem_core.model.fields.spec_kinds import Json, JsonObject, Quantity, TextMap
 
 _LABEL_VALUE = Text("a text of at most 63 characters", r"(?s).*", longest=63)
 _NAME = Text("the name of an object in Kubernetes", longest=253)
 _QUANTITIES = TextMap("a mapping from resources to amounts", Quantity(), most=16)
 _MOST = 32
+_MI = 2**20
 
 
 @document
@@ -97,6 +99,13 @@ class Splits:
         Whole(1, 256),
         default=2,
         doc="Number of splits. With one, there is no second copy of the rows that it has read.",
+    )
+    buffer: ByteSize = setting(
+        Size(ByteSize(16 * _MI), ByteSize(2**40), "two chunks of the largest size"),
+        default=ByteSize(256 * _MI),
+        doc="Bytes that a lane keeps for replicas and sinks that are behind; a split whose lane is "
+        "full stops reading.",
+        fixed=True,
     )
     template: PodTemplate | None = setting(_TEMPLATE, default=None, doc=_TEMPLATE_DOC)
 

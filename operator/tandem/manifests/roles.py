@@ -23,6 +23,9 @@ MERGES_PER_SLOT = 2
 _MEMORY = "256Mi"
 """Of a split or merge, unless the template sets it. A replica's is `spec.spark.memory`."""
 
+_LEAST_STORAGE, _LEAST_VOLUME = 256 * 2**20, 2 * 2**30
+"""Of a split whose lanes are small: it also has the header log, and files of its process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -67,7 +70,7 @@ def splits_of(order: DesiredState) -> WorkloadRole:
         image=order.images.split,
         count=order.workloads.splits,
         marks=(),
-        sizes=Sizes(memory=_MEMORY, cpu="50m", storage="512Mi", volume="4Gi"),
+        sizes=_split_sizes(order),
         template=splits.template or PodTemplate(),
     )
 
@@ -125,6 +128,20 @@ def spares_of(order: DesiredState) -> tuple[WorkloadRole, ...]:
         template=pairs.template or PodTemplate(),
     )
     return (spares,) if pairs.spares else ()
+
+
+def _split_sizes(order: DesiredState) -> Sizes:
+    """Size the volume for the own lane and the copy of another, and limit it well above that.
+
+    Copies of closed lanes and, while other splits are missing, of more lanes come in addition.
+    """
+    lane = order.pipeline.spec.splits.buffer.count
+    return Sizes(
+        memory=_MEMORY,
+        cpu="50m",
+        storage=_amount(max(2 * lane, _LEAST_STORAGE)),
+        volume=_amount(max(16 * lane, _LEAST_VOLUME)),
+    )
 
 
 def _driver_sizes(order: DesiredState) -> Sizes:

@@ -300,8 +300,9 @@ class ProtocolSettings(NamedTuple):
     max_lane_bytes: int = 256 * 2**20
     """Bytes in a lane at which it stops reading and asks for a lapse.
 
-    `max_undelivered` epochs of `max_epoch_bytes`, even if one lane has all rows: when a sink is
-    slow, outboxes are full before lanes are.
+    The default of the manifest's `splits.buffer`, which replaces it: `max_undelivered` epochs of
+    `max_epoch_bytes`, even if one lane has all rows. When a sink is slow, outboxes are full before
+    lanes are.
     """
     max_full: int = 30_000
     """How long a full lane waits for a replica that is behind but not silent.

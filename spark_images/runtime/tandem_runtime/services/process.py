@@ -172,6 +172,7 @@ def settings_of(pipeline: Pipeline, silence: int) -> ProtocolSettings:
         interval=epoch.interval.milliseconds,
         silence=silence,
         max_epoch_bytes=epoch.max_bytes.count,
+        max_lane_bytes=pipeline.spec.splits.buffer.count,
         max_chunk_bytes=min(epoch.max_bytes.count, ProtocolSettings().max_chunk_bytes),
     )
 
