@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from tests.local.harness import Run, wait_for
 
+from tandem.local.store.intent_file import read_intent
 from tandem.local.store.requests import send_request
 from tandem.local.supervisor import FRESH, STOPPED
 from tandem_cli import main
+from tandem_core.contract.intent_text import FUNCTION_PREFIX
 from tandem_core.model.states import MemberState, Phase, Role
 
 Start = Callable[..., Run]
@@ -154,6 +156,18 @@ def test_splits_and_merges_come_and_go_as_requested(start: Start) -> None:
     assert run.volume("split-1") != volume
     assert run.status().observed_generation == 3
     assert {name for _, name in run.events()} <= {"split-0"}
+
+
+def test_change_goes_on_although_an_old_routing_function_cannot_be_removed(start: Start) -> None:
+    run = start()
+    run.wait_whole()
+    (run.directory.path / f"{FUNCTION_PREFIX}old").mkdir()
+    send_request(run.directory, {"spec.splits.count": 3})
+    wait_for(lambda: "split-2" in names(run), 20)
+    wait_for(run.is_whole)
+    intent = read_intent(run.directory.intent)
+    assert intent is not None
+    assert intent.splits == 3
 
 
 def names(run: Run) -> set[str]:

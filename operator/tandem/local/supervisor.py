@@ -262,12 +262,13 @@ class Supervisor:
             return
         write_functions(self._directory.intent.parent, step.functions)
         write_intent(self._directory.intent, step.intent)
-        remove_other_functions(self._directory.intent.parent, step.intent.functions_named())
         self._decided.note(swap_step(self._intent.version, step.intent.version, (), step.reason))
+        # Before anything that may fail: another step under this version would be written otherwise.
         self._intent = step.intent
         for record in step.records:
             self._write_event(record)
             self._decided.note(step_of(record))
+        remove_other_functions(self._directory.intent.parent, step.intent.functions_named())
 
     # --- act ----------------------------------------------------------------------------------
 
