@@ -86,7 +86,7 @@ def test_duration_validation_matches_model(text: str) -> None:
 @thorough(100)
 @given(text=SIZES)
 def test_byte_size_validation_matches_model(text: str) -> None:
-    specs = (
+    specs: tuple[dict[str, Any], ...] = (
         {"epoch": {"maxBytes": text}},
         {"spark": {"memory": text}},
         {"splits": {"buffer": text}},

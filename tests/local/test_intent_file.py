@@ -10,9 +10,11 @@ from tandem.local.store.intent_file import (
     write_functions,
     write_intent,
 )
-from tandem.policy.intent import first_intent, plan_of, with_primaries
+from tandem.policy.intent import first_intent, with_primaries
 from tandem_core.contract.intent import Function, IntentStream, Share
 from tandem_core.contract.records import encode
+from tandem_core.model.pipeline import fixed_part
+from tandem_core.model.plan_digest import plan_of
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of
 
@@ -46,6 +48,8 @@ def test_promotion_increments_version_and_round_trips(tmp_path: Path) -> None:
 def test_plan_depends_on_query_and_settings_of_state_but_on_no_count() -> None:
     plan = plan_of(pipeline())
     assert plan_of(pipeline(pairs={"count": 5}, splits={"count": 4}, suspend=True)) == plan
+    assert plan_of(pipeline(spark={"memory": "2g"}, splits={"template": {"labels": {}}})) == plan
+    assert plan_of(fixed_part(pipeline(pairs={"count": 5}))) == plan
     assert first_intent(pipeline()).generations[0].plan == plan
     others = (
         pipeline(query={"sql": "SELECT user, amount FROM payments"}),

@@ -1,19 +1,14 @@
 """The intent of a pipeline: built from the manifest, changed by promotions and suspension."""
 
-import hashlib
-import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
 
 from tandem_core.contract.intent import Function, Generation, Intent, IntentStream, Pair
 from tandem_core.contract.partitions import partitions_of
-from tandem_core.model.pipeline import Pipeline, fixed_part, sparse_document
+from tandem_core.model.pipeline import Pipeline
+from tandem_core.model.plan_digest import plan_of
 from tandem_core.model.spec import Spec, Stream
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.function_codec import digest_of, digest_of_form, to_bytes
-
-_OF_STREAMS: Final = ("name", "schema", "key", "watermark")
-_DIGITS: Final = 32
 
 
 def pair_names(spec: Spec) -> tuple[str, ...]:
@@ -42,14 +37,6 @@ def first_intent(pipeline: Pipeline) -> Intent:
         next_generation=2,
         splits=spec.splits.count,
     )
-
-
-def plan_of(pipeline: Pipeline) -> str:
-    """The digest of what pairs run: the query, the schemas and the settings of their state."""
-    spec = cast("dict[str, Any]", sparse_document(fixed_part(pipeline))["spec"])
-    streams = [{name: each.get(name) for name in _OF_STREAMS} for each in spec["streams"]]
-    plan = {"streams": streams, "query": spec["query"], "spark": spec.get("spark")}
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
 def first_functions(pipeline: Pipeline) -> tuple[Function, ...]:

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from tandem_core.contract.intent import Generation, Intent, Share
 from tandem_core.contract.records import Record, decode, encode
+from tandem_core.model.plan_digest import plan_of
 from tandem_runtime.environment.interface import Environment
 from tandem_runtime.protocol.types import Definition
+from tandem_runtime.services.state.owned_keys import KeyResolver, UnknownFunction
 from tandem_runtime.volume.volume import Volume
 
 _LOOK_SECONDS = 0.2
@@ -57,11 +59,12 @@ def join_pair(pair: str, volume: Volume, environment: Environment, spark: str) -
     Args:
         pair: its name.
         volume: has the file, or gets it.
-        environment: tells the intent.
+        environment: tells the intent, the routing functions and the manifest that runs here.
         spark: the version of Spark that runs here.
 
     Raises:
-        OtherDefinition: the volume was born as something else.
+        OtherDefinition: the volume was born as something else, or the intent means something else
+            than what runs here.
     """
     file = volume.directory / "birth"
     known = _read(file)
@@ -73,12 +76,24 @@ def join_pair(pair: str, volume: Volume, environment: Environment, spark: str) -
     else:
         oldest, current = named
         born, share, number = _born(oldest, pair, spark), current.share_of(pair), current.number
-        if known is None:
-            volume.write_beside("birth", encode(born))
-    if known is not None:
-        _require_same(pair, known.definition, born.definition.replace(spark=spark))
+    here = Definition(_identity(environment, share), plan_of(environment.pipeline), spark)
+    if known is None:
+        _require_same(f"the intent defines {pair}", born.definition, here)
+        volume.write_beside("birth", encode(born))
+    else:
+        made = f"{pair} on this volume was made"
+        _require_same(made, known.definition, born.definition)
+        _require_same(made, known.definition, here)
         born = known
     return Membership(share, number, born.definition)
+
+
+def _identity(environment: Environment, share: Share) -> str:
+    """Return the identity of the keys that a share names; "" if its function is not known yet."""
+    try:
+        return KeyResolver(environment.functions).keys_of(share).identity
+    except UnknownFunction:
+        return ""
 
 
 def _read(file: Path) -> Birth | None:
@@ -110,7 +125,7 @@ def _born(generation: Generation, pair: str, spark: str) -> Birth:
     return Birth(name.function, name.label, entry.share, generation.plan, spark, number)
 
 
-def _require_same(pair: str, born: Definition, now: Definition) -> None:
-    difference = born.difference(now)
+def _require_same(what: str, wanted: Definition, found: Definition) -> None:
+    difference = wanted.difference(found)
     if difference:
-        raise OtherDefinition(f"{pair} on this volume was made with another {difference}")
+        raise OtherDefinition(f"{what} with another {difference}")
