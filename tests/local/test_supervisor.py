@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from tests.local.harness import Run, wait_for
 
-from tandem.local.store.intent_file import read_intent
+from tandem.local.store.intent_file import read_intent, write_intent
 from tandem.local.store.requests import send_request
 from tandem.local.supervisor import FRESH, STOPPED
 from tandem_cli import main
+from tandem_core.contract.intent import PastChange
 from tandem_core.contract.intent_text import FUNCTION_PREFIX
 from tandem_core.model.states import MemberState, Phase, Role
 
@@ -168,6 +169,25 @@ def test_change_goes_on_although_an_old_routing_function_cannot_be_removed(start
     intent = read_intent(run.directory.intent)
     assert intent is not None
     assert intent.splits == 3
+
+
+def test_change_whose_supervisor_died_before_its_event_is_told_of_once(start: Start) -> None:
+    first = start()
+    first.wait_whole()
+    first.signal(signal.SIGKILL)
+    first.wait()
+    wait_for(lambda: first.processes() == set())
+    intent = read_intent(first.directory.intent)
+    assert intent is not None
+    past = PastChange(2, 1, 1, began_ms=1000, ended_ms=2000, abandoned="no room")
+    told = intent.replace(version=intent.version + 1, history=(past,))
+    write_intent(first.directory.intent, told)
+    for _ in range(2):
+        run = start()
+        run.wait_whole()
+        assert run.events() == [("GenerationAbandoned", "generation 2")]
+        run.signal(signal.SIGTERM)
+        assert run.wait() == 0
 
 
 def names(run: Run) -> set[str]:

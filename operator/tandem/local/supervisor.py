@@ -53,6 +53,7 @@ from tandem.policy.status.conditions import Background
 from tandem.policy.status.decision_line import observed_by
 from tandem.policy.status.status import at_rest, status_of, with_rows_out
 from tandem.policy.status.steps import held, step_of, swap_step
+from tandem.policy.status.untold_changes import untold_changes
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.pipeline import Pipeline, status_document
 from tandem_core.model.status import Status
@@ -120,6 +121,7 @@ class Supervisor:
         self._functions = first_functions(pipeline) if known is None else ()
         self._changes = ChangeDesk(directory)
         self._status = read_status(directory) or Status()
+        self._untold = tuple(untold_changes(self._intent, self._status))
         # All processes are restarted, so the stage of an earlier recovery does not matter.
         shown = replace(self._status, pairs=())
         self._memory = remembered(dict(self._intent.primaries), shown)
@@ -144,6 +146,9 @@ class Supervisor:
             )
         write_functions(self._directory.intent.parent, self._functions)
         write_intent(self._directory.intent, self._intent)
+        with self._going_on_without_room():
+            for record in self._untold:
+                self._write_event(record)
         self._began = self._turned = time.monotonic()
         forced = True
         try:
