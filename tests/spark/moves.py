@@ -1,6 +1,6 @@
 """A story of moves: one owner becomes two, keys move between them, two become one again.
 
-After every move the owners' output, epoch by epoch, and their state must be those of a query that
+After every step the owners' output, epoch by epoch, and their state must be those of a query that
 was never touched.
 """
 
@@ -8,18 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from tests.spark.harness import Replica, at, ms, pipeline, stream
+from tests.spark.harness import Replica, at, pipeline, stream
+from tests.spark.move_keys import COUNT, Key
 
 from tandem_core.model.pipeline import Pipeline
 from tandem_core.routing.function import RoutingFunction
 from tandem_core.routing.key_hashing import hash_columns
+from tandem_core.routing.ring import bucket_of
 from tandem_core.routing.xxh64 import U64Array
 from tandem_runtime.arrow.schema import arrow_schema
 from tandem_runtime.spark.checks.key_places import KeyPlace
@@ -36,24 +38,6 @@ Output = Counter[tuple[object, ...]]
 """The rows of an epoch."""
 State = dict[tuple[int, str], tuple[int, int]]
 """Rows and hash of every store of every operator."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key: its columns, and the values of the n-th key."""
-
-    ddl: tuple[str, ...]
-    value: Callable[[int], tuple[object, ...]]
-
-    @property
-    def names(self) -> list[str]:
-        return [column.split()[0] for column in self.ddl]
-
-    def columns(self, prefix: str = "") -> str:
-        return ", ".join(prefix + name for name in self.names)
-
-
-TEXT = Key(("user STRING",), lambda number: (f"user-{number}",))
 
 
 @dataclass(frozen=True)
@@ -90,15 +74,21 @@ def build(streams):
     )
 """
 
+_WINDOWS = """
+SELECT {key}, window.start AS began, sum(amount) AS total FROM payments
+GROUP BY window(at, '4 seconds'), {key}
+"""
+
 QUERIES = {
     "totals": Query(
         "update", "SELECT {key}, count(*) AS n, sum(amount) AS total FROM payments GROUP BY {key}"
     ),
-    "windows": Query(
-        "append",
-        "SELECT {key}, window.start AS began, sum(amount) AS total FROM payments "
-        "GROUP BY window(at, '4 seconds'), {key}",
+    "averages": Query(
+        "update",
+        "SELECT {key}, avg(amount) AS mean, max(amount) AS most FROM payments GROUP BY {key}",
     ),
+    "windows": Query("append", _WINDOWS),
+    "updated-windows": Query("update", _WINDOWS),
     "chained": Query(
         "append",
         "SELECT {key}, window(window, '4 seconds').start AS began, sum(n) AS n FROM (SELECT {key}, "
@@ -113,6 +103,9 @@ QUERIES = {
     "distinct": Query(
         "append", python=_FUNCTION + "payments.select(*{names}, 'amount').dropDuplicates()"
     ),
+    "distinct-times": Query(
+        "append", python=_FUNCTION + "payments.dropDuplicates([*{names}, 'at'])"
+    ),
     "distinct-in-time": Query(
         "append", python=_FUNCTION + "payments.dropDuplicatesWithinWatermark(['amount', *{names}])"
     ),
@@ -126,7 +119,14 @@ QUERIES = {
     "left-join": Query(
         "append",
         "SELECT {p.key}, p.amount, r.amount AS back, p.at FROM payments p LEFT JOIN refunds r ON "
-        "{on} AND r.amount = p.amount AND "
+        "{on} AND r.amount = p.amount + 1 AND "
+        "r.at BETWEEN p.at - INTERVAL 2 SECONDS AND p.at + INTERVAL 4 SECONDS",
+        streams=("payments", "refunds"),
+    ),
+    "full-join": Query(
+        "append",
+        "SELECT {p.key}, p.amount, r.amount AS back, p.at, r.at AS back_at FROM payments p "
+        "FULL JOIN refunds r ON {on} AND r.amount = p.amount + 1 AND "
         "r.at BETWEEN p.at - INTERVAL 2 SECONDS AND p.at + INTERVAL 4 SECONDS",
         streams=("payments", "refunds"),
     ),
@@ -153,18 +153,30 @@ def describe(query: Query, key: Key, place: Path) -> Pipeline:
 
 
 def rows_of(epoch: int, key: Key, streams: Sequence[str]) -> Rows:
-    """Return the rows of an epoch: 12 keys, some of them late, some rows twice."""
+    """Return the rows of an epoch: some of them late, some twice, some in the epoch before too."""
     return {
         name: [
-            (
-                *key.value((number * 5 + epoch + offset) % 12),
-                (number * 3) % 4 + epoch,
-                at(epoch * SECONDS) + timedelta(milliseconds=(number * 370) % 3000 - 700),
-            )
-            for number in range(24)
+            *_new_rows(epoch, key, offset),
+            *(row for row in _new_rows(epoch - 1, key, offset) if row[-1] >= _watermark(epoch - 1)),
         ]
         for offset, name in enumerate(streams)
     }
+
+
+def _new_rows(epoch: int, key: Key, offset: int) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *key.value((number * 5 + epoch + offset) % COUNT),
+            (number * 3) % 4 + epoch,
+            at(epoch * SECONDS) + timedelta(milliseconds=(number * 370) % 3000 - 700),
+        )
+        for number in range(24)
+    ]
+
+
+def _watermark(epoch: int) -> datetime:
+    """Return the watermark from the epoch on."""
+    return at((epoch + 1) * SECONDS - 1)
 
 
 def united(state: State, moved: Sequence[MovedStore]) -> State:
@@ -234,7 +246,7 @@ class Story:
         for name, rows in rows_of(epoch, self.key, self.streams).items():
             mine = function.share_of(pair).holds(self.hashes(rows))
             given[name] = [row for row, kept in zip(rows, mine, strict=True) if kept]
-        watermark = ms((epoch + 1) * SECONDS - 1)
+        watermark = round(_watermark(epoch).timestamp() * 1000)
         return given, dict.fromkeys(self.streams, watermark)
 
     def fresh(self, name: str) -> Path:
@@ -247,35 +259,68 @@ ALL = RoutingFunction.plain(["all"])
 HALVES = RoutingFunction.plain(["left", "right"])
 
 
-def exchanged(story: Story) -> RoutingFunction:
-    """Return the two halves after each has given a third of its keys to the other one."""
-    hashes = np.unique(story.hashes([story.key.value(number) for number in range(12)]))
+def keys_by_half(story: Story) -> list[U64Array]:
+    """Return the hashes of the keys of each half."""
+    hashes = np.unique(story.hashes([story.key.value(number) for number in range(COUNT)]))
     owners = HALVES.owner_of(hashes)
     assert set(owners) == {0, 1}
-    given = np.concatenate([np.flatnonzero(owners == pair)[::3] for pair in (0, 1)])
+    return [hashes[owners == half] for half in (0, 1)]
+
+
+def buckets_moved(story: Story) -> RoutingFunction:
+    """Return the two halves after the left one has given half of its keys' buckets."""
+    left, right = (set(np.flatnonzero(HALVES.bucket_owners == half).tolist()) for half in (0, 1))
+    given = set(bucket_of(keys_by_half(story)[0])[::2].tolist())
+    return RoutingFunction.explicit({"left": left - given, "right": right | given})
+
+
+def hot_key_moved(story: Story) -> RoutingFunction:
+    """Return the two halves after the left one has given a single key."""
+    given = keys_by_half(story)[0][:1]
+    return RoutingFunction(HALVES.pairs, HALVES.vnodes, given, np.array([1], dtype=np.uint16))
+
+
+def keys_exchanged(story: Story) -> RoutingFunction:
+    """Return the two halves after each has given a third of its keys to the other one."""
+    given = np.concatenate([keys[::3] for keys in keys_by_half(story)])
     given.sort()
-    return RoutingFunction(HALVES.pairs, HALVES.vnodes, hashes[given], 1 - owners[given])
+    return RoutingFunction(HALVES.pairs, HALVES.vnodes, given, 1 - HALVES.owner_of(given))
 
 
-def tell(story: Story, partitions: tuple[int, int, int, int]) -> None:
-    """Run the story with so many state partitions: at first, and after each of three moves."""
+STEPS: Mapping[str, Callable[[Story], RoutingFunction]] = {
+    "split": lambda _: HALVES,
+    "move": buckets_moved,
+    "hot-key": hot_key_moved,
+    "exchange": keys_exchanged,
+    "unite": lambda _: ALL,
+}
+"""What owns the keys after each step."""
+
+_FIRST, _BETWEEN = 3, 2
+"""Epochs before the first step, and between two steps."""
+
+
+def tell(story: Story, steps: Sequence[str], partitions: Sequence[int]) -> None:
+    """Run the story with so many state partitions: at first, and after each of the steps."""
     first, *later = partitions
+    end = _FIRST + _BETWEEN * len(steps) + 1
     untouched, owners = {"all": story.fresh("untouched")}, {"all": story.fresh("all")}
     with state_partitions(story.session, first):
-        expected = story.run(untouched, ALL, range(1, 11))
-        assert story.run(owners, ALL, range(1, 4)) == expected[:3]
+        expected = story.run(untouched, ALL, range(1, end + 1))
+        assert story.run(owners, ALL, range(1, _FIRST + 1)) == expected[:_FIRST]
     assert partitions_of(untouched["all"]) == set(range(first))
     before = ALL
-    for epoch, after, v in zip((3, 5, 7), (HALVES, exchanged(story), ALL), later, strict=True):
+    for number, (step, v) in enumerate(zip(steps, later, strict=True)):
+        epoch, after = _FIRST + _BETWEEN * number, STEPS[step](story)
         owners, state = story.move(owners, before, after, epoch, v)
         assert state == story.move(untouched, ALL, ALL, epoch, first)[1]
         assert any(rows for rows, _ in state.values())
-        last = epoch + (3 if after is ALL else 2)
+        last = end if step is steps[-1] else epoch + _BETWEEN
         assert story.run(owners, after, range(epoch + 1, last + 1)) == expected[epoch:last]
         assert any(expected[epoch:last])
         assert all(partitions_of(tree) == set(range(v)) for tree in owners.values())
         before = after
-    assert story.move(owners, ALL, ALL, 10, 1)[1] == story.move(untouched, ALL, ALL, 10, 1)[1]
+    assert story.move(owners, before, ALL, end, 1)[1] == story.move(untouched, ALL, ALL, end, 1)[1]
 
 
 @contextmanager

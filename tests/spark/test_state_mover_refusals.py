@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.moves import ALL, HALVES, QUERIES, TEXT, Query, Story, state_partitions
+from tests.spark.move_keys import TEXT
+from tests.spark.moves import ALL, HALVES, QUERIES, Query, Story, state_partitions
 
 from tandem_runtime.spark.checks.key_places import UnknownKeyPlace
 from tandem_runtime.spark.jvm.launch import SparkDriver
