@@ -1,5 +1,6 @@
 """Reads deliveries: one file for each epoch or micro-batch, and when it appeared."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_DIGITS = 12
+_NAME = re.compile(r"(\d{12})(-\d+)?")
+"""Epoch and, where several merge slots deliver, the slot."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,26 @@ def files_of(directory: Path) -> list[Path]:
     return sorted(
         path
         for path in directory.iterdir()
-        if path.suffix == ".parquet" and path.stem.isdecimal() and len(path.stem) == _DIGITS
+        if path.suffix == ".parquet" and _NAME.fullmatch(path.stem)
     )
 
 
 def read_deliveries(directory: Path, after: int = -1) -> list[Delivery]:
-    """All deliveries after an epoch."""
-    return [_read(path) for path in files_of(directory) if int(path.stem) > after]
+    """All deliveries after an epoch; of several merge slots, each file is one."""
+    return [_read(path) for path in files_of(directory) if _epoch_of(path) > after]
 
 
 def _read(path: Path) -> Delivery:
     last = pc.max(pq.read_table(path, columns=["last"])["last"]).as_py()
-    return Delivery(int(path.stem), path.stat().st_ctime_ns / 1e9, last)
+    return Delivery(_epoch_of(path), path.stat().st_ctime_ns / 1e9, last)
+
+
+def _epoch_of(path: Path) -> int:
+    return int(path.stem.partition("-")[0])
 
 
 class Outlet:
-    """A sink's directory that is read repeatedly; each file is read once."""
+    """A sink's directory that is read repeatedly; each epoch is read once."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -97,6 +97,42 @@ def test_lost_or_doubled_rows_are_detected(flow: Flow, epochs: list[tuple[int, i
         flow.is_right()
 
 
+def in_slots(flow: Flow) -> None:
+    """Divide the last epoch among two merge slots."""
+    whole = flow.output / f"{len(EPOCHS):012}.parquet"
+    table = pq.read_table(whole)
+    for slot, part in enumerate((table.slice(0, 5), table.slice(5))):
+        pq.write_table(part, whole.with_stem(f"{whole.stem}-{slot}"))
+    whole.unlink()
+
+
+def test_results_of_several_merge_slots_are_counted(flow: Flow) -> None:
+    deliver(flow, EPOCHS)
+    in_slots(flow)
+    flow.is_right()
+    flow.counts_are_right()
+    assert flow.last() == 2
+
+
+@pytest.mark.parametrize(
+    "epochs",
+    [[(0, 30)], [(0, 20), (30, 50)], [(0, 50), (20, 50)]],
+    ids=["the end is missing", "rows are lost", "rows are counted twice"],
+)
+def test_wrong_totals_are_detected(flow: Flow, epochs: list[tuple[int, int]]) -> None:
+    deliver(flow, epochs)
+    with pytest.raises((AssertionError, InVain)):
+        flow.counts_are_right()
+
+
+def test_repeated_result_is_detected_although_totals_are_right(flow: Flow) -> None:
+    deliver(flow, EPOCHS)
+    last = flow.output / f"{len(EPOCHS):012}.parquet"
+    last.with_stem(f"{len(EPOCHS) + 1:012}").write_bytes(last.read_bytes())
+    with pytest.raises(AssertionError):
+        flow.counts_are_right()
+
+
 def test_forbidden_event_is_detected_despite_correct_output(tmp_path: Path) -> None:
     involved = {"kind": "StreamPipeline", "name": "spending"}
     event = {"reason": EventReason.TWINS_DIFFER, "message": "", "involvedObject": involved}
