@@ -104,6 +104,8 @@ class GenerationChange(Record):
     pairs_before: int = 0
     reason: str = ""
     """Why it was abandoned, or what it waits for."""
+    moves: tuple[KeyMove, ...] = ()
+    """The keys that it moves by hand, from the step on that builds their pairs."""
 
 
 class PastChange(Record):

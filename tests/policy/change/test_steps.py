@@ -203,6 +203,15 @@ def test_hot_key_moves_to_another_pair_and_back() -> None:
     ]
 
 
+def test_keys_that_were_moved_are_told_of_once_although_the_request_stays() -> None:
+    it = plane(2)
+    moves = tuple(KeyMove(key, "pair-0") for key in range(4))
+    request = ChangeRequest("a", moves)
+    it.until_idle(wanted(2, request=request))
+    it.until_idle(wanted(3, request=request, manifest=2))
+    assert [past.moves for past in it.intent.history] == [(), moves]
+
+
 def test_move_to_a_pair_that_does_not_exist_is_abandoned() -> None:
     it = plane(2)
     request = ChangeRequest("a", (KeyMove(KEY, "pair-9"),))

@@ -187,7 +187,11 @@ def _begin(
         intent.next_generation, planned, target_generation(intent)
     )
     begun = change.replace(
-        stage=ChangeStage.BUILDING, stage_ms=now_ms, generation=generation.number, reason=""
+        stage=ChangeStage.BUILDING,
+        stage_ms=now_ms,
+        generation=generation.number,
+        reason="",
+        moves=request.moves if request is not None else change.moves,
     )
     built = intent.replace(
         version=intent.version + 1,
@@ -327,14 +331,13 @@ def _concluded(
     if pairs != change.goal.pairs and not _is_another_goal(change, wanted):
         again = change.replace(stage=ChangeStage.PLANNED, stage_ms=now_ms, reason="")
         return _with_change(intent, again)
-    by_hand = intent.request is not None and intent.request.id == change.goal.request
     past = PastChange(
         generation=change.generation,
         pairs_before=change.pairs_before,
         pairs_after=pairs,
         began_ms=change.since_ms,
         ended_ms=now_ms,
-        moves=intent.request.moves if intent.request is not None and by_hand else (),
+        moves=change.moves,
     )
     return intent.replace(history=(past, *intent.history)[:HISTORY])
 
