@@ -82,7 +82,7 @@ def test_rules_compile_and_name_the_expected_value(path: str, rule: dict[str, st
 
 def test_printer_columns_refer_to_status_fields() -> None:
     columns = {each["name"]: each["jsonPath"] for each in VERSION["additionalPrinterColumns"]}
-    assert list(columns) == ["Phase", "Pairs", "Epoch", "Lag", "Age"]
+    assert list(columns) == ["Phase", "Pairs", "Epoch", "Lag", "Change", "Age"]
     for column in VERSION["additionalPrinterColumns"][:-1]:
         assert NODES[column["jsonPath"]]["type"] == column["type"]
         assert NODES[column["jsonPath"]]["description"] == column["description"]

@@ -27,6 +27,7 @@ _COLUMNS = (
     PrinterColumn("Pairs", ".status.pairsReady"),
     PrinterColumn("Epoch", ".status.epoch.delivered"),
     PrinterColumn("Lag", ".status.lag.seconds"),
+    PrinterColumn("Change", ".status.change.stage"),
 )
 _SCALE = {
     "specReplicasPath": ".spec.pairs.count",
