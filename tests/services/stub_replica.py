@@ -15,7 +15,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from tandem_core.contract.reports import DriverState, ReplicaState
-from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run
+from tandem_runtime.protocol.effects import Finish, ForgetState, Install, KeepState, Run
 from tandem_runtime.protocol.messages.peers import BatchCommitted, BatchResult, Installed, SparkUp
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
@@ -37,6 +37,7 @@ class Toy:
                 Finish: lambda effect: loop.tell(BatchCommitted(effect.epoch)),
                 Install: lambda effect: loop.tell(Installed(effect.epoch)),
                 ForgetState: lambda _: None,
+                KeepState: lambda _: None,
             }
         )
         loop.tell(SparkUp())

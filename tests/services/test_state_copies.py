@@ -1,5 +1,6 @@
 """Shares of a holder's state: reduced beside its query, sent once, refused with a reason."""
 
+import errno
 import shutil
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from tests.services.test_driver import BEGINNING, JOINER, commit
 from tests.services.test_event_loop import Sent
 
 from tandem_core.contract.intent import Share
-from tandem_runtime.protocol.effects import ShipState
+from tandem_runtime.protocol.effects import KeepState, ShipState
 from tandem_runtime.protocol.messages.peers import CopyRefused, CopyUnderWay, StateCopied
 from tandem_runtime.services.state.copies import StateCopies, checkpoint_of
 from tandem_runtime.services.state.reducer import KEPT
@@ -73,6 +74,11 @@ class Holder:
         self, message: StateCopied = AT_3, share: Share | None = SHARE, to: str = JOINER
     ) -> None:
         self.copies.ship(ShipState(to, message, share))
+
+    def keeps(self, *epochs: int) -> list[str]:
+        """Pin these epochs; what is kept of the state then."""
+        self.copies.keep(KeepState(epochs))
+        return sorted(path.name for path in self.volume.directory.glob("outgoing/kept/*"))
 
     def trees(self) -> list[str]:
         return sorted(path.name for path in (self.volume.directory / "outgoing").glob("[0-9]*"))
@@ -184,3 +190,50 @@ def test_twin_gets_those_older_epochs_that_are_left(holder: Holder) -> None:
         (checkpoint_of(holder.volume) / log / "0").unlink()
     holder.ships(AT_3.replace(older=(1, 2)), share=None)
     assert holder.sent.next().message == AT_3
+
+
+# --- pinned epochs ------------------------------------------------------------------------------
+
+
+def test_holder_that_is_asked_long_after_the_pin_has_the_epoch(holder: Holder) -> None:
+    assert holder.keeps(0, 3) == ["3"]
+    shutil.rmtree(checkpoint_of(holder.volume))
+    commit(checkpoint_of(holder.volume), 103, 104)
+    holder.moves.may.release(2)
+    for to in (JOINER, "another joiner"):
+        holder.ships(to=to)
+        assert holder.sent.next().message == CopyUnderWay(AT_3.pair, 3)
+        parcel = holder.sent.next()
+        assert files(parcel)[1:] == [("epochs", b"[2, 3]")]
+        parcel.over()
+    assert holder.keeps() == []
+    holder.ships()
+    assert isinstance(holder.sent.next().message, CopyRefused)
+    assert holder.trees() == []
+
+
+def test_each_epoch_is_kept_until_its_own_pin_is_gone(holder: Holder) -> None:  # [12]
+    assert holder.keeps(2, 3) == ["2", "3"]
+    shutil.rmtree(checkpoint_of(holder.volume))
+    assert holder.keeps(3) == ["3"]
+    holder.ships()
+    assert isinstance(holder.sent.next().message, CopyUnderWay)
+    assert holder.keeps() == []
+    holder.moves.may.release()
+    assert files(holder.sent.next())[1:] == [("epochs", b"[2, 3]")]
+
+
+def test_epoch_that_cannot_be_linked_is_copied_while_spark_has_it(
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr("os.link", failing)
+        assert holder.keeps(3) == []
+    holder.moves.may.release()
+    holder.ships()
+    holder.sent.next()
+    assert files(holder.sent.next())[1:] == [("epochs", b"[2, 3]")]
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left")

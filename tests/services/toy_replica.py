@@ -19,7 +19,7 @@ import pyarrow as pa
 from tandem_core.contract.intent import Share
 from tandem_core.contract.reports import DriverState, ReplicaState
 from tandem_runtime.environment.interface import Environment
-from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Run, ShipState
+from tandem_runtime.protocol.effects import Finish, ForgetState, Install, KeepState, Run, ShipState
 from tandem_runtime.protocol.messages.peers import BatchCommitted, BatchResult, Installed, SparkUp
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
@@ -79,6 +79,7 @@ class ToyDriver:
                 Install: self._install,
                 ShipState: self._ship_state,
                 ForgetState: self._forget_state,
+                KeepState: lambda _: None,
             }
         )
         loop.tell(SparkUp())

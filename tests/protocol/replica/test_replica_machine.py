@@ -34,6 +34,7 @@ from tandem_runtime.protocol.effects import (
     ForgetState,
     Happened,
     Install,
+    KeepState,
     Run,
     Send,
     Ship,
@@ -650,6 +651,17 @@ def test_pinned_state_is_kept_for_new_pair_until_it_is_no_longer_needed() -> Non
     replica.view(delivered=4)
     assert list(stored(replica.volume).checkpoints) == [4, 5]
     assert len(sent(CopyRefused, replica.tell(asked, sender="y0"))) == 1
+
+
+def test_shell_keeps_pinned_states_that_are_here_until_pins_change() -> None:
+    replica = ran(3)
+    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == [KeepState((2,))]
+    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == []
+    replica.view(header(4))
+    replica.run(4)
+    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == [KeepState((2, 4))]
+    assert of(KeepState, replica.view(pinned=4, pins=(4,), delivered=4)) == [KeepState((4,))]
+    assert of(KeepState, replica.view()) == [KeepState(())]
 
 
 # --- epochs ---------------------------------------------------------------------------------

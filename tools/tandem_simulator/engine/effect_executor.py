@@ -18,6 +18,7 @@ from tandem_runtime.protocol.effects import (
     ForgetState,
     Happened,
     Install,
+    KeepState,
     Key,
     Pull,
     ReadPosition,
@@ -178,6 +179,10 @@ def _ship_reduced(world: World, process: SimulatedProcess, what: tuple[str, Stat
 def _forget_state(_world: World, process: SimulatedProcess, effect: ForgetState) -> None:
     for key in [k for k in process.disk if k[0] == "checkpoint" and _epoch(k) < effect.before]:
         del process.disk[key]
+
+
+def _keep_state(_world: World, process: SimulatedProcess, effect: KeepState) -> None:
+    """Do nothing: only `ForgetState` deletes state here, and it spares these epochs."""
 
 
 def _epoch(key: Key) -> int:
@@ -349,6 +354,7 @@ HANDLERS: dict[type, Callable[[Any, SimulatedProcess, Any], None]] = {
     Ship: _ship,
     ShipState: _ship_state,
     ForgetState: _forget_state,
+    KeepState: _keep_state,
     Write: _write,
     Erase: _erase,
     Swap: _swap,

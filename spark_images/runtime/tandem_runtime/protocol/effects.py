@@ -62,6 +62,15 @@ class ForgetState(NamedTuple):
     before: int
 
 
+class KeepState(NamedTuple):
+    """Keeps the state of these epochs, which new pairs copy, until other epochs are named.
+
+    A shell that deletes old state by itself has to make sure of them; else `ForgetState` does.
+    """
+
+    epochs: tuple[int, ...]
+
+
 class Write(NamedTuple):
     """Writes a value to the volume under a key, atomically replacing an older one."""
 
@@ -221,6 +230,7 @@ Effect = (
     | Ship
     | ShipState
     | ForgetState
+    | KeepState
     | Write
     | Erase
     | Swap

@@ -3,7 +3,7 @@
 Spark keeps the state of several epochs in one tree of files, its checkpoint: a copy of the tree
 has all of them. It differs from the simulator's toy Spark:
 
-- it ignores `ForgetState`: Spark removes old batches by itself, also those that are pinned;
+- it ignores `ForgetState`: Spark removes old batches by itself. `KeepState` links what it removes;
 - it sends no second copy to a joiner while one is under way, and none that cannot be linked, as on
   a full disk: the joiner asks again, or another holder;
 - it verifies a copy, and ends with `CopyIncomplete` if something is missing: the next process asks
@@ -27,7 +27,15 @@ from pyspark.sql import SparkSession
 
 from tandem_core.contract.intent import Share
 from tandem_core.model.pipeline import Pipeline
-from tandem_runtime.protocol.effects import Finish, ForgetState, Install, Key, Run, ShipState
+from tandem_runtime.protocol.effects import (
+    Finish,
+    ForgetState,
+    Install,
+    KeepState,
+    Key,
+    Run,
+    ShipState,
+)
 from tandem_runtime.protocol.messages.peers import (
     BatchCommitted,
     BatchResult,
@@ -130,6 +138,7 @@ class Driver:
                 Install: self._install,
                 ShipState: copies.ship,
                 ForgetState: lambda _: None,
+                KeepState: copies.keep,
             }
         )
 

@@ -130,20 +130,20 @@ def build_epoch(log_state: LogState, reports: PeerReports, pair: str) -> int | N
     return None if behind else epoch
 
 
-def pinned_epoch(log_state: LogState, reports: PeerReports, parent: str) -> int | None:
-    """Returns the lowest epoch at which a new pair copies, or may copy, this parent's state.
+def pinned_epochs(log_state: LogState, reports: PeerReports, parent: str) -> tuple[int, ...]:
+    """Returns the epochs at which new pairs copy, or may copy, this parent's state, in order.
 
     A joiner that has not reported its epoch was told one that is not before its seat's hold.
     """
-    epochs = [
+    epochs = {
         building_epoch(seat, reports) or seat.hold
         for child in _children(log_state, parent)
         for seats in (log_state.seats.get(child, ()),)
         if not any(seat and seat.verified for seat in seats)
         for seat in seats
         if seat is not None and seat.joins
-    ]
-    return min(epochs, default=None)
+    }
+    return tuple(sorted(epochs))
 
 
 def _children(log_state: LogState, parent: str) -> set[str]:

@@ -16,7 +16,7 @@ from tandem_runtime.protocol.lead.seat_rules import (
     build_sources,
     building_epoch,
     can_carry_pair,
-    pinned_epoch,
+    pinned_epochs,
 )
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import slot_of_pair
@@ -102,6 +102,7 @@ def replica_view(
     epoch: int | None = None
     limit = settings.headers_per_view
     delivered = delivered_through(log_state, reports)
+    pins = pinned_epochs(log_state, reports, report.pair)
     if found and standing is _SEATED:
         if found[2].verified or report.verified:
             # It is to replace headers of another history, from its last commit on.
@@ -123,7 +124,8 @@ def replica_view(
         delivered=delivered,
         merges=_merges_of(log_state, report.pair, delivered),
         calls=log_state.calls,
-        pinned=pinned_epoch(log_state, reports, report.pair),
+        pinned=min(pins, default=None),
+        pins=pins,
     )
 
 

@@ -153,6 +153,8 @@ class ReplicaView(Tagged):
     """Format of the header log; a rebuild must not use an older one."""
     pinned: int | None = None
     """The lowest epoch that a new pair copies or may copy: its state, and later ones, are kept."""
+    pins: tuple[int, ...] = ()
+    """All such epochs, the lowest first; an older lead names none."""
 
 
 class MergeReport(Tagged):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from tandem_core.contract.intent import Generation, Share
-from tandem_runtime.protocol.effects import Effect, Erase, ForgetState, Key, Write
+from tandem_runtime.protocol.effects import Effect, Erase, ForgetState, KeepState, Key, Write
 from tandem_runtime.protocol.messages.results import StateCopied
 from tandem_runtime.protocol.replica.known_headers import KnownHeaders
 from tandem_runtime.protocol.replica.outbox import Kept, Outbox, copied_results
@@ -44,6 +44,10 @@ class HeldState:
         self.committed = self.checkpoints[-1] if whole else 0
         self.pinned: int | None = None
         """The lowest epoch whose state a new pair may still ask for."""
+        self.pins: tuple[int, ...] = ()
+        """All such epochs."""
+        self._kept: tuple[int, ...] = ()
+        """Those of them whose state is here, as the shell was told."""
 
     def _take_generations(self, generations: Iterable[Generation]) -> list[Effect]:
         """Stores generations that are not known yet."""
@@ -84,6 +88,10 @@ class HeldState:
     def _forget(self, delivered: int, trim: int) -> list[Effect]:
         """Drops delivered results, and state, headers and generations no longer needed [12]."""
         effects = self.outbox.forget(delivered)
+        wanted = tuple(epoch for epoch in self.pins if epoch in self.checkpoints)
+        if wanted != self._kept:
+            self._kept = wanted
+            effects.append(KeepState(wanted))
         oldest = min(delivered, self.committed)
         if self.pinned is not None:
             oldest = min(oldest, self.pinned)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_core.contract.intent import Share
-from tandem_runtime.protocol.effects import ShipState
+from tandem_runtime.protocol.effects import KeepState, ShipState
 from tandem_runtime.protocol.messages.peers import CopyRefused, CopyUnderWay, StateCopied
 from tandem_runtime.services.metrics import STATE_SENT
 from tandem_runtime.services.state.moves import StateMoves
@@ -41,8 +41,31 @@ class StateCopies:
         self._numbers = itertools.count()
         self._under_way: set[str] = set()
         """Joiners whose copy is being reduced, queued or on its way."""
+        self._kept: dict[int, Path] = {}
+        """Linked checkpoints of the epochs that new pairs copy."""
         shutil.rmtree(self._outgoing, ignore_errors=True)
         self._reducer = Reducer(self._outgoing / "reduced", moves)
+
+    def keep(self, effect: KeepState) -> None:
+        """Hard-link the checkpoint at these epochs, and release all others [12].
+
+        Spark removes a batch after a hundred more, and a new pair may take much longer: it asks
+        another holder if the first one is lost. What cannot be linked, as on a full disk, is
+        copied from Spark's own tree as long as it is there.
+        """
+        for epoch in self._kept.keys() - set(effect.epochs):
+            shutil.rmtree(self._kept.pop(epoch), ignore_errors=True)
+        # The empty state of epoch 0 has no files.
+        for epoch in set(effect.epochs) - self._kept.keys() - {0}:
+            tree = self._outgoing / "kept" / str(epoch)
+            try:
+                tree.parent.mkdir(parents=True, exist_ok=True)
+                link_tree(checkpoint_of(self._volume), epoch, epoch, tree)
+            except (IncompleteCheckpoint, OSError) as problem:
+                shutil.rmtree(tree, ignore_errors=True)
+                _log.warning("epoch %d is not kept for new pairs: %s", epoch, problem)
+            else:
+                self._kept[epoch] = tree
 
     def ship(self, effect: ShipState) -> None:
         """Hard-link the checkpoint as it is now, and queue it; its files are read when it is sent.
@@ -118,7 +141,9 @@ class StateCopies:
     def _linked(self, message: StateCopied, tree: Path) -> StateCopied:
         """Link the epochs of a copy; Spark may have removed the older ones."""
         tree.parent.mkdir(exist_ok=True)
-        if message.epoch:
+        if message.epoch in self._kept and not message.older:
+            link_tree(self._kept[message.epoch], message.epoch, message.epoch, tree)
+        elif message.epoch:
             checkpoint = checkpoint_of(self._volume)
             there = set(copyable_epochs(checkpoint))
             message = message.replace(older=tuple(e for e in message.older if e in there))
