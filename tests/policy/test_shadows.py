@@ -208,6 +208,15 @@ def test_refused_shadow_is_a_failure_of_its_pair() -> None:
     assert build_failures(current, ControllerState()) == {}
 
 
+def test_pod_that_cannot_be_created_is_named_by_its_pair() -> None:
+    quota: dict[str, Any] = {"life": Life.ABSENT, "says": None, "note": "exceeded quota"}
+    snapshot = built(*pair("pair-2", **quota))
+    (obstacle,) = build_obstacles(snapshot).values()
+    assert "pair-2 " in obstacle
+    assert "pair-2-" not in obstacle
+    assert "exceeded quota" in obstacle
+
+
 @pytest.mark.parametrize(("code", "times", "fails"), [(1, 3, True), (-9, 3, True), (1, 2, False)])
 def test_shadow_fails_after_three_crashes_in_a_row(code: int, times: int, fails: bool) -> None:
     snapshot = built(replica("pair-2-a", "pair-2", **ended(code)))

@@ -274,6 +274,20 @@ def test_ready_reason_explains_unready_pipeline() -> None:
     assert ready.message.split("; ") == ["it does not work", "mend it"]
 
 
+def test_pods_that_cannot_be_created_are_named_by_what_they_belong_to() -> None:
+    missing: dict[str, Any] = {"life": Life.ABSENT, "volume": None, "says": None, "note": "quota"}
+    places = (
+        split("split/missing-0", **missing),
+        replica("pair-0/missing-0", **missing),
+        merge("merge-0/missing-0", **missing),
+    )
+    status = seen(look(*places))
+    ready = next(each for each in status.conditions if each.type is ConditionType.READY)
+    assert ready.message.count("quota") == len(places)
+    assert all(each in ready.message for each in ("splits", "pair-0", "merge slot 0"))
+    assert "missing-" not in ready.message
+
+
 def test_pipeline_that_lost_data_is_halted_and_not_ready() -> None:
     halted = replace(BACKGROUND, halted=Complaint("Broken", "it does not work"))
     for background in (BACKGROUND, halted):

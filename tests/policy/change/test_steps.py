@@ -125,8 +125,11 @@ def test_failed_build_is_abandoned_and_not_tried_again_for_its_goal() -> None:
     assert it.intent.change is not None
     assert it.intent.change.stage is ChangeStage.ABANDONED
     assert "no node" in it.intent.change.reason
-    told = [record.event for step in steps if step for record in step.records]
-    assert told == [EventReason.GENERATION_PLANNED, EventReason.GENERATION_ABANDONED]
+    told = [(record.event, record.subject) for step in steps if step for record in step.records]
+    assert told == [
+        (EventReason.GENERATION_PLANNED, "generation 2"),
+        (EventReason.GENERATION_ABANDONED, "generation 2"),
+    ]
     assert it.intent.history[0].abandoned == it.intent.change.reason
 
 
@@ -150,6 +153,7 @@ def test_build_that_takes_too_long_is_abandoned_with_what_held_it_up() -> None:
     assert it.intent.change is not None
     assert it.intent.change.stage is ChangeStage.ABANDONED
     assert "no node has room" in it.intent.change.reason
+    assert "20 s (spec.change.timeout)" in it.intent.change.reason
     # Texts that change all the time are no reason to write the intent again.
     assert it.intent.version < 10
 
@@ -162,6 +166,7 @@ def test_change_waits_for_recovery() -> None:
     assert len(it.intent.generations) == 1
     assert it.intent.change is not None
     assert it.intent.change.stage is ChangeStage.PLANNED
+    assert "pair-1" in it.intent.change.reason
     it.synced["pair-1"] = 2
     it.turn(wanted(3))
     assert len(it.intent.generations) == 2
@@ -215,7 +220,8 @@ def test_keys_that_were_moved_are_told_of_once_although_the_request_stays() -> N
 def test_move_to_a_pair_that_does_not_exist_is_abandoned() -> None:
     it = plane(2)
     request = ChangeRequest("a", (KeyMove(KEY, "pair-9"),))
-    it.until_idle(wanted(2, request=request))
+    steps = it.until_idle(wanted(2, request=request))
+    assert [record.subject for step in steps for record in step.records] == ["the change of pairs"]
     assert it.intent.change is not None
     assert it.intent.change.stage is ChangeStage.ABANDONED
     assert it.pairs == ("pair-0", "pair-1")

@@ -3,7 +3,7 @@
 Each call takes the intent as it is recorded, decides at most one step from it, and returns the next
 intent. So an operator may die between any two steps, and an old generation goes only once the lead
 has said that its pairs are retired. A failure on either side delays a change and never harms it:
-until the cut, the old generation knows nothing of the new one.
+until the cut, the old generation does not depend on the new one.
 """
 
 from dataclasses import dataclass
@@ -62,6 +62,12 @@ def target_generation(intent: Intent) -> Generation:
     return next(each for each in intent.generations if each.number == intent.target)
 
 
+def change_event(reason: EventReason, generation: int, detail: str) -> RecordEvent:
+    """Return an event about a generation, or about the change if it has none (0)."""
+    subject = f"generation {generation}" if generation else "the change of pairs"
+    return RecordEvent(reason, subject, detail)
+
+
 def new_pairs(generation: Generation) -> tuple[str, ...]:
     """Return the pairs of a generation that it does not carry over."""
     return tuple(pair.name for pair in generation.pairs if pair.parents)
@@ -118,7 +124,7 @@ def _wait(
     Obstacles are recorded only then: their texts may change from one call to the next.
     """
     if now_ms - change.stage_ms > wanted.timeout_ms:
-        late = f"{reason}, for {_seconds(wanted.timeout_ms)}"
+        late = f"not done within {_seconds(wanted.timeout_ms)} (spec.change.timeout): {reason}"
         return _abandon(intent, "; ".join((late, *obstacles)), now_ms)
     if reason == change.reason:
         return None
@@ -164,15 +170,15 @@ def _missing(intent: Intent, evidence: Evidence) -> str:
     """Return what a change has to wait for; "" if it can begin."""
     lead = evidence.lead
     if lead is None:
-        return "no split leads"
+        return "waits until a split leads"
     if lead.generation not in {0, intent.target}:
-        return f"generation {intent.target} is not cut yet"
+        return f"waits for the cut of generation {intent.target}"
     names = target_generation(intent).names()
     left = [known.name for known in lead.pairs if known.name not in names]
     if left:
-        return f"{left[0]} is not retired yet"
+        return f"waits until {left[0]} is retired"
     weak = [name for name in names if evidence.full(name) < intent.replicas]
-    return f"{weak[0]} recovers" if weak else ""
+    return f"waits until {weak[0]} has all its replicas" if weak else ""
 
 
 def _begin(
@@ -202,7 +208,8 @@ def _begin(
         change=begun,
     )
     made = ", ".join(f"{new} from {' and '.join(old)}" for new, old in planned.parents.items())
-    told = _event(EventReason.GENERATION_PLANNED, generation.number, f"is built: {made}")
+    detail = f"is being built: {made}"
+    told = change_event(EventReason.GENERATION_PLANNED, generation.number, detail)
     return IntentStep(built, f"build generation {generation.number}: {made}", functions, (told,))
 
 
@@ -288,7 +295,7 @@ def _abandon(intent: Intent, reason: str, now_ms: int) -> IntentStep:
         else None,
         history=(past, *intent.history)[:HISTORY],
     )
-    told = _event(EventReason.GENERATION_ABANDONED, number, f"is given up: {reason}")
+    told = change_event(EventReason.GENERATION_ABANDONED, number, f"was given up: {reason}")
     return _step(abandoned, reason, told)
 
 
@@ -314,7 +321,7 @@ def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> 
         return None
     left = intent.replace(generations=(target,), change=None)
     names = ", ".join(sorted(old)) or "no pair"
-    told = _event(EventReason.GENERATION_RETIRED, target.number, f"has replaced {names}")
+    told = change_event(EventReason.GENERATION_RETIRED, target.number, f"has replaced {names}")
     return _step(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
 
 
@@ -344,10 +351,6 @@ def _concluded(
 
 def _with_change(intent: Intent, change: GenerationChange) -> Intent:
     return intent.replace(change=change)
-
-
-def _event(reason: EventReason, generation: int, detail: str) -> RecordEvent:
-    return RecordEvent(reason, f"generation {generation}", detail)
 
 
 def _seconds(milliseconds: int) -> str:

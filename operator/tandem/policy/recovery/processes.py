@@ -228,6 +228,13 @@ def describe_exit(member: MemberSnapshot) -> str:
     }.get(code, f"crashed (exit code {code})")
 
 
+def describe_missing(member: MemberSnapshot) -> str:
+    """Why an empty place has no pod, for a note of its environment."""
+    place = member.place
+    group = "the splits" if place.slot is None else f"merge slot {place.slot}"
+    return f"a pod of {place.pair or group} cannot be created: {member.note}"
+
+
 def unexplained(name: str) -> Complaint:
     """The complaint of a member that left no termination message."""
     return Complaint(

@@ -7,7 +7,7 @@ pairs depends on it. So a change is given up only for what time does not mend.
 from collections.abc import Mapping
 
 from tandem.policy.controller_state import ControllerState
-from tandem.policy.recovery.processes import describe_exit, unexplained
+from tandem.policy.recovery.processes import describe_exit, describe_missing, unexplained
 from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem_core.contract.exit_codes import REFUSED, STOPPED
 
@@ -25,11 +25,8 @@ def build_failures(snapshot: Snapshot, memory: ControllerState) -> Mapping[str, 
 
 def build_obstacles(snapshot: Snapshot) -> Mapping[str, str]:
     """New pairs that cannot be built at the moment, with the reason: no node has room for them."""
-    return {
-        member.place.pair or "": f"{member.name} cannot start: {_why_no_room(member)}"
-        for member in _shadows(snapshot)
-        if _why_no_room(member)
-    }
+    obstacles = ((member.place.pair or "", _obstacle(member)) for member in _shadows(snapshot))
+    return {pair: obstacle for pair, obstacle in obstacles if obstacle}
 
 
 def _shadows(snapshot: Snapshot) -> list[MemberSnapshot]:
@@ -50,8 +47,11 @@ def _why_hopeless(member: MemberSnapshot, memory: ControllerState) -> str:
     return f"{member.name} {describe_exit(member)}, {row.count} times in a row{note}"
 
 
-def _why_no_room(member: MemberSnapshot) -> str:
+def _obstacle(member: MemberSnapshot) -> str:
     """Why a member that has no process yet cannot get one."""
+    if member.life is Life.ABSENT and member.note:
+        return describe_missing(member)
     if member.life not in {Life.ABSENT, Life.STARTING}:
         return ""
-    return member.note or ("no node accepts it" if member.fits_nowhere else "")
+    why = member.note or ("no node accepts it" if member.fits_nowhere else "")
+    return f"{member.name} cannot start: {why}" if why else ""

@@ -47,7 +47,7 @@ def history_of(intent: Intent | None) -> tuple[PastChangeStatus, ...]:
 def rebalancing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
     """Whether a new generation is being built or cut over."""
     if change is None or change.stage not in _BUILT:
-        return ChangeView(False, "NoChange", "no generation is built or cut over")
+        return ChangeView(False, "NoChange", "no generation is being built or cut over")
     there = snapshot.standings
     now = f" beside generation {there.generation}" if there and there.shadows else ""
     what = f"generation {change.target}{now}"
@@ -57,7 +57,7 @@ def rebalancing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
 def progressing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
     """Whether what runs is not yet what the manifest asks for."""
     if change is not None and change.stage is ChangeStage.ABANDONED:
-        what = f"the last change was given up and nothing was changed: {change.reason}"
+        what = f"the change of pairs was given up; the pairs stay as they are now: {change.reason}"
         return ChangeView(False, "ChangeAbandoned", what)
     if change is not None:
         return ChangeView(True, change.stage.value, _sentence("the change of pairs", change))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.placement import shared_nodes
-from tandem.policy.recovery.processes import describe_exit, next_start
+from tandem.policy.recovery.processes import describe_exit, describe_missing, next_start
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot, Snapshot
 from tandem.policy.status.change_status import progressing, rebalancing
 from tandem.policy.status.event_rules import describe_loss, describe_trouble
@@ -188,6 +188,8 @@ def _troubles(snapshot: Snapshot, memory: ControllerState, background: Backgroun
             continue
         if member.life is Life.ENDED:
             yield f"{member.name} {_ended(member, snapshot, memory, background)}"
+        elif member.note and member.life is Life.ABSENT:
+            yield describe_missing(member)
         elif member.note:
             yield f"{member.name}: {member.note}"
 
@@ -242,7 +244,7 @@ def _co_located(snapshot: Snapshot, background: Background) -> Statement:
     shared = shared_nodes(snapshot)
     if shared:
         where = _listed([f"{name} on {node}" for name, node in sorted(shared.items())], ", ")
-        what = f"each of these runs on a single node and is lost with it: {where}"
+        what = f"each of these runs on a single node and would be lost with it: {where}"
         return Statement(kind, True, "SharedNode", what)
     what = "twins run on different nodes, and splits on more than one"
     return Statement(kind, False, "Spread", what)

@@ -5,6 +5,7 @@ A new controller writes them once more rather than not at all.
 
 from collections.abc import Iterator
 
+from tandem.policy.change.steps import change_event
 from tandem.policy.decisions import RecordEvent
 from tandem.policy.status.change_status import history_of
 from tandem_core.contract.intent import Intent
@@ -27,18 +28,14 @@ def untold_changes(intent: Intent, status: Status) -> Iterator[RecordEvent]:
     if change is None or change.stage not in _HAS_GENERATION:
         return
     if status.change is None or status.change.target != change.generation:
-        yield RecordEvent(
-            EventReason.GENERATION_PLANNED,
-            f"generation {change.generation}",
-            f"is built: {change.goal.pairs} pairs are wanted",
-        )
+        detail = f"is being built: {change.goal.pairs} pairs are wanted"
+        yield change_event(EventReason.GENERATION_PLANNED, change.generation, detail)
 
 
 def _ended(past: PastChangeStatus) -> RecordEvent:
-    subject = f"generation {past.generation}"
     if past.abandoned:
-        return RecordEvent(
-            EventReason.GENERATION_ABANDONED, subject, f"is given up: {past.abandoned}"
-        )
-    detail = f"has replaced the one before: {past.pairs_before} pairs are {past.pairs_after} now"
-    return RecordEvent(EventReason.GENERATION_RETIRED, subject, detail)
+        detail = f"was given up: {past.abandoned}"
+        return change_event(EventReason.GENERATION_ABANDONED, past.generation, detail)
+    counts = f"{past.pairs_before} pairs before, {past.pairs_after} now"
+    detail = f"has replaced the generation before it: {counts}"
+    return change_event(EventReason.GENERATION_RETIRED, past.generation, detail)
