@@ -256,6 +256,28 @@ def test_change_whose_drivers_crash_is_given_up_after_three_crashes() -> None:
     resize(world, 3)
 
 
+def test_change_without_its_routing_function_waits_until_it_is_restored() -> None:
+    world = running()
+    name = intent_name(KEY.name)
+    kept = world.cluster.get(CONFIG_MAP, KEY.namespace, name)["binaryData"]
+
+    def store(functions: dict[str, str]) -> None:
+        document = world.cluster.get(CONFIG_MAP, KEY.namespace, name)
+        world.cluster.replace({**document, "binaryData": functions})
+
+    for found in ({}, dict.fromkeys(kept, "bm9uZQ==")):
+        store(found)
+        scale(world, 3)
+        world.until(lambda: world.condition(ConditionType.READY).reason == "CannotChange", 10)
+        assert world.holds(ConditionType.READY)
+        message = world.condition(ConditionType.READY).message
+        assert all(each in message for each in (name, *kept))
+        store(kept)
+        world.until(lambda: has_become(world, 3), 120)
+        resize(world, 2)
+        kept = world.cluster.get(CONFIG_MAP, KEY.namespace, name)["binaryData"]
+
+
 # --- requests -----------------------------------------------------------------------------------
 
 
@@ -287,7 +309,9 @@ def test_unreadable_request_is_reported_and_changes_nothing(text: str) -> None:
     before = world.recorded().intent.generations
     ask(world, text)
     world.until(lambda: "ReconcileBlocked" in world.reasons(), 5)
-    assert any(REQUEST_ANNOTATION in message for _, message in world.cluster.events())
+    told = [message for _, message in world.cluster.events() if REQUEST_ANNOTATION in message]
+    assert told
+    assert ";;" not in told[0]
     assert world.recorded().intent.generations == before
     assert world.holds(ConditionType.READY)
 

@@ -209,8 +209,9 @@ def test_directory_creation_failure_names_path(tmp_path: Path) -> None:
 def test_lost_position_raises(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     (tmp_path / "_tandem" / beside(tmp_path)[0]).unlink()
-    with pytest.raises(SinkFailed, match="position"):
+    with pytest.raises(SinkFailed, match="position") as failure:
         sink.position()
+    assert failure.value.hint == ""
     shutil.rmtree(tmp_path / "_tandem")
     with pytest.raises(SinkFailed, match=str(tmp_path)):
         sink.position()
@@ -228,8 +229,9 @@ def test_full_disk_leaves_no_partial_file_and_delivery_resumes(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(SinkFailed, match="No space"):
+        with pytest.raises(SinkFailed, match="No space") as failure:
             sink.deliver(2, [("pair-0", table(2))])
+    assert "spec.merges.template" in failure.value.hint
     assert (sink.position(), len(beside(tmp_path))) == (1, 1)
     assert [path.name for path in tmp_path.glob("0*")] == [f"000000000001.{result_format}"]
     assert sink.deliver(2, [("pair-0", table(2))]) == 2
@@ -257,8 +259,9 @@ def test_unconsumed_results_are_bounded(tmp_path: Path) -> None:  # [12]
     for epoch in (1, 2):
         assert sink.deliver(epoch, [("pair-0", table(epoch))]) == epoch
     for _ in range(2):
-        with pytest.raises(SinkFailed):
+        with pytest.raises(SinkFailed) as failure:
             sink.deliver(3, [("pair-0", table(3))])
+        assert "tandem run" in failure.value.hint
     assert (sink.position(), len(beside(tmp_path))) == (2, 1)
     (tmp_path / "000000000001.json").unlink()
     assert sink.deliver(3, [("pair-0", table(3))]) == 3

@@ -193,8 +193,8 @@ class Actuator:
         try:
             self.members.assign(pod, self.token, pair)
         except OSError as problem:
-            yield from self._delete(pod, OperatorEventReason.SPARE_FAILED, str(problem))
-            why = f"it cannot be assigned to {pair}: {problem}"
+            why = f"it could not be assigned to {pair}: {problem}"
+            yield from self._delete(pod, OperatorEventReason.SPARE_FAILED, why)
             self.note(Step(Action.DELETE, f"Pod {pod.name}", why, (pod.name,)))
 
     def label(self, pod: Pod, role: Role) -> ActionFailure | None:

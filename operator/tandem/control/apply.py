@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tandem.control.intent_store import NameConflict, check_records
+from tandem.control.intent_store import NameConflict, check_records, why_taken
 from tandem.control.observe import TAKEN
 from tandem.control.types import Key
 from tandem.kube.kinds import (
@@ -219,8 +219,9 @@ def _delete(kube: Kube, document: Object, _uid: str) -> None:
 
 
 def _why_in_the_way(document: Object) -> str:
-    going, foreign = "is still being deleted", "exists and belongs to another owner"
-    return f"{_text(document)} {going if is_going(document) else foreign}"
+    text = _text(document)
+    going = f"{text} is still being deleted: wait, or remove the finalizers that hold it"
+    return going if is_going(document) else why_taken(text)
 
 
 def _identity(document: Object) -> tuple[ObjectKind, str]:

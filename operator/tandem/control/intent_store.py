@@ -40,6 +40,12 @@ class IntentUnreadable(Exception):
     """The stored intent cannot be read: another version wrote it."""
 
 
+def why_taken(what: str) -> str:
+    """Why an object of another owner is in the way, and what to do."""
+    left = "wait if it is left from a deleted pipeline of this name (Kubernetes deletes it)"
+    return f"{what} exists and belongs to another owner: delete it, or {left}"
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """The intent as stored in the cluster."""
@@ -201,8 +207,7 @@ def _read(
     except NotFound:
         return None
     if not is_owned_by(found, uid):
-        what = f"{kind.name} {name} exists and belongs to another owner"
-        raise NameConflict(f"{what}; leftovers of an earlier pipeline are garbage-collected")
+        raise NameConflict(why_taken(f"{kind.name} {name}"))
     return found
 
 

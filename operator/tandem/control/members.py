@@ -59,7 +59,7 @@ class Asked:
         try:
             call(str(pod.address), FLIGHT_PORT, token, ASSIGN, pair.encode())
         except pa.ArrowException as problem:
-            raise OSError(f"{pod.name} cannot be assigned: {problem}") from problem
+            raise OSError(str(problem)) from problem
 
 
 def _http(pod: Pod) -> Address:

@@ -174,7 +174,8 @@ def foreign_sinks(pipeline: Pipeline, uid: str) -> list[Complaint]:
             "ForeignSink",
             f"{path} holds results of another pipeline, or of this one before its state directory "
             "was removed",
-            f"name another sink directory in the manifest, or delete {path} to start over",
+            f"name another sink directory in the manifest, or delete {path} if its results are "
+            "not needed",
         )
         for path in paths
         if _owner(path) not in {None, uid}

@@ -34,6 +34,6 @@ def next_request(intent: Intent, asked: ChangeRequest | None) -> ChangeRequest |
 def _unreadable(problem: str) -> Complaint:
     return Complaint(
         "InvalidRequest",
-        f"annotation {REQUEST_ANNOTATION} cannot be read: {problem};",
+        f"annotation {REQUEST_ANNOTATION} cannot be read: {problem}",
         f"write it like {_EXAMPLE}, or remove it",
     )

@@ -29,10 +29,6 @@ from tandem_runtime.sinks.base import ForeignSink, Sink, SinkFailed, SinkUnsuppo
 from tandem_runtime.sinks.factory import furthest_epoch, open_sink
 from tandem_runtime.sinks.pod_log import PrintedSink
 
-_WRITABLE = (
-    "check that merges can write there and that there is space (in pods: mounted by "
-    "spec.merges.template)"
-)
 _PUT_BACK = "restore its content, then restart the active merge"
 
 _log = logging.getLogger(__name__)
@@ -80,7 +76,7 @@ class Outlet:
                 # No answer: the machine asks for the position again, then delivers again.
                 SINK_FAILURES.labels(self._name).inc()
                 self.spot.failed(
-                    Trouble(EventReason.SINK_FAILED, self._name, str(failure), _WRITABLE)
+                    Trouble(EventReason.SINK_FAILED, self._name, str(failure), failure.hint)
                 )
             except Exception as problem:  # noqa: BLE001 - logged, and ends the process
                 _log.exception("sink %s failed", self._name)

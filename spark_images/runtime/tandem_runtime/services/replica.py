@@ -29,7 +29,10 @@ _INTENT_SECONDS = 1.0
 """How long a replica waits for the intent, which shows whether it joins a twin, before it starts
 Spark."""
 
-_RECREATE = "run what made the state; or delete the volume, if its twin or its parents have it"
+_RECREATE = (
+    "run the query and the Spark version that wrote this state; or delete the pod (with "
+    "`tandem run` the volume), if its twin holds the state"
+)
 
 _log = logging.getLogger(__name__)
 

@@ -17,6 +17,11 @@ class SinkError(Exception):
 class SinkFailed(SinkError):
     """The sink could not be reached or written. No partial result is visible; a retry is safe."""
 
+    def __init__(self, message: str, hint: str = "") -> None:
+        """`hint` is the remedy, unless the message has it."""
+        super().__init__(message)
+        self.hint = hint
+
 
 class ForeignSink(SinkError):
     """The sink belongs to another pipeline. Only another manifest, or removing it, helps."""

@@ -44,6 +44,11 @@ from tandem_runtime.sinks.slot_positions import (
 
 _DRAFT = re.compile(r"draft-([0-9]{12})-([0-9a-f]{32}(?:-[0-9]+)?)")
 
+_WRITABLE = (
+    "check that merges can write there and that there is space (in pods: mounted by "
+    "spec.merges.template)"
+)
+_UNREAD = "resume `tandem run` or its terminal"
 
 _HEX = 32
 """Length of a draft's own name; what follows it also follows the epoch in the result's name."""
@@ -160,7 +165,7 @@ class DirectorySink:
             return
         waiting = sum(1 for _ in self._directory.glob(f"*.{self._format}"))
         if waiting >= self._most:
-            raise SinkFailed(f"{waiting} files in {self._directory} wait to be printed")
+            raise SinkFailed(f"{waiting} files in {self._directory} wait to be printed", _UNREAD)
 
     def rows_of_all_slots(self) -> int:
         """Return the number of rows that all slots together have delivered.
@@ -224,7 +229,7 @@ class DirectorySink:
 
     def _failed(self, error: OSError) -> SinkFailed:
         # Omits the draft's name: it differs at every attempt and would look like a new failure.
-        return SinkFailed(f"{self._directory} cannot be used: {error.strerror or error}")
+        return SinkFailed(f"{self._directory} cannot be used: {error.strerror or error}", _WRITABLE)
 
 
 def _draft(place: Path, epoch: int, draft: str) -> Path:

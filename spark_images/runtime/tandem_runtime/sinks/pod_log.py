@@ -12,6 +12,8 @@ from tandem_core.model.states import SinkClass
 from tandem_runtime.sinks.base import Answer, SinkFailed, SlotPosition
 from tandem_runtime.sinks.json_text import json_lines
 
+_SPACE = "check that its node has disk space"
+
 
 class PrintedSink:
     """Rows as JSON lines with their `_epoch` and `_pair`, sorted by pair."""
@@ -68,7 +70,7 @@ class PrintedSink:
             self._output.write(b"".join(lines))
             self._output.flush()
         except OSError as error:
-            raise SinkFailed(f"the output cannot be written: {error}") from error
+            raise SinkFailed(f"the pod's log cannot be written: {error}", _SPACE) from error
         self._printed = epoch
         self._rows_out += sum(table.num_rows for _, table in answers)
         return self.position()

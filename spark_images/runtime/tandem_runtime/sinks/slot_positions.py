@@ -65,14 +65,16 @@ def establish(directory: Path, uid: str) -> Path:
         if has_results and not beside.is_dir():
             raise ForeignSink(
                 f"{directory} holds results that name no pipeline as their owner: name another "
-                f"sink directory in the manifest, or delete {directory} to start over"
+                f"sink directory in the manifest, or delete {directory} if its results are not "
+                "needed"
             )
         _appear(beside, {"uid": uid, Position(0, 0).name: ""})
     owner = (beside / "uid").read_text("utf-8")
     if owner != uid:
         raise ForeignSink(
             f"{directory} holds results of another pipeline (uid {owner}, this one has {uid}): "
-            f"name another sink directory in the manifest, or delete {directory} to start over"
+            f"name another sink directory in the manifest, or delete {directory} if its results "
+            "are not needed"
         )
     return beside
 
