@@ -63,7 +63,9 @@ class NoSpark:
     boot_fails: Exception | None = None
     open_fails: Exception | None = None
 
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, *_: object) -> None:
+        self.done: list[object] = []
+        """Each opening with the epochs of its checkpoint, each epoch that was run, each end."""
 
     def boot(self, *, check: bool, warm_up: bool) -> None:
         if self.boot_fails is not None:
@@ -73,6 +75,13 @@ class NoSpark:
     def open(self, checkpoint: Path) -> None:
         if self.open_fails is not None:
             raise self.open_fails
+        self.done.append(committed_epochs(checkpoint))
+
+    def run(self, epoch: int, *_: object) -> None:
+        self.done.append(epoch)
+
+    def close(self) -> None:
+        self.done.append("closed")
 
 
 class Replica:
@@ -257,6 +266,22 @@ def test_copy_replaces_own_state(replica: Replica) -> None:
     replica.does(Install(9, (CopiedState(tree),)))
     assert committed_epochs(checkpoint) == [8, 9]
     assert [path.name for path in checkpoint.parent.glob("spark*")] == ["spark"]  # [12]
+
+
+def test_copy_for_running_query_replaces_state_under_a_closed_query(replica: Replica) -> None:
+    checkpoint = checkpoint_of(replica.volume)
+    commit(checkpoint, 2, 3)
+    (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
+    replica.machine.life = ReplicaLife.REPLACING
+    replica.does(Run(Header(4, 1, (), (), (), 0), ()), Install(9, (CopiedState(tree),)))
+    wait_for(lambda: committed_epochs(checkpoint) == [8, 9])
+    replica.does(Run(Header(10, 1, (), (), (), 0), ()))
+    done = cast("Any", replica.driver._engine).done
+    wait_for(lambda: len(done) == 5)
+    assert done == [[2, 3], 4, "closed", [8, 9], 10]
+    assert [path.name for path in checkpoint.parent.glob("spark*")] == ["spark"]  # [12]
+    replica.receives()
+    assert (replica.machine.committed, replica.driver.failure) == (9, None)
 
 
 @pytest.mark.parametrize("moved", [False, True])
