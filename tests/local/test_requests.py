@@ -101,7 +101,6 @@ def test_key_move_is_done_once_intent_has_it_or_has_given_it_up() -> None:
     idle = first_intent(pipeline())
     assert not is_done(request, idle)
     assert not is_done(request, changing(ChangeStage.PLANNED, "a"))
-    assert is_done(request, changing(ChangeStage.ABANDONED, "a"))
     assert is_done(request, idle.replace(request=ChangeRequest("a", request.moves)))
 
 

@@ -111,12 +111,8 @@ class ChangeDesk:
 
 
 def is_done(request: DirectoryRequest, intent: Intent) -> bool:
-    """Whether the intent has a change of keys, or it was given up before anything was built."""
-    if intent.request is not None and intent.request.id == request.id:
-        return True
-    change = intent.change
-    given_up = change is not None and change.stage is ChangeStage.ABANDONED
-    return change is not None and given_up and change.goal.request == request.id
+    """Whether a change of keys is under way, was carried out, or was given up."""
+    return intent.request is not None and intent.request.id == request.id
 
 
 def next_request(intent: Intent, pending: Iterable[DirectoryRequest]) -> ChangeRequest | None:

@@ -99,7 +99,7 @@ def _plan(
     """Begin a change, or the next step of one; recovery comes first."""
     change = intent.change
     if not _is_wanted(intent, wanted):
-        return _unneeded(intent)
+        return _unneeded(intent, wanted)
     if change is None or change.goal != wanted.goal:
         planned = _with_change(intent, _planned(intent, wanted, now_ms))
         return _step(planned, f"a change to {wanted.pairs} pairs is planned")
@@ -124,8 +124,10 @@ def _wait(
     Obstacles are recorded only then: their texts may change from one call to the next.
     """
     if now_ms - change.stage_ms > wanted.timeout_ms:
-        late = f"not done within {_seconds(wanted.timeout_ms)} (spec.change.timeout): {reason}"
-        return _abandon(intent, "; ".join((late, *obstacles)), now_ms)
+        late = f"not done within {_seconds(wanted.timeout_ms)} (spec.change.timeout)"
+        held_up = "; ".join(filter(None, (reason, *obstacles)))
+        why = ": ".join(filter(None, (late, held_up)))
+        return _abandon(_answered(intent, wanted), why, now_ms)
     if reason == change.reason:
         return None
     return _step(_with_change(intent, change.replace(reason=reason)), reason)
@@ -142,12 +144,18 @@ def _has_new_request(intent: Intent, wanted: Wanted) -> bool:
     return wanted.request is not None and wanted.request.id != known
 
 
-def _unneeded(intent: Intent) -> IntentStep | None:
+def _answered(intent: Intent, wanted: Wanted) -> Intent:
+    """Return the intent with the last request, so that no later manifest carries it out."""
+    return intent.replace(request=wanted.request or intent.request)
+
+
+def _unneeded(intent: Intent, wanted: Wanted) -> IntentStep | None:
     """Forget a change whose goal was taken back before anything was built.
 
-    An abandoned one stays to be seen until another change begins.
+    An abandoned one stays to be seen while what is asked for is the same.
     """
-    if intent.change is None or intent.change.stage is ChangeStage.ABANDONED:
+    change = intent.change
+    if change is None or (change.stage is ChangeStage.ABANDONED and change.goal == wanted.goal):
         return None
     return _step(intent.replace(change=None), "the change was taken back")
 
@@ -188,7 +196,7 @@ def _begin(
     try:
         planned = next_layout(codec, intent, wanted, request)
     except CannotPlan as problem:
-        return _abandon(intent.replace(request=wanted.request), str(problem), now_ms)
+        return _abandon(_answered(intent, wanted), str(problem), now_ms)
     generation, functions = codec.generation_of(
         intent.next_generation, planned, target_generation(intent)
     )
