@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from bench.cluster.memory import Footprint
 from bench.cluster.runs import Memory, Outcome
+from bench.cluster.sides import Fault
 from bench.streaming.failover import as_data
 from bench.streaming.plain_run import Launch
 from bench.streaming.report import median, seconds, table, verdict
@@ -13,6 +14,9 @@ TANDEM = "Tandem"
 TWO_PAIRS = "Tandem, two pairs"
 
 _SHORTER = {Launch.STOCK.value: 10, Launch.TUNED.value: 5}
+_MOST_INTERVALS_OF_TWO_PAIRS = 4
+"""Target of the longest gap of two pairs, in intervals: of the worst try."""
+_MOST_UNTIL_WHOLE = 60.0
 _MOST_PIPELINE = 5e9
 _MOST_OPERATOR = 150e6
 
@@ -99,17 +103,30 @@ def _megabytes(looks: Sequence[Footprint]) -> tuple[str, ...]:
 def _targets(outcomes: Sequence[Outcome], interval: float) -> Iterator[str]:
     ours = [outcome for outcome in outcomes if _is_ours(outcome.side)]
     for outcome in ours:
-        gap = median(outcome.case.gaps)
-        what = f"- {outcome.case.name}: median of the longest gap {seconds(gap)}"
-        if _has_target(outcome):
-            reached = verdict(gap <= 2 * interval)
-            yield f"{what}, target at most {seconds(2 * interval)}: {reached}"
-        else:
-            yield f"{what}, no target"
+        yield _gap(outcome, interval)
+        if _is_of_two_pairs(outcome):
+            whole = max(failure.whole_after for failure in outcome.case.failures)
+            reached = verdict(whole <= _MOST_UNTIL_WHOLE)
+            limit = seconds(_MOST_UNTIL_WHOLE)
+            yield f"  - whole again within {seconds(whole)}, target {limit}: {reached}"
         yield from _ratios(outcome, outcomes)
     for memory in (outcome.memory for outcome in ours if outcome.memory is not None):
         yield _bound("the whole pipeline of two pairs", memory.pipeline, _MOST_PIPELINE)
         yield _bound("the operator", memory.operator, _MOST_OPERATOR)
+
+
+def _gap(outcome: Outcome, interval: float) -> str:
+    """The longest gap of a case: the worst try of two pairs, the median of all others."""
+    gaps = outcome.case.gaps
+    if _is_of_two_pairs(outcome):
+        limit = _MOST_INTERVALS_OF_TWO_PAIRS * interval
+        what, reached = f"worst of the longest gaps {seconds(max(gaps))}", max(gaps) <= limit
+    else:
+        limit = 2 * interval
+        what, reached = f"median of the longest gap {seconds(median(gaps))}", median(gaps) <= limit
+    has_target = _has_target(outcome) or _is_of_two_pairs(outcome)
+    target = f"target at most {seconds(limit)}: {verdict(reached)}" if has_target else "no target"
+    return f"- {outcome.case.name}: {what}, {target}"
 
 
 def _is_ours(side: str) -> bool:
@@ -117,8 +134,12 @@ def _is_ours(side: str) -> bool:
 
 
 def _has_target(outcome: Outcome) -> bool:
-    """Whether there is a target: only for one pair, and only if the lead is not lost too."""
+    """Whether median and ratios have one: of one pair, and only if the lead is not lost too."""
     return outcome.side == TANDEM and outcome.fault is outcome.fault.without_lead
+
+
+def _is_of_two_pairs(outcome: Outcome) -> bool:
+    return outcome.side == TWO_PAIRS and outcome.fault is Fault.KILL
 
 
 def _ratios(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[str]:
