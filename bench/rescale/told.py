@@ -84,8 +84,8 @@ def _of_change(case: Case, known: dict[tuple[str, int], Case]) -> Iterator[str]:
     delay = p99(case.delays)
     what = f"  - epochs delayed by {seconds(delay)} at p99"
     yield f"{what}, target one interval: {verdict(delay <= setting.interval)}"
-    if case.load > MOST_LOAD:
-        yield f"  - measured at a load of {case.load:.0%} instead of at most {MOST_LOAD:.0%}"
+    reached = verdict(case.load <= MOST_LOAD)
+    yield f"  - measured at a load of {case.load:.0%}, target at most {MOST_LOAD:.0%}: {reached}"
 
 
 def data(cases: Sequence[Case]) -> list[dict[str, object]]:

@@ -64,13 +64,16 @@ def test_report_compares_with_unchanged_run_and_plain_spark(tmp_path: Path) -> N
     assert f"1.0 times shorter than {stock}, target 20: NOT REACHED" in told
     assert f"1.0 times shorter than {tuned}\n" in told
     assert f"worst 500 ms; {unchanged(1)}: 500 ms" in told
+    assert told.count("at p99, target one interval: reached") == 2
     assert [each["median_gap"] for each in data(cases)] == pytest.approx([0.5] * 5)
     draw(cases, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 0
 
 
-def test_high_load_is_told(tmp_path: Path) -> None:
-    assert "load of 40%" in describe([case(MORE, tmp_path, *STEADY, load=0.4)])
+@pytest.mark.parametrize(("load", "found"), [(0.3, "reached"), (0.4, "NOT REACHED")])
+def test_load_is_judged(tmp_path: Path, load: float, found: str) -> None:
+    told = describe([case(MORE, tmp_path, *STEADY, load=load)])
+    assert f"load of {load:.0%}, target at most 30%: {found}\n" in f"{told}\n"
 
 
 def test_recorder_keeps_when_nothing_was_changed(tmp_path: Path) -> None:
