@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.laptop.harness import Run
 from tests.laptop.output import Output, longest_gap
-from tests.soak.campaign import who_is
 from tests.soak.pipeline import Rows, manifest
 from tests.soak.plan import Target
+from tests.soak.targets import who_is
 from tests.soak.verdict import judge
 
 from tandem_runtime.protocol.types import ProtocolSettings

@@ -13,6 +13,7 @@ from tests.laptop.harness import POLL_SECONDS, Run
 from tests.laptop.output import Output
 from tests.soak.changes import Change, ChangeMade, ask_for, ended
 from tests.soak.plan import Act, Fault, Target
+from tests.soak.targets import standing_of, who_is
 
 from tandem.output.member_table import Missing
 
@@ -38,6 +39,10 @@ class Made:
     """Seconds since the campaign began."""
     delivered: int
     """The last epoch then delivered."""
+    standing: str = ""
+    """That of the pair of a replica that is built or retired: shadow or muted."""
+    changing: bool = False
+    """Whether a change was under way."""
 
 
 @dataclass(slots=True)
@@ -77,8 +82,10 @@ class Campaign:
             self._pause(time.monotonic() + fault.after)
             if self.made and not fault.together:
                 self._see_progress(self.made[-1].delivered)
-            who = self._make(fault)
-            made = Made(fault, who, time.monotonic() - began, self.output.last())
+            who, standing = self._make(fault)
+            at, last = time.monotonic() - began, self.output.last()
+            changing = self._changing is not None and ended(self.run, self._changing) is None
+            made = Made(fault, who, at, last, standing, changing)
             self.made.append(made)
             self.progress(made)
         self._pause(max(self._frozen.values(), default=0.0))
@@ -102,16 +109,20 @@ class Campaign:
 
     # --- making -------------------------------------------------------------------------------
 
-    def _make(self, fault: Fault) -> str:
+    def _make(self, fault: Fault) -> tuple[str, str]:
+        """Make a fault; return who was hit, and the standing of its pair."""
         if fault.target is Target.SUPERVISOR:
             self._at_supervisor(fault)
-            return "tandem run"
+            return "tandem run", ""
         found: list[tuple[str, int]] = []
+        standing = ""
 
         def hit() -> bool:
-            who = who_is(self.run, fault.target, fault.pair)
+            nonlocal standing
+            who = who_is(self.run, fault.target, fault.index)
             if who is None:
                 return False
+            standing = standing_of(self.run, who)
             number = signal.SIGKILL if fault.act is Act.KILL else signal.SIGSTOP
             try:
                 found.append(self.run.signal(who, number))
@@ -124,7 +135,7 @@ class Campaign:
         self._frozen.pop(pid, None)
         if fault.act is Act.FREEZE:
             self._frozen[pid] = time.monotonic() + fault.frozen
-        return name
+        return name, standing
 
     def _at_supervisor(self, fault: Fault) -> None:
         pid = self.run.supervisor.pid
@@ -174,35 +185,3 @@ class Campaign:
         if code == 0 and self.run.status()["phase"] == "Completed":
             raise CompletedEarly
         raise AssertionError(f"`tandem run` ended with exit code {code}")
-
-
-def who_is(run: Run, target: Target, pair: int = 0) -> str | None:
-    """The member that a target means at the moment; None if nobody is that."""
-    match target:
-        case Target.PRIMARY | Target.SECONDARY:
-            return _replica(run, target, pair)
-        case Target.LEAD:
-            return run.lead()
-        case Target.FOLLOWER:
-            lead = run.lead()
-            others = [each["name"] for each in run.members("split")]
-            # There may be no other one.
-            return next((name for name in others if lead and name != lead), lead)
-        case Target.ACTIVE | Target.STANDBY:
-            state = "Running" if target is Target.ACTIVE else "Standby"
-            merges = [each for each in run.members("merge") if each["state"] == state]
-            return merges[0]["name"] if merges else None
-        case Target.SUPERVISOR:
-            return None
-
-
-def _replica(run: Run, target: Target, number: int) -> str | None:
-    """The replica of a pair, of an old or a new one; a new one may have no roles yet."""
-    replicas = run.members("replica")
-    pairs = sorted({str(each["pair"]) for each in replicas})
-    if not pairs:
-        return None
-    own = [each for each in replicas if each["pair"] == pairs[number % len(pairs)]]
-    by_role = [each for each in own if each.get("role") == target.value]
-    place = 0 if target is Target.PRIMARY else -1
-    return str((by_role or own)[place]["name"])

@@ -33,8 +33,8 @@ class Fault:
 
     act: Act
     target: Target
-    pair: int
-    """The pair of a replica."""
+    index: int
+    """Whom it is done to if several are that: the one with this index, modulo their number then."""
     after: float
     """Seconds since the fault before it."""
     frozen: float
@@ -79,6 +79,8 @@ WEIGHTS = {
 }
 """How often which fault is drawn. A killed supervisor takes everybody with it, so it is rare."""
 
+INDEXES = 2**16
+"""Many more than members, so that all are equally likely, old and new, however many there are."""
 PAUSE = (3.0, 6.0)
 AT_ONCE = (1, 1, 1, 1, 1, 1, 1, 2, 2, 3)
 """How many faults come together, as often as it stands here."""
@@ -86,7 +88,7 @@ TOGETHER = (0.0, 0.3)
 FREEZE = (1.0, 12.0)
 
 
-def planned(count: int, seed: int, pairs: int) -> list[Fault]:
+def planned(count: int, seed: int) -> list[Fault]:
     """The faults of a soak."""
     draws = random.Random(seed)  # noqa: S311 - a seed is wanted, not secrecy
     what = [*COVERED[:count], *_drawn(draws, max(0, count - len(COVERED)))]
@@ -95,11 +97,11 @@ def planned(count: int, seed: int, pairs: int) -> list[Fault]:
         Fault(
             act,
             target,
-            pair=number % pairs if number < len(COVERED) else draws.randrange(pairs),
+            index=draws.randrange(INDEXES),
             after=next(pauses),
             frozen=draws.uniform(*FREEZE),
         )
-        for number, (act, target) in enumerate(what)
+        for act, target in what
     ]
 
 

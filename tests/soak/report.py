@@ -9,7 +9,11 @@ from typing import Any
 from rich.table import Table
 from tests.soak.campaign import Made
 from tests.soak.changes import ChangeMade
+from tests.soak.targets import ASIDE
 from tests.soak.verdict import Verdict
+
+COMPLETED_AT_LEAST = 0.5
+"""Share of the changes that must be carried out in a good soak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,18 @@ class Soak:
 
     @property
     def good(self) -> bool:
-        """Whether every fault and change was made, and nothing was lost, doubled or disordered."""
+        """Whether every fault and change was made, and nothing was lost, doubled or disordered.
+
+        Faults may end changes; but changes that are all given up would show nothing.
+        """
         all_made = len(self.made) == self.asked and len(self.changed) == self.asked_changes
-        return self.verdict.good and all_made
+        enough = self.completed >= COMPLETED_AT_LEAST * self.asked_changes
+        return self.verdict.good and all_made and enough
+
+    @property
+    def completed(self) -> int:
+        """How many changes were carried out."""
+        return len(self.changed) - self.given_up
 
     @property
     def given_up(self) -> int:
@@ -53,7 +66,7 @@ def progress_line(made: Made, number: int, asked: int) -> str:
     what = f"{fault.kind}{lasting}"
     return (
         f"{number:>4}/{asked}  {minutes:>3}:{seconds:02}  {what:<32} {made.who:<12} "
-        f"delivered {made.delivered}"
+        f"{made.standing:<6} delivered {made.delivered}"
     )
 
 
@@ -79,7 +92,10 @@ def sentences(soak: Soak) -> list[str]:
     early = "" if len(soak.made) == soak.asked else f" (of {soak.asked}: the pipeline was through)"
     return [
         f"faults made        {len(soak.made):,}{early}",
-        f"changes            {len(soak.changed):,}, {soak.given_up:,} of them given up",
+        f"  during a change  {sum(made.changing for made in soak.made):,}",
+        *(f"  at {kind + ' pairs':<13} {_at(soak, kind):,}" for kind in sorted(ASIDE)),
+        f"changes            {soak.completed:,} of {soak.asked_changes:,} completed, "
+        f"{soak.given_up:,} given up",
         f"rows in            {soak.rows_in:,}",
         f"results            {verdict.rows:,} in {soak.epochs:,} epochs",
         f"lost               {verdict.lost:,}",
@@ -97,7 +113,14 @@ def document(soak: Soak) -> dict[str, Any]:
     found = asdict(soak)
     found["byKind"] = _by_kind(soak)
     found["good"] = soak.good
+    found["completed"] = soak.completed
+    found["byStanding"] = {standing: _at(soak, standing) for standing in sorted(ASIDE)}
     return found
+
+
+def _at(soak: Soak, standing: str) -> int:
+    """Faults that hit members of pairs with this standing."""
+    return sum(made.standing == standing for made in soak.made)
 
 
 def _by_kind(soak: Soak) -> dict[str, int]:

@@ -11,7 +11,7 @@ from tests.laptop.harness import Run
 from tests.laptop.output import Output, longest_gap
 from tests.soak.campaign import Campaign, CompletedEarly, Made
 from tests.soak.changes import ChangeMade, interleaved, planned_changes
-from tests.soak.pipeline import PAIRS, Rows, manifest
+from tests.soak.pipeline import Rows, manifest
 from tests.soak.plan import planned
 from tests.soak.report import Soak
 from tests.soak.verdict import judge
@@ -43,7 +43,7 @@ def soak(
             run.until(run.whole, BEGIN_WITHIN, "everybody runs and every pair is paired")
             began = time.monotonic()
             campaign = Campaign(run, output, progress, told)
-            acts = interleaved(planned(faults, seed, PAIRS), planned_changes(changes, seed))
+            acts = interleaved(planned(faults, seed), planned_changes(changes, seed))
             with contextlib.suppress(CompletedEarly):
                 campaign.carry_out(acts)
         status = run.completes(END_WITHIN + END_WITHIN_PER_FAULT * (faults + changes))
