@@ -109,6 +109,17 @@ def _compare_neighbours(books: Books, key: str, value: str, wrong: str) -> None:
 # --- append mode ----------------------------------------------------------------------------------
 
 
+def in_order(books: Books, key: str, at: str, only: str = "true") -> None:
+    """A key's rows come out in the order of their times, none in an epoch before a former one's."""
+    in_time = f"OVER (PARTITION BY {key} ORDER BY {at}::TIMESTAMP)"
+    books.none(
+        f"""SELECT * FROM (
+            SELECT {key}, {at}, _epoch, lag(_epoch) {in_time} AS epoch_before
+            FROM delivered WHERE {only})
+        WHERE _epoch < epoch_before"""  # noqa: S608 - names of our own
+    )
+
+
 def left_outer_join(books: Books) -> None:
     books.same(
         """SELECT order_id, price, ordered_at, amount, paid_at
@@ -116,6 +127,10 @@ def left_outer_join(books: Books) -> None:
         AND paid_at BETWEEN ordered_at AND ordered_at + INTERVAL 10 SECONDS""",
         "SELECT order_id, price, ordered_at, amount, paid_at FROM delivered",
     )
+    # Orders come in order. With a payment they come out with the later one of both, without one
+    # when the watermark has passed them.
+    in_order(books, "order_id, paid_at", "ordered_at", "paid_at IS NOT NULL")
+    in_order(books, "order_id", "ordered_at", "paid_at IS NULL")
     assert books.rows("SELECT 1 FROM delivered WHERE paid_at IS NULL LIMIT 1")
     assert books.rows("SELECT 1 FROM delivered WHERE paid_at IS NOT NULL LIMIT 1")
 
@@ -142,6 +157,7 @@ def windowed_sums(books: Books) -> None:
         WHERE place_in_window <= counted GROUP BY user, since""",
         "SELECT user, since::TIMESTAMP, n, total FROM delivered",
     )
+    in_order(books, "user", "since")
     books.name(
         "surely_in_time",
         """SELECT since, count(*) AS n FROM (
@@ -174,6 +190,7 @@ def sessions(books: Books) -> None:
         "SELECT user, began::TIMESTAMP, ended::TIMESTAMP, clicks FROM delivered ORDER BY 1, 2"
     )
     assert found == sorted(wanted)
+    in_order(books, "user", "began")
 
 
 def deduplication(books: Books) -> None:
@@ -202,6 +219,7 @@ def deduplication(books: Books) -> None:
             assert before is not None, (click_id, at)
             assert _seen_before(at, epochs, last_of) - before < forgotten, (click_id, at, before)
     assert not pages
+    in_order(books, "click_id", "at")
 
 
 def _seen_before(
