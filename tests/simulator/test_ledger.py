@@ -20,6 +20,7 @@ from tandem_runtime.protocol.types import (
     Span,
 )
 from tandem_simulator.engine.configuration import QUIET, Configuration, Partition, Row
+from tandem_simulator.engine.demands import ChangePlan
 from tandem_simulator.externals.shares import generation_of
 from tandem_simulator.oracle.ledger import Ledger
 from tandem_simulator.oracle.violation import BrokenError
@@ -46,7 +47,7 @@ def configuration() -> Configuration:
         faults_end=1000,
         beyond=False,
         noise=QUIET,
-        changes=(),
+        changing=ChangePlan(),
         skews=((0, 0),),
     )
 

@@ -13,6 +13,7 @@ from tandem_simulator.campaign.failure import explain
 from tandem_simulator.campaign.seeded_bugs import PLANTS
 from tandem_simulator.engine import schedule
 from tandem_simulator.engine.configuration import QUIET, configure
+from tandem_simulator.engine.demands import ChangePlan
 from tandem_simulator.engine.schedule import run_schedule, run_with
 from tandem_simulator.engine.trace import Trace
 from tandem_simulator.faults.fault_generator import draw
@@ -37,7 +38,8 @@ def test_other_seeds_give_other_schedules() -> None:
 
 def test_everything_is_delivered_without_faults_and_noise() -> None:
     for number in range(8):
-        configuration = configure(3, number)._replace(noise=QUIET, beyond=False, changes=())
+        quiet = configure(3, number)._replace(noise=QUIET, beyond=False)
+        configuration = quiet._replace(changing=ChangePlan())
         skip = frozenset(step.number for step in steps_of(draw(configuration)))
         outcome = run_with(configuration, skip=skip)
         assert outcome.violation is None

@@ -14,7 +14,7 @@ from tandem_runtime.protocol.messages.peers import SparkUp, SplitsDiscovered, Vo
 from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.replica.stored_state import StoredReplica
 from tandem_runtime.protocol.split.split_machine import SplitMachine
-from tandem_runtime.protocol.types import Member
+from tandem_runtime.protocol.types import Definition, Member
 from tandem_simulator.engine.process import (
     MERGE,
     REPLICA,
@@ -152,6 +152,9 @@ class Cluster:
             if pod.node in self.nodes_down and not pod.removed:
                 self.world.after(300, self.start, pod)
             return
+        if pod.born_as.difference(Definition(share=pod.label)):
+            self._refuse_spare(pod)
+            return
         world = self.world
         pod.incarnation += 1
         self.starts += 1
@@ -167,6 +170,12 @@ class Cluster:
         world.tick(process)
         self._welcome(process)
 
+    def _refuse_spare(self, pod: SimulatedPod) -> None:
+        """End a spare of another share, as its shell does before it touches any state."""
+        self.world.coverage["spares of another share refused"] += 1
+        self._renew(pod)
+        self.world.after(self.world.rng.randint(100, 700), self.start, pod)
+
     def _build(self, process: SimulatedProcess, now: int) -> None:
         pod = process.pod
         settings = self.world.settings
@@ -179,8 +188,13 @@ class Cluster:
                 pod.volume,
                 number,
                 pod.group,
-                share_of(pod.label),
-                StoredReplica(pod.disk, _checkpoints(pod.disk)),
+                share_of(pod.spare_of or pod.label),
+                StoredReplica(
+                    pod.disk,
+                    _checkpoints(pod.disk),
+                    self.operator.naming(pod.group),
+                    pod.born_as,
+                ),
                 settings,
                 now,
                 booting=True,

@@ -7,16 +7,19 @@ from typing import NamedTuple
 
 from tandem_core.contract.intent import IntentStream
 from tandem_runtime.protocol.types import ProtocolSettings
-from tandem_simulator.engine.demands import Demand, DemandKind, draw_changes, draw_sizes
+from tandem_simulator.engine.demands import (
+    ChangePlan,
+    Demand,
+    DemandKind,
+    draw_plan,
+    draw_sizes,
+)
 
 Row = tuple[int, int, int, int]
 """Partition index, sequence within the partition, key, event time."""
 
 ROW_BYTES = 10
 """The size of a row in every bound."""
-
-TIME_TO_CHANGE = 2500
-"""Milliseconds by which a change of pairs makes a schedule longer."""
 
 REBUILDS = 0.03
 """Share of schedules in which the header log is lost and rebuilt twice."""
@@ -70,8 +73,8 @@ class Configuration(NamedTuple):
     beyond: bool
     """Faults may exceed what the design survives."""
     noise: Noise
-    changes: tuple[Demand, ...]
-    """Changes of pairs and keys that the user asks for."""
+    changing: ChangePlan
+    """Changes of pairs and keys that the user asks for, and how they are carried out."""
     skews: tuple[tuple[int, int], ...]
     """Offset and rate (per mille) of clocks, assigned to processes in turn."""
     rebuilds: bool = False
@@ -80,10 +83,6 @@ class Configuration(NamedTuple):
     """Changes of the number of merge slots."""
     scalings: tuple[Demand, ...] = ()
     """Changes of the number of splits."""
-    surge: int = 2
-    """New pairs under construction at a time."""
-    timeout: int = 5000
-    """How long a new generation may take, in milliseconds."""
     operator_deaths: float = 0.0
     """Probability that the operator dies before it acts."""
 
@@ -92,24 +91,26 @@ def configure(seed: int, number: int) -> Configuration:
     """Draw the configuration of a schedule."""
     rng = stream(seed, number, "configuration")
     changing = stream(seed, number, "changes")
-    count = changing.choice((0, 0, 1, 1, 1, 2, 2, 3))
-    faults_end = rng.randint(4000, 7000) + TIME_TO_CHANGE * count
     buckets = rng.choice((8, 8, 12, 16))
     keys = rng.randint(4, 14)
+    pairs = _pairs(rng, buckets, rng.choice((1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4)))
+    plan = draw_plan(changing, len(pairs), keys)
+    faults_end = max(rng.randint(4000, 7000), plan.until)
     streams, partitions = _sources(rng, faults_end, keys, forgets=rng.random() < 0.75)  # noqa: PLR2004
     sinks = tuple(
         (f"sink-{i}", rng.random() < 0.55)  # noqa: PLR2004
         for i in range(rng.choice((1, 1, 2)))
     )
     slots, resizes = _slots(stream(seed, number, "slots"), faults_end)
+    splits = rng.choice((2, 2, 3, 3, 3, 4))
     drawn = Configuration(
         seed=seed,
         number=number,
-        settings=_settings(rng),
+        settings=_settings(rng, changes=bool(plan.demands)),
         nodes=tuple(f"node-{i}" for i in range(rng.choice((1, 2, 2, 3, 3, 3)))),
-        splits=rng.choice((2, 2, 3, 3, 3, 4)),
+        splits=splits,
         buckets=buckets,
-        pairs=_pairs(rng, buckets, rng.choice((1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4))),
+        pairs=pairs,
         slots=slots,
         sinks=sinks,
         streams=streams,
@@ -118,23 +119,13 @@ def configure(seed: int, number: int) -> Configuration:
         faults_end=faults_end,
         beyond=rng.random() < 0.05,  # noqa: PLR2004
         noise=_noise(rng),
-        changes=(),
+        changing=plan,
         skews=tuple((rng.randint(0, 5000), rng.choice((0, 0, 0, -3, 5))) for _ in range(7)),
         resizes=resizes,
+        scalings=_scalings(changing, splits, faults_end),
+        operator_deaths=changing.choice((0.0, 0.0, 0.0, 0.05, 0.3)),
     )
-    changed = _with_changes(drawn, changing, count)
-    return _with_rebuilds(changed, stream(seed, number, "rebuilds"))
-
-
-def _with_changes(drawn: Configuration, rng: Random, count: int) -> Configuration:
-    """Draw what the user asks for, and how changes are carried out."""
-    return drawn._replace(
-        changes=draw_changes(rng, count, len(drawn.pairs), drawn.keys),
-        scalings=_scalings(rng, drawn.splits, drawn.faults_end),
-        surge=rng.choice((2, 3)),
-        timeout=rng.choice((3000, 5000, 8000, 20_000)),
-        operator_deaths=rng.choice((0.0, 0.0, 0.0, 0.05, 0.3)),
-    )
+    return _with_rebuilds(drawn, stream(seed, number, "rebuilds"))
 
 
 def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
@@ -154,7 +145,7 @@ def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
         faults_end=faults_end,
         beyond=True,
         rebuilds=True,
-        changes=(),
+        changing=ChangePlan(),
         scalings=(),
     )
 
@@ -172,8 +163,10 @@ def _scalings(rng: Random, splits: int, faults_end: int) -> tuple[Demand, ...]:
     return draw_sizes(rng, DemandKind.SPLITS, splits, (1, 2, 3, 4), times)
 
 
-def _settings(rng: Random) -> ProtocolSettings:
-    lane = rng.choice((120, 200, 300, 600))
+def _settings(rng: Random, *, changes: bool) -> ProtocolSettings:
+    """Draw the settings; while new pairs copy, lanes mostly have room for the rows that wait."""
+    small, large = (120, 200, 300, 600), (200, 600, 600, 1200)
+    lane = rng.choice(large if changes else small)
     return ProtocolSettings(
         interval=rng.choice((500, 500, 600)),
         silence=1500,
@@ -231,7 +224,7 @@ def _partition(
     rng: Random, name: str, index: int, s: int, faults_end: int, keys: int, forgets: bool
 ) -> Partition:
     count = rng.choice((0, 8, 20, 40)) if rng.random() < 0.3 else rng.randint(12, 36)  # noqa: PLR2004
-    until = rng.randint(faults_end * 2 // 3, faults_end + 600)
+    until = rng.randint(max(faults_end * 2 // 3, faults_end - 2000), faults_end + 600)
     available = sorted(rng.randint(0, until) for _ in range(count))
     if count and rng.random() < 0.3:  # noqa: PLR2004
         # A burst: bounds are reached, and many chunks wait for a header.

@@ -11,14 +11,20 @@ from tandem.policy.change.steps import target_generation
 from tandem.policy.change.wanted import Wanted
 from tandem_core.contract.intent import ChangeRequest, Intent, KeyMove
 from tandem_core.model.states import Word
-from tandem_simulator.externals.shares import keys_of
+from tandem_simulator.externals.shares import keys_of, read_label
 
 if TYPE_CHECKING:
     from tandem_simulator.engine.configuration import Configuration
 
 MOST_PAIRS = 5
 BACK_TO_BUCKET = 5
-"""One key in this many is moved back to the owner of its bucket."""
+"""One moved key in this many is moved back to the owner of its bucket."""
+COPIES = (*((2000, 2500),) * 10, *((2000, 4000),) * 5, *((2000, 10_000),) * 2, (10_000, 30_000))
+"""How long a holder takes to reduce its state to the keys of a new pair, by schedule."""
+BESIDES_COPYING = 5000
+"""How long a change takes besides, in milliseconds."""
+TO_SPARE = 1500
+"""Time after the last change, for those that faults have delayed."""
 
 
 class DemandKind(Word):
@@ -45,7 +51,7 @@ class SimulatedUser:
     """The sizes that the user asks for now, and the last request by hand."""
 
     def __init__(self, configuration: Configuration) -> None:
-        asked = (*configuration.changes, *configuration.resizes, *configuration.scalings)
+        asked = (*configuration.changing.demands, *configuration.resizes, *configuration.scalings)
         self._left = sorted(asked)
         self._requests = 0
         self._buckets = configuration.buckets
@@ -53,8 +59,8 @@ class SimulatedUser:
             pairs=len(configuration.pairs),
             splits=configuration.splits,
             slots=configuration.slots,
-            max_surge=configuration.surge,
-            timeout_ms=configuration.timeout,
+            max_surge=configuration.changing.surge,
+            timeout_ms=configuration.changing.timeout,
             manifest=1,
         )
 
@@ -78,34 +84,63 @@ class SimulatedUser:
 
     def _new_owner(self, demand: Demand, intent: Intent) -> str:
         """The pair that a key is moved to; "" for the owner of its bucket."""
-        others = [
-            pair.name
-            for pair in target_generation(intent).pairs
-            if demand.amount not in keys_of(pair.label, self._buckets)
-        ]
-        back = demand.choice % BACK_TO_BUCKET == 0 or not others
+        key, pairs = demand.amount, target_generation(intent).pairs
+        others = [pair.name for pair in pairs if key not in keys_of(pair.label, self._buckets)]
+        moved = any(key in read_label(pair.label).won for pair in pairs)
+        back = (moved and demand.choice % BACK_TO_BUCKET == 0) or not others
         return "" if back else others[demand.choice % len(others)]
 
 
-def draw_changes(rng: Random, count: int, pairs: int, keys: int) -> tuple[Demand, ...]:
-    """Draw changes of pairs and keys.
+class ChangePlan(NamedTuple):
+    """What the user asks of pairs and keys, and how long that takes."""
 
-    Most have time to finish before the next one; some are soon replaced or taken back.
+    demands: tuple[Demand, ...] = ()
+    copying: tuple[int, int] = COPIES[0]
+    """Shortest and longest time that a holder takes to reduce its state, in milliseconds."""
+    surge: int = 2
+    timeout: int = 60_000
+    until: int = 0
+    """When the last change should be done."""
+
+
+def draw_plan(rng: Random, pairs: int, keys: int) -> ChangePlan:
+    """Draw changes of pairs and keys, each with time to be built, cut and retired.
+
+    Some are soon replaced or taken back, and in some schedules the timeout is shorter than a copy.
     """
+    count = rng.choice((0, 0, 0, 0, 0, 1, 1, 2, 2, 3))
+    copying = rng.choice(COPIES)
+    if copying == COPIES[-1]:
+        count = min(count, 1)
+    step = sum(copying) // 2 + BESIDES_COPYING
     demands: list[Demand] = []
     at = rng.randint(400, rng.choice((900, 900, 3000)))
-    for _ in range(count):
-        if rng.random() < 0.3:  # noqa: PLR2004
+    for left in reversed(range(count)):
+        before = pairs
+        if pairs > 1 and rng.random() < 0.3:  # noqa: PLR2004
             demands.append(Demand(at, DemandKind.KEY, rng.randrange(keys), rng.randrange(1000)))
         else:
-            before, pairs = pairs, _other(rng, range(1, MOST_PAIRS + 1), pairs)
+            pairs = _other_size(rng, pairs)
             demands.append(Demand(at, DemandKind.PAIRS, pairs))
-            if rng.random() < 0.1:  # noqa: PLR2004
+            if rng.random() < 0.08:  # noqa: PLR2004
+                demands.append(Demand(at + rng.randint(200, 2500), DemandKind.PAIRS, before))
                 pairs = before
-                demands.append(Demand(at + rng.randint(200, 2500), DemandKind.PAIRS, pairs))
-        soon = rng.random() < 0.15  # noqa: PLR2004
-        at += rng.randint(100, 1500) if soon else rng.randint(2500, 5000)
-    return tuple(sorted(demands))
+        soon = left > 0 and rng.random() < 0.1  # noqa: PLR2004
+        at += rng.randint(100, 3000) if soon else step * min(2, max(1, pairs - before))
+    slow = rng.random() < 0.9  # noqa: PLR2004
+    return ChangePlan(
+        tuple(sorted(demands)),
+        copying,
+        surge=rng.choice((2, 3)),
+        timeout=rng.choice((copying[1] + 10_000, 60_000)) if slow else 3000,
+        until=at + TO_SPARE if count else 0,
+    )
+
+
+def _other_size(rng: Random, now: int) -> int:
+    """Mostly one pair more or less: that takes one step."""
+    near = [size for size in (now - 1, now + 1) if 1 <= size <= MOST_PAIRS]
+    return rng.choice(near) if rng.random() < 0.7 else _other(rng, range(1, MOST_PAIRS + 1), now)  # noqa: PLR2004
 
 
 def _other(rng: Random, sizes: Sequence[int], now: int) -> int:

@@ -50,7 +50,7 @@ from tandem_runtime.protocol.messages.peers import (
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.types import Chunk, Header, LaneId, Segment
 from tandem_simulator.engine.configuration import Row
-from tandem_simulator.engine.process import SimulatedProcess
+from tandem_simulator.engine.process import Disk, SimulatedProcess
 from tandem_simulator.engine.trace import DETAIL, ROUTINE, TURN
 from tandem_simulator.externals import external_effects, spark
 from tandem_simulator.externals.shares import keys_of
@@ -61,8 +61,8 @@ from tandem_simulator.oracle.violation import broken
 if TYPE_CHECKING:
     from tandem_simulator.engine.world import World
 
-REDUCTION = (1000, 6000)
-"""Milliseconds that a holder takes to reduce its state to the keys of a new pair."""
+LONGEST_REDUCTION = 30_000
+"""Milliseconds that a slow holder takes at most to reduce its state to the keys of a new pair."""
 
 
 def _send(world: World, process: SimulatedProcess, effect: Send) -> None:
@@ -147,10 +147,15 @@ def _selected(key: Key, value: Any, select: frozenset[int] | None) -> object:
     return value
 
 
+def state_of(disk: Disk, epoch: int) -> ToyState:
+    """The state of an epoch on a volume."""
+    return cast("ToyState", disk["checkpoint", epoch])
+
+
 def _ship_state(world: World, process: SimulatedProcess, effect: ShipState) -> None:
     disk, message = process.disk, effect.message
     epochs = (message.epoch, *message.older)
-    states = {epoch: cast("ToyState", disk["checkpoint", epoch]) for epoch in epochs}
+    states = {epoch: state_of(disk, epoch) for epoch in epochs}
     if effect.share is not None:
         keys = keys_of(effect.share.label, world.configuration.buckets)
         states = {epoch: spark.select(state, keys) for epoch, state in states.items()}
@@ -164,7 +169,8 @@ def _ship_state(world: World, process: SimulatedProcess, effect: ShipState) -> N
         return
     if effect.to not in process.reducing:
         process.reducing.add(effect.to)
-        duration = world.rng.randint(*REDUCTION) * process.slowness
+        usual = world.rng.randint(*world.configuration.changing.copying)
+        duration = min(usual * process.slowness, LONGEST_REDUCTION)
         world.after(duration, world.in_process, process, _ship_reduced, (effect.to, copied))
     under_way = CopyUnderWay(message.pair, message.epoch)
     world.network.transmit(process, effect.to, under_way)

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 ROUND = 300
 """Milliseconds between two turns."""
-HOPELESS = 0.15
+HOPELESS = 0.05
 """Share of generations of which a new pair cannot be built."""
+HOPELESS_CUT = 0.1
+"""Share of targets of which new pairs cannot run any more; most are cut before that is noticed."""
 
 
 _NEXT_STEP = (ChangeStage.RETIRING, ChangeStage.PLANNED)
@@ -74,6 +76,12 @@ class SimulatedOperator:
     def intent(self) -> Intent:
         """The newest intent."""
         return self.intents[-1]
+
+    def naming(self, pair: str) -> int:
+        """The generation by which a replica that starts now names its pair's share."""
+        numbers = [g.number for g in self.intent.generations if pair in g.names()]
+        cut = [number for number in numbers if number <= self.intent.target]
+        return max(cut) if cut else min(numbers, default=0)
 
     # --- the intent reaches the splits --------------------------------------------------------
 
@@ -137,6 +145,8 @@ class SimulatedOperator:
             world.coverage["change: taken back"] += 1
         if len(intent.generations) > len(before.generations):
             world.occur("GenerationPlanned", None)
+        if intent.target != before.target and len(intent.generations) > len(before.generations):
+            world.coverage["change: back before the cut"] += 1
         if intent.target != before.target:
             world.occur("TargetSet", None)
         if intent.slots != before.slots:
@@ -203,6 +213,9 @@ class SimulatedOperator:
         if planned is not None and planned.number not in known and self.rng.random() < HOPELESS:
             pair = self.rng.choice(steps.new_pairs(planned))
             self.hopeless[pair] = now + self.rng.randint(600, 3000)
+        if step.intent.target > self.intent.target and self.rng.random() < HOPELESS_CUT:
+            target = steps.target_generation(step.intent)
+            self.hopeless.update((pair, now) for pair in steps.new_pairs(target))
         self._publish(step.intent, step.reason)
 
     # --- pods ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from tandem_runtime.protocol.types import Peer
+from tandem_runtime.protocol.types import Definition, Peer
 
 if TYPE_CHECKING:
     from tandem_runtime.protocol.effects import Effect, Key
@@ -46,6 +46,7 @@ class SimulatedPod:
         "process",
         "removed",
         "slot",
+        "spare_of",
         "volume",
         "volumes",
     )
@@ -67,9 +68,17 @@ class SimulatedPod:
         self.removed = False
         """Whether it is no longer restarted."""
         self.leaving = False
+        self.spare_of = ""
+        """The share that a spare in its place was started for."""
+
+    @property
+    def born_as(self) -> Definition:
+        """What a replica on its volume is, for good."""
+        return Definition(share=self.spare_of or self.label)
 
     def fresh_volume(self) -> None:
         """Replace the volume by an empty one with a new name."""
+        self.spare_of = ""
         self.volumes += 1
         self.volume = f"{self.name}.{self.volumes}"
         self.disk = {}

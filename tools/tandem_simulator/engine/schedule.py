@@ -21,6 +21,8 @@ from tandem_simulator.oracle.violation import Violation, broken
 
 TIME_TO_FINISH = 30_000
 """Milliseconds after the last fault within which the pipeline has to complete."""
+COPIES_TO_FINISH = 3
+"""It may have to wait for this many copies, one after the other, if they take long."""
 
 
 class ScheduleOutcome(NamedTuple):
@@ -81,7 +83,8 @@ def prepare(
     world.after(4000, world.cluster.repeat_announcements)
     world.after(1000, Bounds(world).check)
     world.after(configuration.faults_end, _end_faults, injector)
-    world.after(configuration.faults_end + TIME_TO_FINISH, _give_up, world)
+    copies = COPIES_TO_FINISH * configuration.changing.copying[1]
+    world.after(configuration.faults_end + TIME_TO_FINISH + copies, _give_up, world)
     injector.begin()
     return world
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tandem_simulator.faults.scripts import FaultStep
     from tandem_simulator.faults.victims import Victims
 
-WORTH_WAITING = frozenset({"pod kill", "node loss", "node reboot", "zombie"})
+WORTH_WAITING = frozenset({"pod kill", "foreign spare", "node loss", "node reboot", "zombie"})
 """Faults that are retried if they would exceed the budget."""
 
 UNHEARD = 700
@@ -42,6 +42,24 @@ def _pod_kill(injector: Injector, step: FaultStep, cast: Victims) -> bool:
         return False
     injector.note(process, f"its POD IS LOST with its volume, a new one in {step.duration} ms")
     injector.world.cluster.destroy(process.pod, step.duration)
+    return True
+
+
+def _foreign_spare(injector: Injector, step: FaultStep, cast: Victims) -> bool:
+    """Replace a replica's pod by a spare that was started for another share."""
+    process = injector.target(step, cast)
+    if process is None or process.zombie or process.kind != REPLICA:
+        return False
+    pod, intents = process.pod, injector.world.cluster.operator.intents
+    labels = {p.label for each in intents for g in each.generations for p in g.pairs}
+    others = sorted(labels - {pod.label})
+    if not others or not injector.guard.allows([pod]):
+        return False
+    injector.world.cluster.destroy(pod, step.duration)
+    pod.spare_of = others[step.amount % len(others)]
+    injector.note(
+        process, f"its POD IS LOST; in {step.duration} ms a spare of {pod.spare_of} comes"
+    )
     return True
 
 
@@ -184,6 +202,7 @@ KINDS: dict[str, Callable[[Injector, FaultStep, Victims], bool]] = {
     "crash": _crash,
     "old volume": _crash,
     "pod kill": _pod_kill,
+    "foreign spare": _foreign_spare,
     "node loss": _node_loss,
     "node reboot": _node_reboot,
     "freeze": _freeze,

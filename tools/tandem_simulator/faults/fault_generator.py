@@ -38,6 +38,7 @@ MOMENTS = (
 _WEIGHTED = (
     ("crash", 6),
     ("pod kill", 5),
+    ("foreign spare", 2),
     ("freeze", 5),
     ("old volume", 2),
     ("cut one way", 2),
@@ -72,7 +73,9 @@ def draw(configuration: Configuration) -> tuple[Script, ...]:
         others = [at_random(rng, configuration) for _ in range(rng.choice((0, 0, 1, 2)))]
         return _numbered([lead_templates.two_rebuilds(rng), *others])
     scripts = [templates.choose(rng, configuration) for _ in range(rng.choice((1, 1, 2, 2)))]
-    scripts += [at_random(rng, configuration) for _ in range(rng.randint(3, 8))]
+    # A change needs seconds without a fault to get as far as its cut.
+    most = 4 if configuration.changing.demands else 8
+    scripts += [at_random(rng, configuration) for _ in range(rng.randint(most // 3, most))]
     if configuration.beyond:
         scripts.append(templates.beyond(rng, configuration))
     return _numbered(scripts)
@@ -116,6 +119,6 @@ def at_random(rng: Random, configuration: Configuration) -> Script:
 def _duration(rng: Random, kind: str) -> int:
     if kind == "old volume":
         return rng.randint(2500, 5500)
-    if kind in ("crash", "pod kill", "node loss", "node reboot", "zombie"):
+    if kind in ("crash", "pod kill", "foreign spare", "node loss", "node reboot", "zombie"):
         return rng.choice((rng.randint(50, 600), rng.randint(600, 3000)))
     return rng.choice((rng.randint(200, 1200), rng.randint(1200, 4000)))

@@ -170,9 +170,18 @@ def _lead_dies_after_cut(rng: Random) -> Script:
 
 
 def _new_pair_dies(rng: Random) -> Script:
-    """A new pair is lost right after the cut; the old pairs still run."""
+    """A new pair is lost right after the cut, or once it has delivered; the old pairs still run."""
     step = FaultStep("new pair lost", "", rng.choice((0, 0, 30, 150)), rng.randint(100, 900))
-    return Script("new pair dies", (ScriptStage((step,), TriggerPoint("GenerationCut", 1)),))
+    if rng.random() < 0.5:  # noqa: PLR2004
+        return Script("new pair dies", (ScriptStage((step,), TriggerPoint("GenerationCut", 1)),))
+    delivered = TriggerPoint("Delivered", rng.randint(1, 3))
+    return Script(
+        "new pair dies after its delivery",
+        (
+            ScriptStage((), TriggerPoint("GenerationCut", 1)),
+            ScriptStage((step._replace(delay=0),), delivered),
+        ),
+    )
 
 
 def _shadow_dies(rng: Random) -> Script:
@@ -293,7 +302,7 @@ def choose(rng: Random, configuration: Configuration) -> Script:
     """Choose a script that can occur in this configuration."""
     if configuration.resizes and rng.random() < 0.25:  # noqa: PLR2004
         return rng.choice(WITH_RESIZE)(rng)
-    if configuration.changes and rng.random() < 0.45:  # noqa: PLR2004
+    if configuration.changing.demands and rng.random() < 0.45:  # noqa: PLR2004
         return rng.choice(WITH_CHANGE)(rng)
     return rng.choice(OF_TWO if configuration.splits == 2 else ALWAYS)(rng)  # noqa: PLR2004
 
