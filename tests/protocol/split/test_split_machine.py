@@ -176,6 +176,7 @@ def test_lane_is_requested_under_unused_number() -> None:
     lane = LaneId("a", 5)
     assert of(Write, effects) == [Write(("lanes",), 5), Write(("lane", lane), 0)]
     assert report(effects).opening == (lane, "b")
+    assert report(effects).name == split.machine.me.name
     assert [to for to, _ in sent(SplitReport, effects)] == ["z"]
 
 

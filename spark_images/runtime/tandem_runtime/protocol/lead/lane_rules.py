@@ -5,7 +5,7 @@ The header log records the buddy of a lane, as the register records that of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tandem_runtime.protocol.lead.peer_reports import PeerReports, committed, committed_by_faster
 from tandem_runtime.protocol.log.entries import (
@@ -170,14 +170,18 @@ def _are_both_copies_gone(reports: PeerReports, lane: LaneId, state: Lane) -> bo
 
 
 def assign_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
-    """Assigns source partitions without an owner to the lanes with the fewest [9]."""
+    """Assigns source partitions without an owner where the intent places them [9].
+
+    Those that it places nowhere, or on a split that is not here, go to the lanes with the fewest.
+    """
     streams = reports.intent.streams if reports.intent is not None else ()
     free = [
         p for stream in streams for p in stream.partitions if can_assign_partition(log_state, p)
     ]
     load = partitions_by_open_lane(log_state, reports) if free else {}
+    placed = _placed(reports, load)
     for partition in free if load else ():
-        lane = min(load, key=lambda lane: load[lane])
+        lane = placed.get(partition) or min(load, key=lambda lane: load[lane])
         load[lane] += 1
         yield PartitionOwned(partition, lane)
 
@@ -212,20 +216,41 @@ def partitions_by_open_lane(log_state: LogState, reports: PeerReports) -> dict[L
     return load
 
 
+def _placed(reports: PeerReports, lanes: Iterable[LaneId]) -> dict[str, LaneId]:
+    """Returns the lane of each partition that the intent places on a split with one of these."""
+    placement = reports.intent.placement if reports.intent is not None else ()
+    if not placement:
+        return {}
+    by_name = {reports.splits[lane.split].report.name: lane for lane in lanes}
+    return {partition: by_name[name] for partition, name in placement if name in by_name}
+
+
 def partitions_to_release(log_state: LogState, reports: PeerReports) -> dict[str, str]:
-    """Returns the partition to release, by split, because another lane has two fewer."""
+    """Returns the partition to release, by split, one at a time.
+
+    Either the intent places it on another lane, or it places it nowhere and another lane has two
+    fewer: what is where the intent wants it stays, however many its lane has.
+    """
     load = partitions_by_open_lane(log_state, reports)
-    if not load or max(load.values()) - min(load.values()) <= 1:
+    placed = _placed(reports, load)
+    even = not load or max(load.values()) - min(load.values()) <= 1
+    if even and not placed:
         return {}
     if any(can_assign_partition(log_state, partition) for partition in log_state.owners):
         return {}
-    most = max(load, key=lambda lane: load[lane])
-    active = [
-        partition
+    read = [
+        (partition, owner)
         for partition, owner in log_state.owners.items()
-        if owner == most and log_state.marks.get(partition, Mark(0, 0)).state.is_read
+        if owner in load and log_state.marks.get(partition, Mark(0, 0)).state.is_read
     ]
-    return {most.split: active[-1]} if active else {}
+    for partition, owner in read:
+        if placed.get(partition, owner) != owner:
+            return {owner.split: partition}
+    last = {owner: partition for partition, owner in read if partition not in placed}
+    most = max(last, key=lambda lane: load[lane], default=None)
+    if most is None or load[most] - min(load.values()) <= 1:
+        return {}
+    return {most.split: last[most]}
 
 
 def report_lost_partitions(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:

@@ -53,6 +53,8 @@ class SplitReport(Tagged):
     """Source partitions that can no longer return rows that are needed."""
     format: int = 1
     """Newest format of the header log that it reads."""
+    name: str = ""
+    """Its stable name, by which the intent places source partitions; an older split gives none."""
 
 
 class LaneView(Record):

@@ -158,6 +158,7 @@ class SplitMachine:
             leaving=self.leaving,
             lost=tuple(sorted(self.lane.lost)) if self.lane is not None else (),
             format=NEWEST_FORMAT,
+            name=self.me.name,
         )
         if self.heartbeat.is_due((lead, report), now):
             self.sequence += 1
