@@ -69,6 +69,16 @@ def test_abandoned_and_older_generations_are_never_recorded_again() -> None:  # 
     assert changes(log_state, G1, G3) == [GenerationKnown(G3, 5)]
 
 
+def test_generation_of_a_retired_pair_is_never_recorded() -> None:
+    back = generation(3, "x")
+    cut = cut_over()
+    assert changes(cut, G1, G2, back) == [GenerationKnown(back, 5)]
+    cut.apply(PairsRetired(("x",)))
+    assert changes(cut, G1, G2, back) == []
+    forward = Generation(4, G2.function, tuple(p.replace(parents=()) for p in G2.pairs))
+    assert changes(cut, G1, G2, back, forward) == [GenerationKnown(forward, 5)]
+
+
 def test_intent_older_than_applied_one_is_ignored() -> None:  # [11] generation-back
     log_state = running_state(header(1), GenerationKnown(G2, 6))
     assert changes(log_state, G1, version=5) == []
@@ -193,6 +203,11 @@ def test_carried_over_or_future_pairs_do_not_retire() -> None:
     reports = make_reports(replicas=committed_by, delivered=2)
     assert all_replicas_committed(log_state, reports)
     assert list(retire_pairs(log_state, reports, 0)) == []
+
+
+def test_old_pair_does_not_retire_while_a_later_generation_has_it() -> None:
+    log_state = cut_over(RetirementCalled(), GenerationKnown(generation(3, "x"), 5))
+    assert list(retire_pairs(log_state, standing(calls=1), 0)) == []
 
 
 def test_no_pair_retires_without_header() -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from tandem.policy.change.codec import LayoutCodec
 from tandem.policy.change.planning import CannotPlan, next_layout
+from tandem.policy.change.reversal import generation_before_target, with_pairs_of
+from tandem.policy.change.waiting import why_not_begun, why_not_retired, why_not_synced
 from tandem.policy.change.wanted import Evidence, Wanted
 from tandem.policy.decisions import RecordEvent
 from tandem_core.contract.intent import (
@@ -20,6 +22,7 @@ from tandem_core.contract.intent import (
     Intent,
     PastChange,
 )
+from tandem_core.contract.reports import LeadReport
 from tandem_core.model.states import ChangeStage, EventReason
 
 
@@ -105,7 +108,7 @@ def _plan(
         return _step(planned, f"a change to {wanted.pairs} pairs is planned")
     if change.stage is ChangeStage.ABANDONED:
         return None
-    missing = _missing(intent, evidence)
+    missing = why_not_begun(intent, target_generation(intent), evidence)
     if missing:
         return _wait(intent, change, missing, wanted, now_ms)
     return _begin(intent, change, wanted, codec, now_ms)
@@ -130,7 +133,7 @@ def _wait(
         return _abandon(_answered(intent, wanted), why, now_ms)
     if reason == change.reason:
         return None
-    return _step(_with_change(intent, change.replace(reason=reason)), reason)
+    return _step(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
 
 
 def _is_wanted(intent: Intent, wanted: Wanted) -> bool:
@@ -172,21 +175,6 @@ def _planned(
         generation=building.number if building is not None else 0,
         pairs_before=len(target_generation(intent).pairs),
     )
-
-
-def _missing(intent: Intent, evidence: Evidence) -> str:
-    """Return what a change has to wait for; "" if it can begin."""
-    lead = evidence.lead
-    if lead is None:
-        return "waits until a split leads"
-    if lead.generation not in {0, intent.target}:
-        return f"waits for the cut of generation {intent.target}"
-    names = target_generation(intent).names()
-    left = [known.name for known in lead.pairs if known.name not in names]
-    if left:
-        return f"waits until {left[0]} is retired"
-    weak = [name for name in names if evidence.full(name) < intent.replicas]
-    return f"waits until {weak[0]} has all its replicas" if weak else ""
 
 
 def _begin(
@@ -234,7 +222,7 @@ def _build(
         return _abandon(intent, hopeless, now_ms)
     if evidence.lead is None:
         return None
-    late = _unsynced(intent, building, evidence)
+    late = why_not_synced(intent, new_pairs(building), evidence)
     if late:
         # A synced replica may fall back: the change waits for it again.
         again = change.replace(stage=ChangeStage.BUILDING)
@@ -263,14 +251,6 @@ def _is_another_goal(change: GenerationChange, wanted: Wanted) -> bool:
     return (now.pairs, now.request) != (then.pairs, then.request)
 
 
-def _unsynced(intent: Intent, building: Generation, evidence: Evidence) -> str:
-    """Return how many replicas are synced while some are not; "" once all are."""
-    pairs = new_pairs(building)
-    synced = [min(evidence.synced(pair), intent.replicas) for pair in pairs]
-    wanted = len(pairs) * intent.replicas
-    return f"{sum(synced)} of {wanted} replicas synced" if sum(synced) < wanted else ""
-
-
 def _cut(intent: Intent, building: Generation, change: GenerationChange, now_ms: int) -> IntentStep:
     cutting = change.replace(stage=ChangeStage.CUTTING, stage_ms=now_ms, reason="")
     return _step(
@@ -283,8 +263,10 @@ def _abandon(intent: Intent, reason: str, now_ms: int) -> IntentStep:
     """Give up what is built; the target goes on as if nothing had happened."""
     building = building_generation(intent)
     change = intent.change
-    pairs = len(target_generation(intent).pairs)
     number = building.number if building is not None else 0
+    if change is not None and change.stage is ChangeStage.CUTTING:
+        intent, number = with_pairs_of(intent, generation_before_target(intent)), intent.target
+    pairs = len(target_generation(intent).pairs)
     kept = tuple(each for each in intent.generations if each is not building)
     past = PastChange(
         generation=number,
@@ -318,19 +300,57 @@ def _is_cutting(intent: Intent) -> bool:
 def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> IntentStep | None:
     """Forget the old generation once the lead has cut the new one and retired the old pairs."""
     lead, change = evidence.lead, intent.change
-    if lead is None or lead.generation < intent.target:
+    if lead is None:
         return None
+    if lead.generation < intent.target:
+        return _await_cut(intent, lead, wanted, evidence, now_ms)
     if change is not None and change.stage is ChangeStage.CUTTING:
-        retiring = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms)
+        retiring = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms, reason="")
         return _step(_with_change(intent, retiring), f"generation {intent.target} is cut")
     target = target_generation(intent)
     old = {name for each in intent.generations for name in each.names()} - set(target.names())
     if any(evidence.lists(pair) for pair in old):
-        return None
+        return _await_retirement(intent, target, wanted, evidence)
     left = intent.replace(generations=(target,), change=None)
     names = ", ".join(sorted(old)) or "no pair"
     told = change_event(EventReason.GENERATION_RETIRED, target.number, f"has replaced {names}")
     return _step(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
+
+
+def _await_cut(
+    intent: Intent, lead: LeadReport, wanted: Wanted, evidence: Evidence, now_ms: int
+) -> IntentStep | None:
+    """Wait until the lead names the target; go back to the pairs before it if it is not to."""
+    change, target = intent.change, target_generation(intent)
+    if change is not None and change.stage is ChangeStage.CUTTING:
+        hopeless = _why_hopeless(target, change, wanted, evidence)
+        if hopeless:
+            return _abandon(intent, hopeless, now_ms)
+        late = why_not_synced(intent, new_pairs(target), evidence)
+        return _wait(intent, change, late, wanted, now_ms)
+    known = {each.number for each in intent.generations}
+    if change is None or change.stage is not ChangeStage.ABANDONED or lead.generation not in known:
+        return None
+    if all(evidence.lists(pair) for pair in target.names()):
+        return None
+    # The lead had cut the target and retired the pairs before it, so the change is made after all.
+    made = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms, reason="")
+    past = tuple(each for each in intent.history if each.generation != change.generation)
+    forward = with_pairs_of(intent.replace(change=made, history=past), lead.generation)
+    return _step(forward, f"the pairs of generation {lead.generation} go on")
+
+
+def _await_retirement(
+    intent: Intent, target: Generation, wanted: Wanted, evidence: Evidence
+) -> IntentStep | None:
+    """Record what the retirement waits for, and what is to follow it."""
+    change = intent.change
+    if change is None or change.stage is not ChangeStage.RETIRING:
+        return None
+    reason = why_not_retired(intent, target, evidence, then=_is_another_goal(change, wanted))
+    if reason == change.reason:
+        return None
+    return _step(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
 
 
 def _concluded(
@@ -342,6 +362,8 @@ def _concluded(
     """Return the intent after a step: with the next one planned, or the change in the history."""
     if change is None:
         return intent
+    if change.stage is ChangeStage.ABANDONED:
+        return _with_change(intent, change)
     pairs = len(target_generation(intent).pairs)
     if pairs != change.goal.pairs and not _is_another_goal(change, wanted):
         again = change.replace(stage=ChangeStage.PLANNED, stage_ms=now_ms, reason="")

@@ -25,6 +25,8 @@ def follow_intent(log_state: LogState, reports: PeerReports, _now: int) -> Itera
     """Records generations that the intent adds or gives up.
 
     Ignores an intent older than one that was acted on: this lead may be new and its watch late.
+    Ignores a generation with a retired pair, whose state is gone: the operator may go back to the
+    pairs of an earlier generation without knowing yet that they were retired.
     """
     intent = reports.intent
     if intent is None or intent.version < log_state.intent_version:
@@ -35,9 +37,10 @@ def follow_intent(log_state: LogState, reports: PeerReports, _now: int) -> Itera
     for number in log_state.generations:
         if number > log_state.generation and number not in wanted:
             yield GenerationGivenUp(number, intent.version)
+    retired = set(log_state.retired)
     newest = max(log_state.generation, *log_state.generations, *log_state.given_up, 0)
     for generation in sorted(intent.generations, key=lambda generation: generation.number):
-        if generation.number > newest:
+        if generation.number > newest and retired.isdisjoint(generation.names()):
             yield GenerationKnown(generation, intent.version)
 
 
