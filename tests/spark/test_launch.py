@@ -210,3 +210,12 @@ def test_task_settings_omit_their_origins(driver: SparkDriver) -> None:
     assert conf.get("fs.file.impl") == "dev.tandem.spark.QuietFileSystem"
     assert conf.get("io.file.buffer.size") == "65536"
     assert conf.getPropertySources("io.file.buffer.size") is None
+
+
+def test_state_stores_log_without_stack_traces(driver: SparkDriver) -> None:
+    name = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    log4j = driver.session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    context = log4j.LogManager.getContext(False)
+    # So Spark names a store's logger: its class and its id.
+    logger = context.getConfiguration().getLoggerConfig(f"{name} StateStoreProviderId[ x=1 ]")
+    assert set(logger.getAppenders()) == {"brief"}
