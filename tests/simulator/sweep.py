@@ -70,7 +70,7 @@ def _first(schedules: int, case: tuple[str, int]) -> Found:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to this (10)")
-    parser.add_argument("--schedules", type=int, default=2000, help="at most so many each (2000)")
+    parser.add_argument("--schedules", type=int, default=5000, help="at most so many each (5000)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     return parser.parse_args()
 

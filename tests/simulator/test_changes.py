@@ -1,5 +1,6 @@
 """Changes in the simulator: its labels, what users ask for, and the account of intents."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,14 @@ from tandem.policy.change.planning import next_layout
 from tandem.policy.change.wanted import Wanted
 from tandem_core.contract.intent import ChangeRequest, Generation, Intent, KeyMove, PastChange
 from tandem_simulator.campaign.campaign import run_campaign
-from tandem_simulator.engine.configuration import stream
+from tandem_simulator.engine.configuration import configure, stream
+from tandem_simulator.engine.demands import (
+    ChangePlan,
+    Demand,
+    DemandKind,
+    SimulatedUser,
+    draw_plan,
+)
 from tandem_simulator.externals.layouts import LabelCodec
 from tandem_simulator.externals.shares import MOST_KEYS, generation_of, keys_of, label_of
 from tandem_simulator.oracle.changes import ChangeAccount
@@ -183,9 +191,47 @@ def test_removed_workload_of_listed_pair_is_detected(account: ChangeAccount) -> 
 # --- schedules ---------------------------------------------------------------------------------
 
 
-def test_schedules_reach_every_stage_of_changes() -> None:
-    reached = run_campaign(2, range(120)).coverage
+@pytest.fixture(scope="module")
+def reached() -> Counter[str]:
+    return run_campaign(2, range(120)).coverage
+
+
+def test_schedules_reach_every_stage_of_changes(reached: Counter[str]) -> None:
     rows = ("Planned", "Building", "Synced", "Cutting", "Retiring", "done", "Abandoned")
     assert {row for row in rows if not reached[f"change: {row}"]} == set()
     assert reached["operator killed"] > 0
     assert reached["change: next step"] > 0
+
+
+def test_most_planned_changes_are_cut_and_some_schedules_finish_several(
+    reached: Counter[str],
+) -> None:
+    assert reached["change: Cutting"] > reached["change: Planned"] * 0.4
+    assert reached["change: done"] > reached["change: Planned"] * 0.2
+    assert reached["change: done again"] >= 5
+    assert reached["change: key moved"] >= 3
+
+
+def test_spares_of_another_share_are_refused(reached: Counter[str]) -> None:
+    assert reached["fault: foreign spare"] > 0
+    assert reached["spares of another share refused"] > 0
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_copies_take_two_to_thirty_seconds(number: int) -> None:
+    plan = draw_plan(stream(1, number, "changes"), 2, 8)
+    assert 2000 <= plan.copying[0] <= plan.copying[1] <= 30_000
+    assert plan.until >= max((demand.at for demand in plan.demands), default=0)
+
+
+def test_key_that_was_not_moved_is_not_moved_back() -> None:
+    demand = Demand(0, DemandKind.KEY, amount=3, choice=0)
+    drawn = configure(1, 0)
+    quiet = drawn._replace(
+        changing=ChangePlan((demand,)), resizes=(), scalings=(), buckets=BUCKETS, keys=8
+    )
+    user = SimulatedUser(quiet)
+    user.follow(1, intent(FIRST))
+    request = user.wanted.request
+    assert request is not None
+    assert [move.pair for move in request.moves] == ["pair-1"]

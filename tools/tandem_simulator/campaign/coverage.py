@@ -32,6 +32,7 @@ CASES: dict[str, str] = {
     "keys moved by hand": "change: key moved",
     "operator killed": "operator killed",
     "splits asked to leave": "splits asked to leave",
+    "partitions placed by the intent": "partitions placed",
     "generation cuts": "GenerationCut",
     "abandoned generations": "GenerationGivenUp",
     "pairs retired": "PairsRetired",

@@ -6,10 +6,18 @@ it.
 
 from __future__ import annotations
 
-from tandem_simulator.campaign.bugs import delivery_bugs, lane_bugs, log_bugs, seat_bugs
+from tandem_simulator.campaign.bugs import (
+    change_bugs,
+    delivery_bugs,
+    lane_bugs,
+    log_bugs,
+    seat_bugs,
+)
 from tandem_simulator.campaign.bugs.substitution import SeededBug
 
 PLANTS: dict[str, SeededBug] = {
-    bug.name: bug for bug in (*log_bugs.BUGS, *delivery_bugs.BUGS, *lane_bugs.BUGS, *seat_bugs.BUGS)
+    bug.name: bug
+    for part in (log_bugs, delivery_bugs, lane_bugs, seat_bugs, change_bugs)
+    for bug in part.BUGS
 }
 """All seeded bugs, by the name that `tandem simulate --plant` takes."""

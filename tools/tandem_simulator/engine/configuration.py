@@ -97,10 +97,7 @@ def configure(seed: int, number: int) -> Configuration:
     plan = draw_plan(changing, len(pairs), keys)
     faults_end = max(rng.randint(4000, 7000), plan.until)
     streams, partitions = _sources(rng, faults_end, keys, forgets=rng.random() < 0.75)  # noqa: PLR2004
-    sinks = tuple(
-        (f"sink-{i}", rng.random() < 0.55)  # noqa: PLR2004
-        for i in range(rng.choice((1, 1, 2)))
-    )
+    sinks = _sinks(rng)
     slots, resizes = _slots(stream(seed, number, "slots"), faults_end)
     splits = rng.choice((2, 2, 3, 3, 3, 4))
     drawn = Configuration(
@@ -148,6 +145,12 @@ def _with_rebuilds(drawn: Configuration, rng: Random) -> Configuration:
         changing=ChangePlan(),
         scalings=(),
     )
+
+
+def _sinks(rng: Random) -> tuple[tuple[str, bool], ...]:
+    """Draw one sink or two, transactional or not."""
+    count = rng.choice((1, 1, 2))
+    return tuple((f"sink-{i}", rng.random() < 0.55) for i in range(count))  # noqa: PLR2004
 
 
 def _slots(rng: Random, faults_end: int) -> tuple[int, tuple[Demand, ...]]:

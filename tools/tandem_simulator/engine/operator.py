@@ -21,6 +21,7 @@ from tandem_core.model.states import ChangeStage
 from tandem_runtime.protocol.lead.summary import Summary, lead_report
 from tandem_runtime.protocol.messages.peers import NewIntent, Terminate
 from tandem_runtime.protocol.split.split_machine import SplitMachine
+from tandem_simulator.engine.configuration import stream
 from tandem_simulator.engine.demands import SimulatedUser
 from tandem_simulator.engine.process import SPLIT, SimulatedProcess
 from tandem_simulator.engine.trace import TURN
@@ -35,6 +36,8 @@ ROUND = 300
 """Milliseconds between two turns."""
 HOPELESS = 0.05
 """Share of generations of which a new pair cannot be built."""
+PLACES = 0.2
+"""Share of schedules in which the intent places source partitions on splits."""
 HOPELESS_CUT = 0.1
 """Share of targets of which new pairs cannot run any more; most are cut before that is noticed."""
 
@@ -51,6 +54,8 @@ class SimulatedOperator:
         configuration = world.configuration
         first = generation_of(1, configuration.pairs)
         numbered = rng.random() < 0.8  # noqa: PLR2004 (others come from an older version)
+        self.placing = stream(configuration.seed, configuration.number, "placement")
+        self.places = self.placing.random() < PLACES
         intent = Intent(
             1,
             (first,),
@@ -60,6 +65,7 @@ class SimulatedOperator:
             next_pair=len(configuration.pairs) * numbered,
             next_generation=2 * numbered,
             splits=configuration.splits * numbered,
+            placement=self._placement(),
         )
         world.ledger.intent_written(intent)
         self.intents = [intent]
@@ -112,8 +118,20 @@ class SimulatedOperator:
             # Until then the split has to ask the lead for the routing function.
             self._tell_newest_later(process, self.rng.randint(100, 1500))
 
+    def _placement(self) -> tuple[tuple[str, str], ...]:
+        """Draw where some source partitions are to be read; not all these splits are there."""
+        if not self.places:
+            return ()
+        self.world.coverage["partitions placed"] += 1
+        configuration, rng = self.world.configuration, self.placing
+        partitions = [name for each in configuration.streams for name in each.partitions]
+        chosen = [name for name in partitions if rng.random() < 0.5]  # noqa: PLR2004
+        return tuple((name, f"split-{rng.randint(0, configuration.splits)}") for name in chosen)
+
     def _publish(self, intent: Intent, why: str) -> None:
         world, before = self.world, self.intent
+        if self.placing.random() < 0.3:  # noqa: PLR2004
+            intent = intent.replace(placement=self._placement())
         world.ledger.intent_written(intent)
         self.intents.append(intent)
         if world.trace is not None:

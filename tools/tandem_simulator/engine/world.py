@@ -89,6 +89,8 @@ class World(Disturbances):
         """Volumes that brought headers of an older history to a muster."""
         self.chosen: dict[int, str] = {}
         """Volume of the merge that was chosen last, by slot."""
+        self.delivered_generation = 0
+        """The newest generation of which a sink has anything."""
         self.ended_slot = -1
         """The merge slot that was ended last."""
         self.violation: Violation | None = None

@@ -262,6 +262,10 @@ def _note_delivery(world: World, process: SimulatedProcess, effect: Deliver, *, 
         world.trace.note(world.now, process.volume, text, DETAIL if done else TURN, effect.epoch)
     if done:
         world.occur("Delivered", process, effect.epoch)
+        generation = world.ledger.expected.headers[effect.epoch].generation
+        if generation > world.delivered_generation:
+            world.delivered_generation = generation
+            world.occur("GenerationDelivered", process, generation)
 
 
 # --- wrong results of Spark -------------------------------------------------------------------

@@ -174,12 +174,11 @@ def _new_pair_dies(rng: Random) -> Script:
     step = FaultStep("new pair lost", "", rng.choice((0, 0, 30, 150)), rng.randint(100, 900))
     if rng.random() < 0.5:  # noqa: PLR2004
         return Script("new pair dies", (ScriptStage((step,), TriggerPoint("GenerationCut", 1)),))
-    delivered = TriggerPoint("Delivered", rng.randint(1, 3))
     return Script(
         "new pair dies after its delivery",
         (
             ScriptStage((), TriggerPoint("GenerationCut", 1)),
-            ScriptStage((step._replace(delay=0),), delivered),
+            ScriptStage((step._replace(delay=0),), TriggerPoint("GenerationDelivered", 1)),
         ),
     )
 
@@ -287,6 +286,7 @@ OF_TWO = (*ALWAYS, lead_templates.first_lead_again, lead_templates.first_lead_ag
 """For two splits: the lead's buddy is always the other one."""
 WITH_CHANGE: tuple[Callable[[Random], Script], ...] = (
     _lead_dies_after_cut,
+    _new_pair_dies,
     _new_pair_dies,
     _shadow_dies,
     _operator_dies,
