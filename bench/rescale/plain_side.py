@@ -53,16 +53,15 @@ def resize_plain(launch: Launch, setting: Setting) -> list[Case]:
         with plain_run(settings, place / "plain", place / "in") as run:
             outlet = Outlet(run.output)
             wait_until(lambda: outlet.reaches() == feeder.fed - 1, _LIMIT, "all keys delivered")
-            feeder.start()
-            time.sleep(_WARM_SECONDS)
-            load = machine_share(run.pid, _LOAD_SECONDS)
-            recorder = Recorder(outlet, setting.interval)
-            for _ in range(setting.tries):
-                for cores, what in ((2, "one to two"), (1, "two to one")):
-                    resized = replace(settings, cores=cores, repartition=cores)
-                    make = partial(_restart, run, resized, outlet)
-                    recorder.make(f"{name_of(launch)}, {what}", make)
-            feeder.stop()
+            with feeder.flowing():
+                time.sleep(_WARM_SECONDS)
+                load = machine_share(run.pid, _LOAD_SECONDS)
+                recorder = Recorder(outlet, setting.interval)
+                for _ in range(setting.tries):
+                    for cores, what in ((2, "one to two"), (1, "two to one")):
+                        resized = replace(settings, cores=cores, repartition=cores)
+                        make = partial(_restart, run, resized, outlet)
+                        recorder.make(f"{name_of(launch)}, {what}", make)
             everything = feeder.fed - 1
             wait_until(lambda: outlet.reaches() == everything, _LIMIT, "everything delivered")
         verdict = recount(outlet.directory, feeder.rows, feeder.fed)

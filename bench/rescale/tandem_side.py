@@ -152,9 +152,9 @@ def _flow(setting: Setting, rows: Rows, pairs: int) -> Iterator[Flow]:
             outlet = Outlet(run.output)
             run.wait_until(lambda: run.is_whole() and count(run) == pairs, LIMIT, "whole")
             run.wait_until(lambda: outlet.reaches() == feeder.fed - 1, LIMIT, "all keys delivered")
-            feeder.start()
-            time.sleep(_WARM_SECONDS)
-            yield Flow(run, feeder, Recorder(outlet, setting.interval))
+            with feeder.flowing():
+                time.sleep(_WARM_SECONDS)
+                yield Flow(run, feeder, Recorder(outlet, setting.interval))
 
 
 def _run(setting: Setting, rows: Rows, pairs: int, changes: Callable[[Flow], None]) -> list[Case]:

@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.streaming.rows import Rows
@@ -45,6 +47,15 @@ class Feeder:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        """Pace until the end of the block, also if that fails."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
 
     def due(self, number: int) -> float:
         """When a paced row was due, in seconds since 1970."""
