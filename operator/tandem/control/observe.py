@@ -10,7 +10,7 @@ from tandem.control.nodes import Node, hosts_of
 from tandem.control.pods import Pod, Run, member_of, read_pod, template_of
 from tandem.control.types import Instant, Key
 from tandem.kube.kinds import DEPLOYMENT, POD, REPLICA_SET, STREAM_PIPELINE, Object
-from tandem.kube.objects import is_going, labels_of, uid_of
+from tandem.kube.objects import is_going, is_owned_by, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.manifests.desired_state import Workloads
 from tandem.manifests.roles import MERGES_PER_SLOT
@@ -112,7 +112,7 @@ def list_pipeline(
             for document in replica_sets
             if PAIR_LABEL in labels_of(document)
         },
-        births=_births(replica_sets),
+        births=_births(each for each in replica_sets if is_owned_by(each, uid_of(resource))),
         splits=_ordered_splits(deployments),
         slots=_slots(deployments),
     )

@@ -20,6 +20,7 @@ from tandem.control.observe import TAKEN, ClusterView, PipelineObjects, list_pip
 from tandem.control.publish import Publisher, Troubles
 from tandem.control.record import Recorder
 from tandem.control.reset import CHANGED_TOO_LATE, can_reset, clear
+from tandem.control.resize.lost_intent import LOST_INTENT, find_lost_intent
 from tandem.control.resize.next_step import next_step
 from tandem.control.resize.workloads import births_of
 from tandem.control.types import Instant, Key, Meter
@@ -151,7 +152,7 @@ class Reconciler:
         """Take the turn that manifest, records, written status and members call for."""
         self._log.observed(lambda _: f"manifest generation {listing.generation}")
         manifest = judge(listing.resource)
-        recorded = self._record_beginning(listing, manifest)
+        recorded = self._record_beginning(state, listing, manifest)
         if isinstance(recorded, Complaint):
             return self._complain(state, listing, recorded, moment)
         listing, where = replace(listing, recorded=recorded), self._settings.namespace
@@ -171,7 +172,7 @@ class Reconciler:
         self, state: PipelineState, listing: PipelineObjects, why: Complaint, moment: Instant
     ) -> Reconciled:
         """Publish why the pipeline cannot be run."""
-        waits = why.reason == TAKEN
+        waits = why.reason in {TAKEN, *LOST_INTENT}
         refused = listing.recorded is None and not waits
         self._hold(Action.REFUSE if refused else Action.WAIT, "the manifest", why)
         state.publisher.complain(listing.resource, why, refused, moment)
@@ -261,11 +262,12 @@ class Reconciler:
     # --- record -------------------------------------------------------------------------------
 
     def _record_beginning(
-        self, listing: PipelineObjects, manifest: Pipeline | Complaint
+        self, state: PipelineState, listing: PipelineObjects, manifest: Pipeline | Complaint
     ) -> Recorded | Complaint:
         """Create the records of a new pipeline that can be run; return those of any other one."""
-        if listing.recorded is not None:
-            return listing.recorded
+        known = find_lost_intent(listing, state.publisher.status, manifest) or listing.recorded
+        if known is not None:
+            return known
         if isinstance(manifest, Complaint):
             return manifest
         return self._recorder.begin(manifest, listing.uid)
