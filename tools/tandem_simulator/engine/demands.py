@@ -108,7 +108,7 @@ def draw_plan(rng: Random, pairs: int, keys: int) -> ChangePlan:
 
     Some are soon replaced or taken back, and in some schedules the timeout is shorter than a copy.
     """
-    count = rng.choice((0, 0, 0, 0, 0, 1, 1, 2, 2, 3))
+    count = rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 2, 3))
     copying = rng.choice(COPIES)
     if copying == COPIES[-1]:
         count = min(count, 1)

@@ -74,8 +74,8 @@ def draw(configuration: Configuration) -> tuple[Script, ...]:
         return _numbered([lead_templates.two_rebuilds(rng), *others])
     scripts = [templates.choose(rng, configuration) for _ in range(rng.choice((1, 1, 2, 2)))]
     # A change needs seconds without a fault to get as far as its cut.
-    most = 4 if configuration.changing.demands else 8
-    scripts += [at_random(rng, configuration) for _ in range(rng.randint(most // 3, most))]
+    number = rng.randint(1, 4) if configuration.changing.demands else rng.randint(3, 8)
+    scripts += [at_random(rng, configuration) for _ in range(number)]
     if configuration.beyond:
         scripts.append(templates.beyond(rng, configuration))
     return _numbered(scripts)
