@@ -14,7 +14,7 @@ from tandem.kube import user
 from tandem.kube.kinds import CONFIG_MAP, STREAM_PIPELINE
 from tandem.kube.user import UserAccess
 from tandem.local.store.directory import Directory, locked
-from tandem.local.store.intent_file import write_functions, write_intent
+from tandem.local.store.intent_file import read_intent, write_functions, write_intent
 from tandem.local.store.manifest import prepare
 from tandem.local.store.paths import with_absolute_paths
 from tandem.policy.intent import first_functions, first_intent
@@ -87,12 +87,14 @@ def tree(directory: Path) -> dict[Path, bytes]:
 @pytest.mark.usefixtures("home")
 def test_text_has_a_line_for_each_step_and_ends_with_the_dry_run(capsys: Output) -> None:
     assert main(["plan", local(pairs={"count": 3})]) == 0
-    head, step, total, last = capsys.readouterr().out.splitlines()
-    assert head == "spending: 2 pairs → 3 pairs in 1 step"
+    head, step, total, state, risk, last = capsys.readouterr().out.splitlines()
+    assert head == "spending: 2 pairs → 3 pairs in 1 step of at most 2 new pairs"
     assert "pair-0 → pair-2 + pair-3" in step
     assert "4 drivers" in step
     assert step.endswith("carried: pair-1")
     assert "8 drivers at a time (4 now, 6 after)" in total
+    assert "not known" in state
+    assert risk.endswith("nothing before the cut; room needed: 4 drivers beside 4")
     assert last == DRY_RUN
 
 
@@ -105,6 +107,8 @@ def test_json_has_steps_totals_and_reasons(home: Directory, capsys: Output) -> N
     assert (step["carried"], step["moved"]) == ([], 1.0)
     assert 0.4 < found["total"]["movedAtLeast"] < 0.5
     assert found["total"]["drivers"] == {"now": 4, "atMost": 6, "after": 2}
+    assert found["total"]["room"] == {"built": 2, "beside": 4}
+    assert (found["total"]["maxSurge"], found["total"]["movedBytes"]) == (2, None)
     assert found["reasons"]
     assert (found["dryRun"], found["fields"]) == (True, [])
     assert found["where"] == str(home.path.relative_to(Path.cwd()))
@@ -157,8 +161,8 @@ def test_long_plan_is_shortened_in_text_only(capsys: Output) -> None:
     assert len(planned(capsys, file)["steps"]) == 38
     assert main(["plan", file]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 16
-    assert "26 more steps" in lines[-3]
+    assert len(lines) == 18
+    assert "26 more steps" in lines[-5]
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -190,10 +194,21 @@ def test_plan_starts_at_the_target_generation(home: Directory, capsys: Output) -
     assert isinstance(parsed, Pipeline)
     intent = first_intent(parsed)
     second = Generation(2, digest, pairs)
-    write_intent(home.intent, intent.replace(generations=(*intent.generations, second), target=2))
+    made = intent.replace(next_pair=4, next_generation=3, target=2)
+    write_intent(home.intent, made.replace(generations=(*intent.generations, second)))
     found = planned(capsys, local(pairs={"count": 4}))
     assert found["pairs"]["now"] == 3
     assert [new["name"] for new in found["steps"][0]["new"]] == ["pair-4", "pair-5"]
+
+
+def test_plan_has_the_surge_of_the_manifest_and_free_names(home: Directory, capsys: Output) -> None:
+    stored = read_intent(home.intent)
+    assert stored is not None
+    write_intent(home.intent, stored.replace(next_pair=9))
+    found = planned(capsys, local(pairs={"count": 4}, change={"maxSurge": 4}))
+    (step,) = found["steps"]
+    assert [new["name"] for new in step["new"]] == ["pair-9", "pair-10", "pair-11", "pair-12"]
+    assert found["total"]["room"] == {"built": 8, "beside": 4}
 
 
 def test_unreadable_directory_exits_with_2(home: Directory, capsys: Output) -> None:
@@ -237,6 +252,9 @@ def test_pipeline_on_a_cluster_is_planned(stage: Stage, capsys: Output) -> None:
     stage.cluster.replace({**intent, "binaryData": {}})
     assert main(["plan", remote(pairs={"count": 3})]) == 2
     assert "routing function" in capsys.readouterr().err
+    stage.cluster.remove(stage.cluster.get(CONFIG_MAP, KEY.namespace, intent_name(KEY.name)))
+    assert main(["plan", remote(pairs={"count": 3})]) == 2
+    assert intent_name(KEY.name) in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("stage")

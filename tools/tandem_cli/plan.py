@@ -15,12 +15,13 @@ from tandem.local.store.directory import Directory, DirectoryRefused
 from tandem.local.store.intent_file import read_function, read_intent
 from tandem.local.store.manifest import is_changeable, read_manifest
 from tandem.local.store.paths import with_absolute_paths
+from tandem.policy.change.codec import RoutingCodec
+from tandem.policy.change.steps import numbered
 from tandem.policy.intent import pair_names
 from tandem.policy.layout.layout import Layout
 from tandem.policy.layout.plan import (
     PlannedStep,
     ResizePlan,
-    layout_of,
     layout_of_first,
     plan_resize,
 )
@@ -29,6 +30,7 @@ from tandem_cli.lookup import Nowhere, Remote, add_arguments, complaints, find
 from tandem_cli.run import load
 from tandem_core.model.fields.problems import Absent, path_text, value_text
 from tandem_core.model.fields.problems import Path as FieldPath
+from tandem_core.model.kubernetes_names import intent_name
 from tandem_core.model.pipeline import (
     Pipeline,
     Refusal,
@@ -45,6 +47,7 @@ PLANNED, NOT_CHANGEABLE, NOT_FOUND = 0, 1, 2
 DRY_RUN = "dry run: nothing has changed; `tandem apply` with this file makes the change"
 
 _COUNT: FieldPath = ("spec", "pairs", "count")
+_UNKNOWN_BYTES = "bytes that move are not known: no process reports the size of its state"
 _MOST_NAMES, _MOST_STEPS = 4, 12
 _WIDEST = 60
 
@@ -92,7 +95,12 @@ def run(args: argparse.Namespace) -> int:
     except (Nowhere, DirectoryRefused, OSError) as problem:
         print(f"tandem plan: {problem}", file=sys.stderr)
         return NOT_FOUND
-    plan = plan_resize(existing.layout, wanted.spec.pairs.count, replicas=existing.replicas)
+    plan = plan_resize(
+        existing.layout,
+        wanted.spec.pairs.count,
+        replicas=existing.replicas,
+        max_surge=wanted.spec.change.max_surge,
+    )
     name = wanted.metadata.name
     if args.output == "json":
         print(json.dumps(_document(name, existing, plan), indent=2, ensure_ascii=False))
@@ -134,9 +142,9 @@ def _layout_here(directory: Directory) -> Layout | None:
     intent = read_intent(directory.intent)
     if intent is None:
         return None
-    target = next(each for each in intent.generations if each.number == intent.target)
+    codec = RoutingCodec(lambda digest: read_function(directory.intent.parent, digest))
     try:
-        return layout_of(intent, read_function(directory.intent.parent, target.function))
+        return codec.layout_of(numbered(intent))
     except RoutingError as problem:
         raise DirectoryRefused(f"{directory.intent} cannot be read: {problem}") from problem
 
@@ -157,8 +165,11 @@ def _there(remote: Remote, wanted: Pipeline) -> ExistingPipeline:
     with complaints(access):
         layout = layout_on_cluster(access.kube, resource)
     changes = _spec_changes(known, wanted)
+    phase = status_in(resource).phase
+    if layout is None and phase not in {Phase.PENDING, Phase.REFUSED}:
+        raise Nowhere(f"ConfigMap {intent_name(wanted.metadata.name)} is missing: read `Ready`")
     fixed = _spec_changes(fixed_part(known), fixed_part(wanted))
-    if status_in(resource).phase is Phase.REFUSED:
+    if phase is Phase.REFUSED:
         fixed = []  # Nothing was computed: it starts over with any manifest.
     return ExistingPipeline(
         f"{namespace}/{wanted.metadata.name} on {access.context}",
@@ -198,6 +209,9 @@ def _document(name: str, existing: ExistingPipeline, plan: ResizePlan) -> dict[s
                 "atMost": plan.drivers_at_most,
                 "after": plan.drivers_after,
             },
+            "maxSurge": plan.max_surge,
+            "room": plan.room._asdict(),
+            "movedBytes": None,
         },
         "reasons": list(plan.reasons),
         "fields": [
@@ -239,7 +253,8 @@ def _lines(name: str, existing: ExistingPipeline, plan: ResizePlan) -> Iterator[
         return
     if plan.steps:
         after, steps = _count(len(plan.after.pairs), "pair"), _count(len(plan.steps), "step")
-        yield f"{name}: {now} → {after} in {steps}"
+        surge = _count(plan.max_surge, "new pair")
+        yield f"{name}: {now} → {after} in {steps} of at most {surge}"
         yield from _step_lines(plan)
     else:
         yield f"{name}: {now}, unchanged"
@@ -268,6 +283,9 @@ def _step_lines(plan: ResizePlan) -> Iterator[str]:
         f"{_count(plan.drivers_at_most, 'driver')} at a time ({plan.drivers_now} now, "
         f"{plan.drivers_after} after)"
     )
+    yield f"state    {_UNKNOWN_BYTES}"
+    built = _count(plan.room.built, "driver")
+    yield f"at risk  nothing before the cut; room needed: {built} beside {plan.room.beside}"
 
 
 def _replacements(step: PlannedStep) -> str:

@@ -30,6 +30,11 @@ from tandem_core.model.kubernetes_names import (
     token_name,
 )
 from tandem_core.model.pipeline import Pipeline
+from tandem_core.routing.errors import RoutingError
+from tandem_core.routing.function import RoutingFunction
+from tandem_core.routing.function_codec import from_bytes
+
+_REMEDY = "restore it from a backup, or start a new pipeline"
 
 
 class NameConflict(Exception):
@@ -80,6 +85,23 @@ def read_token(kube: Kube, key: Key) -> str | None:
         return base64.b64decode((found.get("data") or {})[TOKEN_KEY]).decode()
     except (KeyError, ValueError):
         return None
+
+
+def function_beside(document: Object, digest: str) -> RoutingFunction:
+    """Read a routing function that is stored beside the intent.
+
+    Raises:
+        RoutingError: it is missing, or cannot be read.
+    """
+    form = (document.get("binaryData") or {}).get(function_key(digest))
+    where = f"in ConfigMap {name_of(document)}"
+    if form is None:
+        raise RoutingError(f"{function_key(digest)} is missing {where}; {_REMEDY}")
+    try:
+        return from_bytes(base64.b64decode(form))
+    except (RoutingError, ValueError) as problem:
+        unusable = f"{function_key(digest)} {where} cannot be read: {problem}"
+        raise RoutingError(f"{unusable}; {_REMEDY}") from problem
 
 
 def create_records(

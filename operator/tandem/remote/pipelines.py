@@ -1,19 +1,21 @@
 """Finds the resource of a pipeline, and the assignment of its keys."""
 
-import base64
-
-from tandem.control.intent_store import IntentUnreadable, NameConflict, read_intent
+from tandem.control.intent_store import (
+    IntentUnreadable,
+    NameConflict,
+    function_beside,
+    read_intent,
+)
 from tandem.control.types import Key
 from tandem.kube.kinds import STREAM_PIPELINE, Object
 from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.output.member_table import Missing
+from tandem.policy.change.codec import RoutingCodec
+from tandem.policy.change.steps import numbered
 from tandem.policy.layout.layout import Layout
-from tandem.policy.layout.plan import layout_of
-from tandem_core.contract.intent_text import function_key
 from tandem_core.model.fields.problems import suggestion
 from tandem_core.routing.errors import RoutingError
-from tandem_core.routing.function_codec import from_bytes
 
 
 def find_pipeline(kube: Kube, namespace: str, name: str | None) -> Object:
@@ -54,12 +56,9 @@ def layout_on_cluster(kube: Kube, resource: Object) -> Layout | None:
         recorded = read_intent(kube, key, uid_of(resource))
         if recorded is None:
             return None
-        intent = recorded.intent
-        target = next(each for each in intent.generations if each.number == intent.target)
-        forms = recorded.document.get("binaryData") or {}
-        form = base64.b64decode(forms[function_key(target.function)])
-        return layout_of(intent, from_bytes(form))
+        codec = RoutingCodec(lambda digest: function_beside(recorded.document, digest))
+        return codec.layout_of(numbered(recorded.intent))
     except (NameConflict, IntentUnreadable) as problem:
         raise Missing(str(problem)) from None
-    except (KeyError, ValueError, StopIteration, RoutingError) as problem:
+    except RoutingError as problem:
         raise Missing(f"the routing function of {key} cannot be read: {problem}") from None

@@ -3,19 +3,14 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.layout.layouts import layouts, owners
 
 from tandem.policy.layout.layout import Layout
-from tandem.policy.layout.plan import ResizePlan, layout_of, plan_resize
+from tandem.policy.layout.plan import ResizePlan, plan_resize
 from tandem.policy.layout.resize import LEAST_SURGE
-from tandem_core.contract.intent import Generation, Intent, Pair
-from tandem_core.routing.errors import RoutingError
-from tandem_core.routing.function import RoutingFunction
-from tandem_core.routing.ring import BUCKETS
 
 loads = st.none() | st.lists(st.floats(0, 100), min_size=40, max_size=40).map(
     lambda found: found.__getitem__
@@ -45,6 +40,7 @@ def test_split_of_one_of_two_pairs() -> None:
     assert (step.moved, step.drivers_built, step.drivers_at_most) == (0.5, 4, 8)
     assert (plan.moved, plan.moves, plan.least) == (0.5, 0.5, 0.25)
     assert (plan.drivers_now, plan.drivers_at_most, plan.drivers_after) == (4, 8, 6)
+    assert (plan.max_surge, plan.room) == (2, (4, 4))
     assert plan.reasons
 
 
@@ -165,36 +161,3 @@ def most_that_can_stay(before: Layout, after: Layout) -> float:
                     grown[key] = max(grown.get(key, 0), stays + len(old & new))
         best = grown
     return max(best.values()) / len(owners(before))
-
-
-def intent_with(*generations: Generation, target: int) -> Intent:
-    return Intent(1, generations, target, ())
-
-
-def test_layout_of_a_generation_counts_hot_keys_with_their_bucket() -> None:
-    plain = RoutingFunction.plain(["pair-0", "pair-1"])
-    hot = np.array([5, 2**63], dtype=np.uint64)
-    function = RoutingFunction(plain.pairs, plain.vnodes, hot, np.array([0, 1], dtype=np.uint16))
-    intent = intent_with(
-        Generation(1, "f", (Pair("pair-1", "pair-1"), Pair("pair-0", "pair-0"))), target=1
-    )
-    layout = layout_of(intent, function)
-    assert layout.names() == ("pair-1", "pair-0")
-    assert layout.next_pair == 2
-    assert layout.buckets_of("pair-0") == set(np.flatnonzero(plain.bucket_owners == 0))
-    assert len(owners(layout)) == BUCKETS
-
-
-def test_new_names_follow_all_names_of_the_intent() -> None:
-    function = RoutingFunction.plain(["a"])
-    old = Generation(1, "f", (Pair("pair-3", "a"),))
-    target = Generation(2, "f", (Pair("pair-4", "a", ("pair-3",)),))
-    abandoned = Generation(3, "f", (Pair("pair-8", "a", ("pair-4",)),))
-    assert layout_of(intent_with(old, target, abandoned, target=2), function).next_pair == 9
-    assert layout_of(intent_with(target, target=2), function).next_pair == 5
-
-
-def test_function_without_a_pair_of_the_target_is_refused() -> None:
-    intent = intent_with(Generation(1, "f", (Pair("pair-0", "other"),)), target=1)
-    with pytest.raises(RoutingError):
-        layout_of(intent, RoutingFunction.plain(["pair-0"]))

@@ -43,7 +43,7 @@ def next_intent(
     if evidence.lead is not None and evidence.lead.completed:
         return None
     if intent.next_generation == 0:
-        return _step(_numbered(intent), "numbers of pairs and generations are recorded")
+        return _step(numbered(intent), "numbers of pairs and generations are recorded")
     if (intent.splits, intent.slots) != (wanted.splits, wanted.slots):
         sized = intent.replace(splits=wanted.splits, slots=wanted.slots)
         return _step(sized, f"{wanted.splits} splits, {wanted.slots} merge slots")
@@ -80,8 +80,10 @@ def _step(intent: Intent, reason: str, *records: RecordEvent) -> IntentStep:
     return IntentStep(intent.replace(version=intent.version + 1), reason, (), records)
 
 
-def _numbered(intent: Intent) -> Intent:
-    """Return the intent of an older version with the numbers that are free."""
+def numbered(intent: Intent) -> Intent:
+    """Return the intent with the numbers that are free, if an older version wrote it."""
+    if intent.next_generation:
+        return intent
     names = {
         name
         for generation in intent.generations

@@ -30,16 +30,15 @@ once. For two parts or parents of equal size that is twice the bound. Keys count
 which hashing spreads them evenly; a hot key counts with the bucket that it lies in.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tandem.policy.layout.layout import Buckets, Layout, LayoutChange
 from tandem.policy.layout.resize import LEAST_SURGE, Load, next_step
-from tandem_core.contract.intent import Intent
 from tandem_core.routing.function import RoutingFunction
 
 _HEAVIEST = 2**30
@@ -64,6 +63,13 @@ class PlannedStep:
     after: Layout
 
 
+class Room(NamedTuple):
+    """Drivers that are built at a time, and those that run beside them."""
+
+    built: int
+    beside: int
+
+
 @dataclass(frozen=True, slots=True)
 class ResizePlan:
     """All steps from a layout to a number of pairs, and their totals. Spares are not counted."""
@@ -77,34 +83,25 @@ class ResizePlan:
     """The sum of all steps, in which a key counts as often as it moves."""
     least: float
     """Share of all keys that every plan to the same layout moves."""
+    max_surge: int
+    """New pairs that a step builds at most."""
     drivers_now: int
     drivers_at_most: int
     drivers_after: int
     reasons: tuple[str, ...]
 
     @property
+    def room(self) -> Room:
+        """The room that the step with the most drivers at a time needs."""
+        if not self.steps:
+            return Room(0, self.drivers_now)
+        most = max(self.steps, key=lambda step: step.drivers_at_most)
+        return Room(most.drivers_built, most.drivers_at_most - most.drivers_built)
+
+    @property
     def after(self) -> Layout:
         """The layout in the end."""
         return self.steps[-1].after if self.steps else self.before
-
-
-def layout_of(intent: Intent, function: RoutingFunction) -> Layout:
-    """Return the layout of an intent's target, whose routing function is given.
-
-    New names follow the highest number that any generation of the intent mentions.
-
-    Raises:
-        RoutingError: the function lacks a pair of the target.
-    """
-    target = next(each for each in intent.generations if each.number == intent.target)
-    pairs = tuple((pair.name, _buckets(function, pair.label)) for pair in target.pairs)
-    named = (
-        name
-        for generation in intent.generations
-        for pair in generation.pairs
-        for name in (pair.name, *pair.parents)
-    )
-    return Layout(pairs, 1 + max(map(_number, named), default=-1))
 
 
 def layout_of_first(names: Sequence[str]) -> Layout:
@@ -140,6 +137,7 @@ def plan_resize(
         moved=moved,
         moves=sum(step.moved for step in steps),
         least=least,
+        max_surge=max(max_surge, LEAST_SURGE),
         drivers_now=now,
         drivers_at_most=max((step.drivers_at_most for step in steps), default=now),
         drivers_after=len(at.pairs) * replicas,
@@ -232,11 +230,6 @@ def _reasons(
         if not measured:
             said.append("No load is measured: all buckets count the same.")
     return tuple(said)
-
-
-def _number(name: str) -> int:
-    found = re.fullmatch(r"pair-(\d+)", name)
-    return int(found[1]) if found else -1
 
 
 def _buckets(function: RoutingFunction, label: str) -> Buckets:
