@@ -135,6 +135,11 @@ def _parts(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, dict[str, 
                 yield f".{name}", inner, part
 
 
+def refused_by_rules(schema: dict[str, Any], value: Any, path: str) -> Iterator[Refused]:
+    """What the rules alone have against a value as it is, without defaults."""
+    return _rules(schema, value, None, path)
+
+
 def _rules(schema: dict[str, Any], value: Any, old: Any, path: str) -> Iterator[Refused]:
     for rule in schema.get("x-kubernetes-validations", ()):
         transition = "oldSelf" in rule["rule"]

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 from tests.crds.cel import CelError, compile_rule
-from tests.crds.definition import DEFINITION, SCHEMA, VERSION, nodes, refused_by_schema
+from tests.crds.definition import (
+    DEFINITION,
+    SCHEMA,
+    VERSION,
+    nodes,
+    refused_by_rules,
+    refused_by_schema,
+)
 from tests.manifests.api_fields import unknown_fields
 
 NODES = dict(nodes(SCHEMA))
@@ -54,6 +61,11 @@ def test_the_schema_is_structural(path: str) -> None:
     assert set(node.get("required", ())) <= set(node.get("properties", ()))
     if "default" in node:
         assert list(refused_by_schema(node, node["default"], path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path, node in NODES.items() if "default" in node])
+def test_defaults_follow_the_rules_before_their_own_parts_have_defaults(path: str) -> None:
+    assert list(refused_by_rules(NODES[path], NODES[path]["default"], path)) == []
 
 
 @pytest.mark.parametrize("path", [path for path in NODES if path.startswith(".spec")])

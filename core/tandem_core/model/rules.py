@@ -265,7 +265,13 @@ def _sql_reads_every_stream(spec: Spec) -> Iterator[Problem]:
 _SURGE = f"at least {LEAST_SURGE}: a pair is split into two new ones"
 
 
-@rule(CelRule(f"self.maxSurge >= {LEAST_SURGE}", f"expected maxSurge to be {_SURGE}"))
+@rule(
+    CelRule(
+        # The API server checks a default, here an empty one, before it fills in those of its parts.
+        f"!has(self.maxSurge) || self.maxSurge >= {LEAST_SURGE}",
+        f"expected maxSurge to be {_SURGE}",
+    )
+)
 def _surge_suffices_to_split(change: ChangeSpec) -> Iterator[Problem]:
     if change.max_surge < LEAST_SURGE:
         yield Problem(("maxSurge",), change.max_surge, Fault.OUT_OF_RANGE, _SURGE)
