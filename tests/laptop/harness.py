@@ -52,7 +52,7 @@ class Run:
         self._environment = {**os.environ, **(environment or {})}
         self._wrapper = wrapper
         self._manifest = home / "pipeline.yaml"
-        self._manifest.write_text(yaml.safe_dump(manifest, sort_keys=False))
+        self.write(manifest)
         self._supervisor: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -67,6 +67,10 @@ class Run:
         self._end()
 
     # --- the supervisor -----------------------------------------------------------------------
+
+    def write(self, manifest: Document) -> None:
+        """Write the file of the manifest; the next start reads it."""
+        self._manifest.write_text(yaml.safe_dump(manifest, sort_keys=False))
 
     def start(self) -> None:
         """Start `tandem run`, also again over the same directory."""
