@@ -1,11 +1,17 @@
 """Changes that cannot be made: what is left of them, and what the pipeline does meanwhile."""
 
+import json
+
 import msgspec
 from tests.control.test_resize import (
+    LEFT,
+    RIGHT,
     ask,
     given_up,
+    has_become,
     kept_functions,
     names,
+    pair_sets,
     resize,
     running,
     scale,
@@ -13,10 +19,11 @@ from tests.control.test_resize import (
 from tests.control.world import KEY
 
 from tandem.kube.kinds import CONFIG_MAP
+from tandem.kube.objects import name_of
 from tandem_core.contract.intent import ChangeRequest, KeyMove
 from tandem_core.contract.intent_text import intent_text
-from tandem_core.model.kubernetes_names import INTENT_KEY, intent_name
-from tandem_core.model.states import ConditionType
+from tandem_core.model.kubernetes_names import INTENT_KEY, PAIR_LABEL, intent_name
+from tandem_core.model.states import ConditionType, Phase
 
 
 def test_carried_pair_with_another_share_stops_the_change_and_not_the_recovery() -> None:
@@ -55,3 +62,30 @@ def test_move_given_up_while_it_waits_is_not_made_by_a_later_manifest() -> None:
     resize(world, 3)
     assert [past.moves for past in world.recorded().intent.history] == [(), ()]
     assert {function.hot_count for function in kept_functions(world).values()} == {0}
+
+
+def test_refused_shadow_ends_the_change_at_once_and_a_corrected_one_is_made() -> None:
+    world = running()
+    world.plane.stuck.add(LEFT)
+    scale(world, 3)
+    world.until(lambda: bool(world.pods(**{PAIR_LABEL: LEFT})))
+    why = {"reason": "MissingColumn", "message": "There is no amuont.", "hint": "Correct it."}
+    world.cluster.crash(name_of(world.pods(**{PAIR_LABEL: LEFT})[0]), 3, json.dumps(why))
+    world.until(lambda: given_up(world), 3)
+    change = world.recorded().intent.change
+    assert change is not None
+    assert LEFT in change.reason
+    assert "amuont" in change.reason
+    for _ in range(10):
+        world.step()
+        assert world.holds(ConditionType.READY)
+    assert world.phase() is Phase.RUNNING
+    assert "Halted" not in world.reasons()
+    assert "amuont" in world.condition(ConditionType.PROGRESSING).message
+    assert pair_sets(world) == set(names(world)) == {"pair-0", "pair-1"}
+    world.new_operator()
+    world.plane.stuck.clear()
+    world.edit(change={"timeout": "5m"})
+    world.until(lambda: has_become(world, 3), 120)
+    assert world.recorded().intent.target == 3
+    assert not {LEFT, RIGHT} & set(names(world))
