@@ -16,9 +16,9 @@ from tests.control.test_resize import (
     running,
     scale,
 )
-from tests.control.world import KEY
+from tests.control.world import KEY, World
 
-from tandem.kube.kinds import CONFIG_MAP
+from tandem.kube.kinds import CONFIG_MAP, POD
 from tandem.kube.objects import name_of
 from tandem_core.contract.intent import ChangeRequest, KeyMove
 from tandem_core.contract.intent_text import intent_text
@@ -89,3 +89,33 @@ def test_refused_shadow_ends_the_change_at_once_and_a_corrected_one_is_made() ->
     world.until(lambda: has_become(world, 3), 120)
     assert world.recorded().intent.target == 3
     assert not {LEFT, RIGHT} & set(names(world))
+
+
+def test_operator_killed_at_any_stage_gives_a_change_without_quota_up_once() -> None:
+    def forbidden(dies_after: int | None = None) -> World:
+        world = running(change={"timeout": "6s"})
+        world.cluster.quota = len(world.cluster.list(POD, KEY.namespace)) + 1
+        world.new_operator(dies_after)
+        return world
+
+    def until_made(world: World) -> None:
+        scale(world, 3)
+        world.until(lambda: given_up(world), 60)
+        assert world.holds(ConditionType.READY)
+        world.cluster.quota = None
+        world.edit(pairs={**world.resource()["spec"]["pairs"], "count": 1}, change={})
+        world.until(lambda: has_become(world, 1), 120)
+
+    whole = forbidden()
+    first = whole.mortal
+    until_made(whole)
+    wanted = whole.recorded().intent
+    assert first.writes > 15
+    # Every other write: what is between them is in `test_resize`.
+    for number in range(1, first.writes + 1, 2):
+        world = forbidden(dies_after=number)
+        until_made(world)
+        found = world.recorded().intent
+        assert found.generations == wanted.generations, f"died after write {number}"
+        assert [bool(past.abandoned) for past in found.history] == [False, True]
+        assert "GenerationAbandoned" in world.reasons()
