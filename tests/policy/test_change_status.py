@@ -18,6 +18,7 @@ from tests.policy.generations import (
     RETIRING,
     leading,
     pair,
+    seats,
 )
 
 from tandem.policy.controller_state import ControllerState, Crashes
@@ -29,7 +30,7 @@ from tandem.policy.status.status import status_of
 from tandem.policy.status.steps import Action, Step
 from tandem.policy.timeouts import Timeouts
 from tandem_core.contract.intent import Intent, KeyMove, PastChange
-from tandem_core.contract.reports import LeadReport
+from tandem_core.contract.reports import LeadReport, PairReport
 from tandem_core.model.change import MOST_REASON
 from tandem_core.model.pipeline import parse_status, status_document
 from tandem_core.model.states import (
@@ -167,6 +168,26 @@ def test_crashes_of_a_shadow_are_counted_in_the_reason() -> None:
     change = status_of(snapshot, memory, BACKGROUND, Status()).change
     assert change is not None
     assert "2 times in a row" in change.reason
+
+
+def test_pair_that_fails_after_the_cut_is_down_and_the_change_names_it() -> None:
+    both = [replica(f"pair-1-{n}", "pair-1", **ended(-9)) for n in "ab"]
+    intent = RETIRING.replace(change=RETIRING.change and RETIRING.change.replace(reason=WEAK))
+    silent = PairReport("pair-1", seats("pair-1", silent=True))
+    known = tuple(silent if each.name == "pair-1" else each for each in CUT.pairs)
+    status = shown(intent, CUT.replace(pairs=known), *both)
+    ready = condition(status, ConditionType.READY)
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "PairDown")
+    assert "pair-1" in ready.message
+    for kind in (ConditionType.REBALANCING, ConditionType.PROGRESSING):
+        found = condition(status, kind)
+        assert (found.status, found.reason) == (ConditionStatus.TRUE, "Retiring")
+        assert WEAK in found.message
+    assert status.change is not None
+    assert WEAK in status.change.reason
+
+
+WEAK = "waits until pair-1 has all its replicas"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def update_pair(pair: PairView, memory: PairMemory) -> Step:
     memory = replace(
         memory,
         stood=frozenset(holder.standing for holder in pair.holders),
-        formed=memory.formed or bool(pair.holders),
+        formed=memory.formed or bool(pair.holders) or pair.has_ended_holder,
         paired=is_in_sync(pair, memory.paired),
     )
     recorded, memory = _record_recovery(pair, memory)

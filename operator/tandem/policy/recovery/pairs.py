@@ -73,6 +73,15 @@ class PairView:
         return tuple(replica for replica in self.replicas if replica.holds)
 
     @property
+    def has_ended_holder(self) -> bool:
+        """Whether a process has ended whose state the lead counts on.
+
+        A new pair may fail as it takes over, before it was ever seen to run as a current one.
+        """
+        ended = (r for r in self.replicas if r.member.life is Life.ENDED)
+        return any(replica.seat is not None and replica.seat.full for replica in ended)
+
+    @property
     def committed(self) -> int:
         """The last epoch that its faster replica committed."""
         return max((replica.committed for replica in self.replicas), default=0)
