@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.examples.adapting import EXAMPLES, adapted
-from tests.examples.recount import RECOUNTS, Books
+from tests.examples.recount import RECOUNTS, Books, in_order
 from tests.laptop.harness import Run
 from tests.laptop.output import Output
 
@@ -26,6 +26,14 @@ PAIRS = {"counts-per-key": 2}
 
 def test_every_example_has_a_recount() -> None:
     assert sorted(path.stem for path in EXAMPLES.glob("*.yaml")) == sorted(RECOUNTS)
+
+
+def test_key_whose_rows_come_out_of_order_is_found() -> None:
+    times = [f"2024-01-01T00:00:{second}" for second in ("10", "20", "20.5")]
+    columns = {"user": ["a", "b", "a"], "since": times}
+    in_order(Books({}, pa.table({**columns, "_epoch": [2, 1, 2]})), "user", "since")
+    with pytest.raises(AssertionError):
+        in_order(Books({}, pa.table({**columns, "_epoch": [2, 1, 1]})), "user", "since")
 
 
 @pytest.mark.parametrize("name", RECOUNTS)
