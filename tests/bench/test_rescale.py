@@ -9,6 +9,7 @@ from bench.rescale.__main__ import SIZES, setting_of
 from bench.rescale.changes import Case, Moment, Recorder, Setting, measured
 from bench.rescale.picture import draw
 from bench.rescale.plain_side import name_of
+from bench.rescale.repartition import last_committed
 from bench.rescale.state_bytes import sent_in, state_bytes
 from bench.rescale.tandem_side import HOT, MORE, unchanged
 from bench.rescale.told import data, describe
@@ -108,6 +109,14 @@ def test_state_is_what_restores_its_newest_version(tmp_path: Path) -> None:
     for name, size in {"1.delta": 1, "2.snapshot": 20, "2.delta": 3, "3.delta": 400}.items():
         (store / name).write_bytes(b"x" * size)
     assert state_bytes(tmp_path) == 420
+
+
+def test_batch_that_was_cut_off_by_the_stop_is_left_out(tmp_path: Path) -> None:
+    for log, batches in {"offsets": (9, 10, 11), "commits": (9, 10)}.items():
+        (tmp_path / log).mkdir()
+        for batch in batches:
+            (tmp_path / log / str(batch)).touch()
+    assert last_committed(tmp_path) == 10
 
 
 def test_sent_bytes_are_read_from_logs_of_any_content() -> None:
