@@ -13,7 +13,7 @@ from tests.soak.plan import Fault
 
 from tandem.local.store.manifest import COUNTS, read_manifest
 from tandem.local.store.requests import is_pending, read_answer, send_request
-from tandem.policy.change.steps import target_generation
+from tandem.policy.change.generations import target_generation
 from tandem_cli.changing.keys import hash_of_key, key_columns
 from tandem_cli.changing.progress import ChangeOutcome, judge
 from tandem_cli.changing.targets import DirectoryTarget, PendingChange

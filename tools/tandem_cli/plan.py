@@ -16,7 +16,7 @@ from tandem.local.store.intent_file import read_function, read_intent
 from tandem.local.store.manifest import is_changeable, read_manifest
 from tandem.local.store.paths import with_absolute_paths
 from tandem.policy.change.codec import RoutingCodec
-from tandem.policy.change.steps import numbered
+from tandem.policy.change.generations import numbered
 from tandem.policy.intent import pair_names
 from tandem.policy.layout.layout import Layout
 from tandem.policy.layout.plan import (

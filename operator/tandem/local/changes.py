@@ -13,11 +13,8 @@ from tandem.local.store.requests import (
     pending_requests,
 )
 from tandem.policy.change.codec import RoutingCodec
-from tandem.policy.change.steps import (
-    IntentStep,
-    next_intent,
-    target_generation,
-)
+from tandem.policy.change.generations import target_generation
+from tandem.policy.change.steps import IntentStep, next_intent
 from tandem.policy.change.wanted import Evidence, wanted_of
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.shadows import build_failures, build_obstacles

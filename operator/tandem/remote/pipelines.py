@@ -12,7 +12,7 @@ from tandem.kube.objects import name_of, namespace_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.output.member_table import Missing
 from tandem.policy.change.codec import RoutingCodec
-from tandem.policy.change.steps import numbered
+from tandem.policy.change.generations import numbered
 from tandem.policy.layout.layout import Layout
 from tandem_core.model.fields.problems import suggestion
 from tandem_core.routing.errors import RoutingError

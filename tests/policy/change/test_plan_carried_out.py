@@ -6,7 +6,7 @@ from tests.policy.change.data_plane import DataPlane, first
 from tests.policy.change.test_steps import wanted
 
 from tandem.policy.change.codec import RoutingCodec
-from tandem.policy.change.steps import building_generation
+from tandem.policy.change.generations import building_generation
 from tandem.policy.layout.plan import plan_resize
 from tandem_core.contract.intent import ChangeRequest, KeyMove
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.change.data_plane import DataPlane, first
 
+from tandem.policy.change.generations import building_generation, new_pairs
 from tandem.policy.change.roster import pairs_to_run, slots_to_run
-from tandem.policy.change.steps import building_generation, new_pairs
 from tandem.policy.change.wanted import Wanted
 from tandem_core.contract.intent import ChangeRequest, KeyMove
 from tandem_core.contract.reports import LeadReport, PairReport

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tandem.policy.change.steps import target_generation
+from tandem.policy.change.generations import target_generation
 from tandem_cli.changing.commands import ChangeCommand, ChangeReport
 from tandem_cli.changing.keys import BadKey, hash_of_key, key_columns
 from tandem_cli.changing.targets import ChangeRefused, ChangeTarget, PendingChange, target_of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tandem.policy.change.steps import target_generation
+from tandem.policy.change.generations import target_generation
 from tandem_cli.changing.targets import ChangeTarget, PendingChange
 from tandem_core.contract.intent import GenerationChange, Intent
 from tandem_core.model.spec import Spec

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from tandem.policy.change.steps import target_generation
+from tandem.policy.change.generations import target_generation
 from tandem.policy.change.wanted import Wanted
 from tandem_core.contract.intent import ChangeRequest, Intent, KeyMove
 from tandem_core.model.states import Word

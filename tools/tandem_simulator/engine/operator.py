@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from tandem.policy.change import roster, steps
+from tandem.policy.change import generations, roster, steps
 from tandem.policy.change.wanted import Evidence
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.intent_text import intent_text, read_intent_text
@@ -226,14 +226,14 @@ class SimulatedOperator:
         step = steps.next_intent(self.intent, self.user.wanted, evidence, self.codec, now)
         if step is None:
             return
-        planned = steps.building_generation(step.intent)
+        planned = generations.building_generation(step.intent)
         known = {each.number for each in self.intent.generations}
         if planned is not None and planned.number not in known and self.rng.random() < HOPELESS:
-            pair = self.rng.choice(steps.new_pairs(planned))
+            pair = self.rng.choice(generations.new_pairs(planned))
             self.hopeless[pair] = now + self.rng.randint(600, 3000)
         if step.intent.target > self.intent.target and self.rng.random() < HOPELESS_CUT:
-            target = steps.target_generation(step.intent)
-            self.hopeless.update((pair, now) for pair in steps.new_pairs(target))
+            target = generations.target_generation(step.intent)
+            self.hopeless.update((pair, now) for pair in generations.new_pairs(target))
         self._publish(step.intent, step.reason)
 
     # --- pods ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 from tandem.policy.change.codec import ShareChanged
-from tandem.policy.change.steps import target_generation
+from tandem.policy.change.generations import target_generation
 from tandem.policy.layout.layout import HotKey, Layout, LayoutChange, reassign
 from tandem_core.contract.intent import Function, Generation, Intent, Pair
 from tandem_simulator.externals.shares import FUNCTION, label_of, read_label

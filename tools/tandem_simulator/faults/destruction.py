@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tandem.policy.change.steps import new_pairs, target_generation
+from tandem.policy.change.generations import new_pairs, target_generation
 from tandem_runtime.protocol.messages.peers import Terminate
 from tandem_simulator.engine.process import REPLICA, SPLIT, SimulatedPod, SimulatedProcess
 from tandem_simulator.faults import disturbance

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from tandem.control.observe import PipelineObjects
 from tandem.control.pods import Pod
 from tandem.manifests.desired_state import PairWorkload, Workloads
+from tandem.policy.change.generations import building_generation, new_pairs
 from tandem.policy.change.roster import pairs_to_run, slots_to_run
-from tandem.policy.change.steps import building_generation, new_pairs
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.states import MemberKind

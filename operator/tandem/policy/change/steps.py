@@ -9,8 +9,15 @@ until the cut, the old generation does not depend on the new one.
 from dataclasses import dataclass
 
 from tandem.policy.change.codec import LayoutCodec
+from tandem.policy.change.generations import (
+    building_generation,
+    generation_before_target,
+    new_pairs,
+    numbered,
+    target_generation,
+    with_pairs_of,
+)
 from tandem.policy.change.planning import CannotPlan, next_layout
-from tandem.policy.change.reversal import generation_before_target, with_pairs_of
 from tandem.policy.change.waiting import why_not_begun, why_not_retired, why_not_synced
 from tandem.policy.change.wanted import Evidence, Wanted
 from tandem.policy.decisions import RecordEvent
@@ -55,44 +62,14 @@ def next_intent(
     return _plan(intent, wanted, evidence, codec, now_ms)
 
 
-def building_generation(intent: Intent) -> Generation | None:
-    """Return the generation that is built and is not the target yet."""
-    return next((each for each in intent.generations if each.number > intent.target), None)
-
-
-def target_generation(intent: Intent) -> Generation:
-    """Return the generation that is the target."""
-    return next(each for each in intent.generations if each.number == intent.target)
-
-
 def change_event(reason: EventReason, generation: int, detail: str) -> RecordEvent:
     """Return an event about a generation, or about the change if it has none (0)."""
     subject = f"generation {generation}" if generation else "the change of pairs"
     return RecordEvent(reason, subject, detail)
 
 
-def new_pairs(generation: Generation) -> tuple[str, ...]:
-    """Return the pairs of a generation that it does not carry over."""
-    return tuple(pair.name for pair in generation.pairs if pair.parents)
-
-
 def _step(intent: Intent, reason: str, *records: RecordEvent) -> IntentStep:
     return IntentStep(intent.replace(version=intent.version + 1), reason, (), records)
-
-
-def numbered(intent: Intent) -> Intent:
-    """Return the intent with the numbers that are free, if an older version wrote it."""
-    if intent.next_generation:
-        return intent
-    names = {
-        name
-        for generation in intent.generations
-        for pair in generation.pairs
-        for name in (pair.name, *pair.parents)
-    }
-    numbers = [int(name.removeprefix("pair-")) for name in names]
-    newest = max(generation.number for generation in intent.generations)
-    return intent.replace(next_pair=max(numbers) + 1, next_generation=newest + 1)
 
 
 # --- plan ---------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from tandem.policy.change import roster, steps
+from tandem.policy.change import generations, roster, steps
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_runtime.protocol.effects import Effect
@@ -44,10 +44,10 @@ _abandon = steps._abandon
 def _abandon_and_return_names(intent: Intent, reason: str, now_ms: int) -> steps.IntentStep:
     """Take the numbers of what is given up for free again."""
     step = _abandon(intent, reason, now_ms)
-    building = steps.building_generation(intent)
+    building = generations.building_generation(intent)
     if building is None:
         return step
-    made = steps.new_pairs(building)
+    made = generations.new_pairs(building)
     returned = step.intent.replace(
         next_generation=building.number,
         next_pair=min(int(name.removeprefix("pair-")) for name in made),
