@@ -644,7 +644,7 @@ def test_missing_state_is_refused() -> None:
 
 def test_pinned_state_is_kept_for_new_pair_until_it_is_no_longer_needed() -> None:
     replica = ran(5)
-    replica.view(delivered=4, pinned=2)
+    replica.view(delivered=4, pins=(2,))
     assert list(stored(replica.volume).checkpoints) == [2, 3, 4, 5]
     asked = CopyState("y", Share("f2", "y"), 2)
     assert len(of(ShipState, replica.tell(asked, sender="y0"))) == 1
@@ -655,12 +655,12 @@ def test_pinned_state_is_kept_for_new_pair_until_it_is_no_longer_needed() -> Non
 
 def test_shell_keeps_pinned_states_that_are_here_until_pins_change() -> None:
     replica = ran(3)
-    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == [KeepState((2,))]
-    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == []
+    assert of(KeepState, replica.view(pins=(2, 4))) == [KeepState((2,))]
+    assert of(KeepState, replica.view(pins=(2, 4))) == []
     replica.view(header(4))
     replica.run(4)
-    assert of(KeepState, replica.view(pinned=2, pins=(2, 4))) == [KeepState((2, 4))]
-    assert of(KeepState, replica.view(pinned=4, pins=(4,), delivered=4)) == [KeepState((4,))]
+    assert of(KeepState, replica.view(pins=(2, 4))) == [KeepState((2, 4))]
+    assert of(KeepState, replica.view(pins=(4,), delivered=4)) == [KeepState((4,))]
     assert of(KeepState, replica.view()) == [KeepState(())]
 
 

@@ -38,13 +38,13 @@ class Bounds:
         """Check all volumes, and schedule the next check."""
         for pod in self.world.cluster.pods.values():
             if pod.process is not None:
-                self._check_disk(pod.volume, pod.disk, getattr(pod.process.machine, "pinned", None))
+                self._check_disk(pod.volume, pod.disk, getattr(pod.process.machine, "pins", ()))
         self.world.after(PERIOD, self.check)
 
-    def _check_disk(self, volume: str, disk: Disk, pinned: int | None) -> None:
+    def _check_disk(self, volume: str, disk: Disk, pins: tuple[int, ...]) -> None:
         counts = Counter(key[0] for key in disk)
         for kind, most in self.most.items():
-            if kind == "checkpoint" and pinned is not None:
+            if kind == "checkpoint" and pins:
                 # State that a new pair copies is kept for as long as that takes.
                 continue
             if counts[kind] > most:

@@ -102,7 +102,6 @@ def replica_view(
     epoch: int | None = None
     limit = settings.headers_per_view
     delivered = delivered_through(log_state, reports)
-    pins = pinned_epochs(log_state, reports, report.pair)
     if found and standing is _SEATED:
         if found[2].verified or report.verified:
             # It is to replace headers of another history, from its last commit on.
@@ -124,8 +123,7 @@ def replica_view(
         delivered=delivered,
         merges=_merges_of(log_state, report.pair, delivered),
         calls=log_state.calls,
-        pinned=min(pins, default=None),
-        pins=pins,
+        pins=pinned_epochs(log_state, reports, report.pair),
     )
 
 

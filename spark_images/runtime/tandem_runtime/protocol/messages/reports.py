@@ -153,10 +153,8 @@ class ReplicaView(Tagged):
     """Number of the last call in the log; the replica reports it back."""
     format: int = 1
     """Format of the header log; a rebuild must not use an older one."""
-    pinned: int | None = None
-    """The lowest epoch that a new pair copies or may copy: its state, and later ones, are kept."""
     pins: tuple[int, ...] = ()
-    """All such epochs, the lowest first; an older lead names none."""
+    """Epochs that a new pair copies or may copy: their state, and later ones, are kept."""
 
 
 class MergeReport(Tagged):

@@ -160,7 +160,7 @@ class ReplicaMachine(HeldState):
             return self._displaced(self.pair)
         self.delivered = max(self.delivered, view.delivered)
         self.trim = max(self.trim, view.trim)
-        self.merges, self.pinned, self.pins = view.merges, view.pinned, view.pins
+        self.merges, self.pins = view.merges, view.pins
         verified = self.verified
         if verified:
             self.calls = view.calls

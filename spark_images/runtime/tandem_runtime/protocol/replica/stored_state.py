@@ -42,10 +42,8 @@ class HeldState:
         self.outbox = Outbox(cast("dict[int, Kept]", _stored(volume, "kept")))
         whole = ("verified",) in volume
         self.committed = self.checkpoints[-1] if whole else 0
-        self.pinned: int | None = None
-        """The lowest epoch whose state a new pair may still ask for."""
         self.pins: tuple[int, ...] = ()
-        """All such epochs."""
+        """Epochs whose state a new pair may still ask for."""
         self._kept: tuple[int, ...] = ()
         """Those of them whose state is here, as the shell was told."""
 
@@ -92,9 +90,7 @@ class HeldState:
         if wanted != self._kept:
             self._kept = wanted
             effects.append(KeepState(wanted))
-        oldest = min(delivered, self.committed)
-        if self.pinned is not None:
-            oldest = min(oldest, self.pinned)
+        oldest = min(delivered, self.committed, *self.pins)
         if self.checkpoints and self.checkpoints[0] < oldest:
             self.checkpoints = [e for e in self.checkpoints if e >= oldest]
             effects.append(ForgetState(oldest))
