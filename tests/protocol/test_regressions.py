@@ -29,10 +29,10 @@ from tests.protocol.builders import (
 
 from tandem_runtime.protocol.effects import Happened
 from tandem_runtime.protocol.election.register import RegisterClient, swap
+from tandem_runtime.protocol.lead.copy_rules import build_epoch
 from tandem_runtime.protocol.lead.lane_rules import close_or_resume_lanes, report_lost_lanes
 from tandem_runtime.protocol.lead.lead import Lead
 from tandem_runtime.protocol.lead.peer_reports import delivered_through
-from tandem_runtime.protocol.lead.seat_rules import build_epoch
 from tandem_runtime.protocol.log.entries import (
     DataLost,
     GenerationKnown,

@@ -16,10 +16,7 @@ from tests.protocol.lead.seat_reports import CROWDED, FULL, LATE, joiner, laggin
 
 from tandem_runtime.protocol.lead.lapse_rules import answer_lapse_calls, call_lapses, can_lapse
 from tandem_runtime.protocol.lead.peer_reports import LastReport, PeerReports
-from tandem_runtime.protocol.lead.seat_rules import (
-    is_any_lane_full,
-    is_shadow,
-)
+from tandem_runtime.protocol.lead.seat_rules import is_any_lane_full, is_shadow
 from tandem_runtime.protocol.log.entries import (
     Entry,
     GenerationKnown,

@@ -18,15 +18,10 @@ from tests.protocol.builders import (
 from tests.protocol.lead.seat_reports import FULL, LATE, joiner, replica
 
 from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.lead.copy_rules import build_epoch, build_sources
 from tandem_runtime.protocol.lead.lapse_rules import answer_lapse_calls, call_lapses
 from tandem_runtime.protocol.lead.peer_reports import LastReport
-from tandem_runtime.protocol.lead.seat_rules import (
-    build_epoch,
-    build_sources,
-    seat_joiners,
-    vacate_seats,
-    verify_seats,
-)
+from tandem_runtime.protocol.lead.seat_rules import seat_joiners, vacate_seats, verify_seats
 from tandem_runtime.protocol.log.entries import (
     GenerationKnown,
     LapseCalled,

@@ -9,7 +9,7 @@ from tandem.policy.change import generations, roster, steps
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_runtime.protocol.effects import Effect
-from tandem_runtime.protocol.lead import generation_rules, peer_reports, seat_rules
+from tandem_runtime.protocol.lead import copy_rules, generation_rules, peer_reports
 from tandem_runtime.protocol.log import log_state
 from tandem_runtime.protocol.log.entries import Entry, PairsRetired
 from tandem_runtime.protocol.messages.peers import CopyState
@@ -135,7 +135,7 @@ BUGS = (
         "unpinned-copy",
         "parents do not keep the epoch that is copied, and send their newest state under its name "
         "where they would refuse",
-        *everywhere(seat_rules.pinned_epochs, _pin_nothing),
+        *everywhere(copy_rules.pinned_epochs, _pin_nothing),
         *everywhere(joining.shipped_state, _ship_forgotten_epoch),
         (effect_executor, "state_of", _newest_state),
     ),

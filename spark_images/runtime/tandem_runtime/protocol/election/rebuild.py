@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 
 from tandem_core.contract.intent import Generation, Intent
 from tandem_core.model.states import MemberKind, SeatState
-from tandem_runtime.protocol.lead.seat_rules import build_sources
+from tandem_runtime.protocol.lead.copy_rules import build_sources
 from tandem_runtime.protocol.log.history import chain_to, digests_on, newest
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.rebuild import Present

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tandem_runtime.protocol.lead.copy_rules import build_sources
 from tandem_runtime.protocol.lead.peer_reports import PeerReports, delivered_through
-from tandem_runtime.protocol.lead.seat_rules import build_sources
 from tandem_runtime.protocol.log.entries import DataLost, Entry
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import MergeReport

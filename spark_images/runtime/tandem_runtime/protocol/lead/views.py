@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from tandem_core.contract.intent import Generation
+from tandem_runtime.protocol.lead.copy_rules import (
+    build_epoch,
+    build_sources,
+    building_epoch,
+    pinned_epochs,
+)
 from tandem_runtime.protocol.lead.lane_rules import has_rows_at_risk, partitions_to_release
 from tandem_runtime.protocol.lead.lapse_rules import diverged_volumes
 from tandem_runtime.protocol.lead.peer_reports import (
@@ -11,13 +17,7 @@ from tandem_runtime.protocol.lead.peer_reports import (
     delivered_through,
     slot_delivered,
 )
-from tandem_runtime.protocol.lead.seat_rules import (
-    build_epoch,
-    build_sources,
-    building_epoch,
-    can_carry_pair,
-    pinned_epochs,
-)
+from tandem_runtime.protocol.lead.seat_rules import can_carry_pair
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.merge.slots import slot_of_pair
 from tandem_runtime.protocol.messages.peers import (
