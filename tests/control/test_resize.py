@@ -119,6 +119,21 @@ def test_pair_is_split_and_two_are_united_while_others_keep_their_pods() -> None
     assert [each for each in world.reasons() if each.startswith("Gen")] == CHANGED * 2
 
 
+def test_every_stage_of_a_change_is_shown_in_order() -> None:
+    world = running()
+    shown: list[ChangeStage] = []
+    scale(world, 3)
+
+    def done() -> bool:
+        change = world.status().change
+        if change is not None and change.stage not in shown[-1:]:
+            shown.append(change.stage)
+        return has_become(world, 3)
+
+    world.until(done, 60)
+    assert shown == [stage for stage in ChangeStage if stage is not ChangeStage.ABANDONED]
+
+
 def test_primaries_are_selected_of_pairs_that_own_keys_only() -> None:
     world = running()
     seen = [{"pair-0", "pair-1"}]

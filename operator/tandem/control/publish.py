@@ -15,11 +15,12 @@ from tandem.policy.status.status import status_of
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.kubernetes_names import primary_selector
 from tandem_core.model.pipeline import status_document, status_in
-from tandem_core.model.states import ConditionType, Phase
+from tandem_core.model.states import ChangeStage, ConditionType, Phase
 from tandem_core.model.status import Status
 
 EVERY = 2.0
-"""Least seconds between two writes of the status."""
+"""Least seconds between two writes of the status, except for another stage of a change: some stages
+last a second, and whoever watches is to see each."""
 EVENTS_FIRST = 60.0
 """Seconds that the status waits for events to be written. An operator that finds an older status
 emits the events since then, so one that is killed in between loses none. The wait is bounded: a
@@ -150,9 +151,14 @@ class Publisher:
         untold = self._telling.waits(moment.now)
         if self.settled or (untold is not None and untold < EVENTS_FIRST):
             return
-        if moment.now - self._written_at < EVERY:
+        is_new_stage = _stage_of(self.status) is not _stage_of(self.written)
+        if moment.now - self._written_at < EVERY and not is_new_stage:
             return
         document = status_document(self.status)
         document.pop("members", None)
         self._kube.write_status(resource, document)
         self.written, self._written_at = self.status, moment.now
+
+
+def _stage_of(status: Status) -> ChangeStage | None:
+    return status.change.stage if status.change is not None else None

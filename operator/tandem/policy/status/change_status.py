@@ -28,7 +28,8 @@ def change_status(snapshot: Snapshot, memory: ControllerState) -> ChangeStatus |
     if change is None:
         return None
     progress = _progress(snapshot, change)
-    waits = (change.reason,) if change.reason != progress else ()
+    # While pairs are built, the recorded reason is the progress as it was when it was recorded.
+    waits = () if change.stage in _COUNTED else (change.reason,)
     return ChangeStatus(
         target=change.generation,
         stage=change.stage,
@@ -67,6 +68,7 @@ def progressing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
     return ChangeView(False, "AsDeclared", "no change is under way")
 
 
+_COUNTED = frozenset({ChangeStage.BUILDING, ChangeStage.SYNCED})
 _BUILT = frozenset(
     {ChangeStage.BUILDING, ChangeStage.SYNCED, ChangeStage.CUTTING, ChangeStage.RETIRING}
 )
@@ -93,7 +95,7 @@ def _progress(snapshot: Snapshot, change: GenerationChange) -> str:
     intent, standings = snapshot.intent, snapshot.standings
     if intent is None or standings is None or snapshot.lead is None:
         return ""
-    if change.stage in {ChangeStage.BUILDING, ChangeStage.SYNCED}:
+    if change.stage in _COUNTED:
         seats = (seat for pair in standings.shadows for seat in snapshot.lead.seats_of(pair))
         synced = sum(seat.full and seat.synced and not seat.silent for seat in seats)
         return f"{synced} of {len(standings.shadows) * intent.replicas} replicas synced"
