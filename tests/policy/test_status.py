@@ -318,6 +318,18 @@ def test_source_or_sink_failure_makes_pipeline_unready() -> None:
     assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "Running")
 
 
+def test_reason_of_what_blocks_comes_before_that_of_a_failed_action() -> None:
+    failed = replace(BACKGROUND, trouble=Complaint("ApplyFailed", "the quota is exceeded"))
+    down = look(split(), replica(**ended(1)), replica("pair-0-b", **ended(1)), merge())
+    status = seen(look(*EVERYBODY), down, background=failed)
+    assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, "PairDown")
+    ready = next(each for each in status.conditions if each.type is ConditionType.READY)
+    assert failed.trouble is not None
+    assert failed.trouble.text in ready.message
+    status = seen(look(*EVERYBODY), background=failed)
+    assert condition(status, ConditionType.READY) == (ConditionStatus.TRUE, "ApplyFailed")
+
+
 def test_a_pipeline_whose_sources_are_suspended_is_ready_and_says_so() -> None:
     suspended = replace(BACKGROUND, suspended=True)
     status = seen(look(*EVERYBODY), background=suspended)

@@ -110,13 +110,14 @@ def _ready(
         return Statement(kind, False, why.reason, why.explanation)
     blocker = _blocker(snapshot, states)
     trouble = background.trouble
-    reason, message = blocker or ("Running", _SUSPENDED if background.suspended else _RUNNING)
-    found = _listed(tuple(_troubles(snapshot, memory, background)))
+    working = trouble.reason if trouble is not None else "Running"
+    reason, message = blocker or (working, _SUSPENDED if background.suspended else _RUNNING)
+    found = _listed(tuple(_troubles(snapshot, memory, background, blocked=blocker is not None)))
     said = (found,) if found and message == _RUNNING else (message, found)
     return Statement(
         kind,
         blocker is None,
-        trouble.reason if trouble is not None else reason,
+        reason,
         "; ".join(part for part in said if part),
     )
 
@@ -174,15 +175,18 @@ def _idle_slots(snapshot: Snapshot) -> list[int]:
     return sorted(slot or 0 for slot in wanted - active)
 
 
-def _troubles(snapshot: Snapshot, memory: ControllerState, background: Background) -> Iterator[str]:
+def _troubles(
+    snapshot: Snapshot, memory: ControllerState, background: Background, *, blocked: bool
+) -> Iterator[str]:
     """Failed actions, failing sources and sinks, members that ended or cannot start.
 
-    The condition `Progressing` has those of a change.
+    A failed action names its reason where `Ready` has the one that blocks. The condition
+    `Progressing` has the troubles of a change.
     """
-    if background.trouble is not None:
-        yield background.trouble.explanation
-    for trouble in snapshot.troubles():
-        yield " ".join(describe_trouble(trouble))
+    if (trouble := background.trouble) is not None:
+        yield trouble.text if blocked else trouble.explanation
+    for failing in snapshot.troubles():
+        yield " ".join(describe_trouble(failing))
     for member in snapshot.members:
         if member.leaving or not snapshot.is_current(member.place.pair):
             continue
