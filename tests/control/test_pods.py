@@ -9,7 +9,7 @@ import pytest
 from tandem.control.pods import member_of, read_pod
 from tandem.control.types import Instant
 from tandem.kube.kinds import Object
-from tandem.policy.recovery.processes import unexplained
+from tandem.policy.recovery.processes import UNEXPLAINED
 from tandem.policy.snapshot import Complaint, Life, MemberSnapshot
 from tandem_core.contract.reports import DriverState, MemberReport, ReplicaState
 from tandem_core.model.pipeline import parse_status
@@ -17,7 +17,6 @@ from tandem_core.model.states import MemberKind
 from tandem_core.model.status import Status
 from tandem_core.network.member_client import Observation
 
-UNEXPLAINED = unexplained("p")
 WALL = datetime(2024, 5, 1, 12, tzinfo=UTC)
 MOMENT = Instant(1000.0, WALL)
 RUNNING = {"running": {"startedAt": "2024-05-01T11:59:50Z"}}

@@ -89,7 +89,9 @@ def test_query_refusal_is_reported_and_fixed_template_is_rolled_out() -> None:
     why = {"reason": "NoSuchFile", "message": "There is no query.py.", "hint": "Mount it."}
     world = refused_by_spark(why)
     replicas = world.of_kind("replica")
-    assert world.condition(READY).message == "There is no query.py; Mount it."
+    message = world.condition(READY).message
+    assert message.endswith(": There is no query.py; Mount it.")
+    assert message.partition(":")[0] in map(name_of, replicas)
     assert world.reasons() == ["Halted"]
     for pod in replicas:
         world.cluster.restart(name_of(pod), 3, json.dumps(why))

@@ -249,7 +249,7 @@ def test_refusal_ends_run_and_second_supervisor_does_not(start: Start) -> None:
     assert run.is_whole()
     run.order("split-1", "refuse")
     assert run.wait() == 3
-    assert "Broken: the query divides by zero" in run.log.read_text()
+    assert "Broken: split-1: the query divides by zero" in run.log.read_text()
     assert run.status().phase is Phase.HALTED
     assert run.processes() == set()
 

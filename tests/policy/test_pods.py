@@ -126,6 +126,7 @@ def test_refusal_halts_pipeline_unless_twin_continues() -> None:
     refused: dict[str, Any] = {**ended(REFUSED), "complaint": why, "says": None}
     one, other = replica(**refused), replica("pair-0-b", **refused)
     assert decided(everybody(one, other)) == [Halt("pair-0-a", why), Halt("pair-0-b", why)]
+    assert Halt("pair-0-a", why).named.text == "UnknownColumn: pair-0-a: there is none"
     assert decided(everybody(A, other)) == []
     again = {**refused, "life": Life.STARTING}
     assert decided(everybody(replica(**again), other))[0] == Halt("pair-0-a", why)

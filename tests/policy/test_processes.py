@@ -223,8 +223,7 @@ def test_refusal_halts_pipeline() -> None:
     assert decision == Halt("split-0", why)
     (decision,) = actions(look(split(**ended(3))))
     assert isinstance(decision, Halt)
-    assert "split-0" in decision.complaint.message
-    assert "split-0" in decision.complaint.hint
+    assert "split-0" in decision.named.message
     (decision,) = actions(look(replica(**refused), replica("pair-0-b", **refused)))[:1]
     assert decision == Halt("pair-0-a", why)
 

@@ -203,7 +203,7 @@ def test_late_rows_are_counted_for_current_pairs_only() -> None:
 def test_refused_shadow_is_a_failure_of_its_pair() -> None:
     found = build_failures(built(replica("pair-1-b", "pair-1", **REFUSING)), ControllerState())
     assert found.keys() == {"pair-1"}
-    assert TOO_LARGE.text in found["pair-1"]
+    assert found["pair-1"] == f"pair-1-b: {TOO_LARGE.text}"
     current = built(replica("pair-0-b", **REFUSING))
     assert build_failures(current, ControllerState()) == {}
 

@@ -9,7 +9,7 @@ from typing import Any
 from tandem.control.types import Instant
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of, is_going, labels_of, name_of, uid_of
-from tandem.policy.recovery.processes import unexplained
+from tandem.policy.recovery.processes import UNEXPLAINED
 from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot
 from tandem_core.contract.exit_codes import REFUSED
 from tandem_core.contract.records import Undecodable
@@ -128,7 +128,7 @@ def member_of(
         ended=None if running else moment.of((ended or {}).get("finishedAt")),
         exit_code=None if running or ended is None else _exit_code(ended),
         silent_since=look.silent_since,
-        complaint=_complaint(pod.place.name, ended) if ended is not None else None,
+        complaint=_complaint(ended) if ended is not None else None,
         report=report,
         node=pod.node,
         hosts=hosts,
@@ -174,14 +174,14 @@ def _exit_code(terminated: Mapping[str, Any]) -> int:
     return _SIGNALS - code if code > _SIGNALS else code
 
 
-def _complaint(name: str, terminated: Mapping[str, Any]) -> Complaint | None:
+def _complaint(terminated: Mapping[str, Any]) -> Complaint | None:
     if terminated.get("exitCode") != REFUSED:
         return None
     try:
         said = decode_refusal(terminated.get("message", ""))
     except Undecodable:
-        return unexplained(name)
-    return Complaint(_word(said.reason) or unexplained(name).reason, said.message, said.hint)
+        return UNEXPLAINED
+    return Complaint(_word(said.reason) or UNEXPLAINED.reason, said.message, said.hint)
 
 
 def _word(text: str) -> str:

@@ -387,7 +387,7 @@ class Reconciler:
 
 
 def _halted(decisions: Iterable[Decision]) -> Complaint | None:
-    return next((each.complaint for each in decisions if isinstance(each, Halt)), None)
+    return next((each.named for each in decisions if isinstance(each, Halt)), None)
 
 
 def _withheld(decisions: Iterable[Decision]) -> Complaint | None:

@@ -304,8 +304,8 @@ class Supervisor:
                 self._crew.remove(name, volume)
             case AssignSpare(spare, name, volume, _):
                 self._crew.use_spare(spare, name, volume)
-            case Halt(_, complaint):
-                self._halted = complaint
+            case Halt():
+                self._halted = decision.named
                 return EndReason.HALTED
             case Complete():
                 return EndReason.COMPLETED

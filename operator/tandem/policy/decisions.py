@@ -5,7 +5,7 @@ until it changes. Kubernetes starts and ends pods, so `Start`, `Restart`, `Dismi
 for one machine only; `Adopt`, `EvictPod` and `Withhold` are for clusters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tandem.policy.snapshot import Complaint
 from tandem_core.model.states import EventReason
@@ -133,6 +133,11 @@ class Halt:
     def reason(self) -> str:
         """The member's complaint."""
         return self.complaint.text
+
+    @property
+    def named(self) -> Complaint:
+        """The complaint with the member's name: the user acts on that member."""
+        return replace(self.complaint, message=f"{self.name}: {self.complaint.message}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def recover_processes(
         elif member.exit_code == RETIRED or (member.exit_code == REFUSED and not is_current):
             continue
         elif member.exit_code == REFUSED and not has_serving_twin(member, snapshot, limits):
-            yield Halt(member.name, member.complaint or unexplained(member.name))
+            yield Halt(member.name, member.complaint or UNEXPLAINED)
         elif snapshot.now >= next_start(member, crashes, limits):
             yield _restart_or_replace(member, snapshot, spares if is_current else [], limits)
         else:
@@ -235,8 +235,5 @@ def describe_missing(member: MemberSnapshot) -> str:
     return f"a pod of {place.pair or group} cannot be created: {member.note}"
 
 
-def unexplained(name: str) -> Complaint:
-    """The complaint of a member that left no termination message."""
-    return Complaint(
-        "Refused", f"{name} exited with code 3 and gave no reason", f"see the log of {name}"
-    )
+UNEXPLAINED = Complaint("Refused", "exited with code 3 and gave no reason", "read its log")
+"""The complaint of a member that left no termination message."""

@@ -7,7 +7,7 @@ pairs depends on it. So a change is given up only for what time does not mend.
 from collections.abc import Mapping
 
 from tandem.policy.controller_state import ControllerState
-from tandem.policy.recovery.processes import describe_exit, describe_missing, unexplained
+from tandem.policy.recovery.processes import UNEXPLAINED, describe_exit, describe_missing
 from tandem.policy.snapshot import Life, MemberSnapshot, Snapshot
 from tandem_core.contract.exit_codes import REFUSED, STOPPED
 
@@ -39,7 +39,7 @@ def _why_hopeless(member: MemberSnapshot, memory: ControllerState) -> str:
     if member.life is not Life.ENDED or member.exit_code == STOPPED:
         return ""
     if member.exit_code == REFUSED:
-        return (member.complaint or unexplained(member.name)).text
+        return f"{member.name}: {(member.complaint or UNEXPLAINED).text}"
     row = memory.crashes.get(member.name)
     if row is None or row.count < CRASHES:
         return ""
