@@ -158,7 +158,7 @@ OTHER_QUERY = pipeline(query={"sql": "SELECT user, sum(amount) AS s FROM payment
 def test_process_with_another_plan_than_the_intent_is_refused(
     volume: Volume, intent: Intent, runs: Pipeline
 ) -> None:
-    with pytest.raises(OtherDefinition, match="plan"):
+    with pytest.raises(OtherDefinition, match="another query"):
         join(volume, intent, "x", runs=runs)
     assert not (volume.directory / "birth").exists()
 
@@ -168,7 +168,7 @@ def test_process_with_another_plan_than_its_volume_is_refused(
     volume: Volume, intent: Intent | None
 ) -> None:
     join(volume, FIRST)
-    with pytest.raises(OtherDefinition, match="plan"):
+    with pytest.raises(OtherDefinition, match="another query"):
         join(volume, intent, runs=OTHER_QUERY)
 
 
@@ -202,7 +202,7 @@ def test_function_that_gives_the_pair_other_keys_is_refused_once_known(
     assert join(volume, intents[0], functions=functions).share == Share(digest, "a")
     (volume.directory / "birth").unlink()
     if is_known:
-        with pytest.raises(OtherDefinition, match="share"):
+        with pytest.raises(OtherDefinition, match="other keys"):
             join(volume, intents[1], functions=functions)
     else:
         join(volume, intents[1], functions=functions)

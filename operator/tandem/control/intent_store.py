@@ -48,7 +48,8 @@ class IntentUnreadable(Exception):
 def why_taken(what: str) -> str:
     """Why an object of another owner is in the way, and what to do."""
     left = "wait if it is left from a deleted pipeline of this name (Kubernetes deletes it)"
-    return f"{what} exists and belongs to another owner: delete it, or {left}"
+    other = "delete it if nothing needs it, or give this pipeline another name"
+    return f"{what} exists and belongs to another owner: {other}; {left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,8 @@ def check_records(
         _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
     if read_token(kube, key) is None:
         what = f"Secret {token_name(key.name)} is missing or empty: new pods cannot start"
-        hint = "delete the empty Secret" if token is not None else "create a new pipeline"
+        known = "delete the empty Secret; the operator then writes it again"
+        hint = known if token is not None else "create a new pipeline"
         return Complaint("TokenMissing", f"{what}; {hint}")
     return None
 

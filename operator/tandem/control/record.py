@@ -115,7 +115,8 @@ class Recorder:
             try:
                 swapped = swap_intent(self.kube, before, after, step.functions)
             except Refused as problem:
-                hindered = Complaint("CannotChange", f"{step.reason}: {problem}")
+                unwritten = f"ConfigMap {name_of(before.document)} cannot be written: {problem}"
+                hindered = Complaint("CannotChange", unwritten, f"the step waits: {step.reason}")
             else:
                 return Revised(swapped, step.records, (step.reason,))
         changes = intent is not before.intent

@@ -96,6 +96,7 @@ def test_change_that_was_given_up_is_not_tried_again_for_its_goal() -> None:
 def test_new_pairs_stay_until_the_lead_has_cut_the_way_back() -> None:
     it = cutting()
     it.turn(wanted(2))
+    assert "2 pairs" in reason(it)
     for cut in (1, 2):
         it.cut = cut
         for _ in range(5):
@@ -106,8 +107,13 @@ def test_new_pairs_stay_until_the_lead_has_cut_the_way_back() -> None:
         it.turn(wanted(2))
     assert [each.number for each in it.intent.generations] == [1, 2, 3]
     it.retired |= {"pair-2", "pair-3"}
-    it.turn(wanted(2))
+    step = it.turn(wanted(2))
     assert [each.number for each in it.intent.generations] == [3]
+    assert step is not None
+    (told,) = step.records
+    assert (told.event, told.subject) == (EventReason.GENERATION_RETIRED, "generation 3")
+    assert "replaced" not in told.detail
+    assert all(pair in told.detail for pair in ("pair-2", "pair-3"))
 
 
 def test_way_back_to_retired_pairs_becomes_the_way_forward() -> None:

@@ -35,11 +35,11 @@ def find_lost_intent(
     newest, pairs = _newest_generation(listing, status), len(listing.births)
     if recorded is not None:
         is_old = 0 < recorded.intent.next_generation <= newest
-        return _outdated(listing, f"generation {newest} existed") if is_old else None
+        return _outdated(listing, newest) if is_old else None
     if newest > _FIRST:
-        return _missing(listing, f"generation {newest} existed")
+        return _missing(listing, newest)
     if isinstance(manifest, Pipeline) and pairs not in {0, manifest.spec.pairs.count}:
-        return _missing(listing, f"{pairs} pairs run, not {manifest.spec.pairs.count}")
+        return _uncertain(listing, pairs, manifest.spec.pairs.count)
     return None
 
 
@@ -53,21 +53,32 @@ def _newest_generation(listing: PipelineObjects, status: Status) -> int:
     return max(known, default=0)
 
 
-def _missing(listing: PipelineObjects, known: str) -> Complaint:
+def _missing(listing: PipelineObjects, newest: int) -> Complaint:
     name = intent_name(name_of(listing.resource))
-    what = f"ConfigMap {name} is missing and cannot be made again from the manifest: {known}"
-    return _complaint(_MISSING, name, what)
+    changed = f"Pairs have been changed (up to generation {newest})"
+    unknown = "only this ConfigMap knows which names are free, so the operator writes no new one"
+    what = f"ConfigMap {name} is missing. {changed}, and {unknown}"
+    return Complaint(_MISSING, f"{what}. {_idle('it')}", _restore(name))
 
 
-def _outdated(listing: PipelineObjects, known: str) -> Complaint:
+def _outdated(listing: PipelineObjects, newest: int) -> Complaint:
     name = intent_name(name_of(listing.resource))
-    return _complaint(_OUTDATED, name, f"ConfigMap {name} is from an old backup: {known}")
+    what = f"ConfigMap {name} is older than the last change (generation {newest})"
+    return Complaint(_OUTDATED, f"{what}. {_idle('a newer one')}", _restore(name))
 
 
-def _complaint(reason: str, name: str, what: str) -> Complaint:
-    return Complaint(
-        reason,
-        f"{what}. Rows flow, and nothing is deleted; the operator recovers and changes nothing",
-        f"restore ConfigMap {name} from a backup made after the last change, or start a new "
-        "pipeline; do not delete splits until then",
-    )
+def _uncertain(listing: PipelineObjects, pairs: int, wanted: int) -> Complaint:
+    name = intent_name(name_of(listing.resource))
+    what = f"ConfigMap {name} is missing; {pairs} pairs run and the manifest asks for {wanted}"
+    first = f"set spec.pairs.count to {pairs} if pairs were never changed; else {_restore(name)}"
+    return Complaint(_MISSING, f"{what}. {_idle('it')}", first)
+
+
+def _idle(awaited: str) -> str:
+    return f"Rows flow; until {awaited} is back the operator repairs, changes and deletes nothing"
+
+
+def _restore(name: str) -> str:
+    made = "from a backup made after the last change"
+    meanwhile = "do not delete splits until then"
+    return f"restore ConfigMap {name} {made}, or start a new pipeline; {meanwhile}"

@@ -10,7 +10,7 @@ from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.shadows import build_failures, build_obstacles
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem_core.contract.intent import Intent
-from tandem_core.routing.errors import RoutingError
+from tandem_core.routing.errors import FunctionTooLargeError, RoutingError
 
 
 def next_step(
@@ -28,6 +28,16 @@ def next_step(
     codec = RoutingCodec(lambda digest: function_beside(context.recorded.document, digest))
     try:
         step = next_intent(intent, wanted, evidence, codec, now_ms)
-    except (RoutingError, ShareChanged) as problem:
-        return Complaint("CannotChange", f"keys cannot be assigned to other pairs: {problem}")
+    except FunctionTooLargeError as problem:
+        return _cannot_assign(
+            problem, "use fewer pairs, or move keys back with `tandem move --back`"
+        )
+    except ShareChanged as problem:
+        return _cannot_assign(problem, "this is a bug in Tandem: report it")
+    except RoutingError as problem:
+        return _cannot_assign(problem)
     return step or unreadable
+
+
+def _cannot_assign(problem: Exception, hint: str = "") -> Complaint:
+    return Complaint("CannotChange", f"keys cannot be assigned to other pairs: {problem}", hint)

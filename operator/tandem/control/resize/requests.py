@@ -8,8 +8,6 @@ from tandem_core.contract.records import Undecodable, decode_json
 from tandem_core.model.kubernetes_names import REQUEST_ANNOTATION
 from tandem_core.model.states import ChangeStage
 
-_EXAMPLE = '{"id": "1", "moves": [{"key": 42, "pair": "pair-0"}]}'
-
 
 def read_request(resource: Object) -> ChangeRequest | Complaint | None:
     """Return the request on a resource, or why it cannot be read; None if there is none."""
@@ -35,5 +33,6 @@ def _unreadable(problem: str) -> Complaint:
     return Complaint(
         "InvalidRequest",
         f"annotation {REQUEST_ANNOTATION} cannot be read: {problem}",
-        f"write it like {_EXAMPLE}, or remove it",
+        "remove the annotation and ask again with `tandem move KEY --to PAIR` (in the annotation "
+        "`key` is the key's hash, and each request needs a new `id`)",
     )

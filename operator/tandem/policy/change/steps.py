@@ -219,9 +219,14 @@ def _why_hopeless(
 ) -> str:
     """Return why a generation is not to be built any longer; "" if it is."""
     if _is_another_goal(change, wanted):
-        return "another change was asked for meanwhile"
+        is_moved = wanted.pairs == change.goal.pairs
+        return "another move is asked for" if is_moved else f"{_asked(wanted)} now"
     failed = (pair for pair in new_pairs(building) if pair in evidence.failures)
     return next((f"{pair}: {evidence.failures[pair]}" for pair in failed), "")
+
+
+def _asked(wanted: Wanted) -> str:
+    return f"the manifest asks for {wanted.pairs} pair{'' if wanted.pairs == 1 else 's'}"
 
 
 def _is_another_goal(change: GenerationChange, wanted: Wanted) -> bool:
@@ -292,7 +297,12 @@ def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> 
         return _await_retirement(intent, target, wanted, evidence)
     left = intent.replace(generations=(target,), change=None)
     names = ", ".join(sorted(old)) or "no pair"
-    told = change_event(EventReason.GENERATION_RETIRED, target.number, f"has replaced {names}")
+    done = f"has replaced {names}"
+    if change is not None and change.stage is ChangeStage.ABANDONED:
+        done = (
+            f"is the pairs from before the change; {names} of the change that was given up are gone"
+        )
+    told = change_event(EventReason.GENERATION_RETIRED, target.number, done)
     return _step(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
 
 

@@ -55,13 +55,26 @@ class Definition(Record):
     spark: str = ""
     """The version of Spark that made the state."""
 
-    def difference(self, other: Definition) -> str:
-        """Returns the first field that differs, with both values; "" if none does."""
+    def difference(self, other: Definition, owner: str = "the other") -> str:
+        """Returns what differs first, with both values; "" if nothing does.
+
+        `owner` is whose definition the other one is.
+        """
         for name in self.__struct_fields__:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine and theirs and mine != theirs:
-                return f"{name}: {mine}, not {theirs}"
+                shown = _shown(name, mine), _shown(name, theirs)
+                return f"{_OTHERS[name]} ({shown[0]}; {owner} has {shown[1]})"
         return ""
+
+
+_OTHERS = {"share": "other keys", "plan": "another query", "spark": "another Spark version"}
+_SHOWN = 8
+
+
+def _shown(name: str, value: str) -> str:
+    """The beginning of a digest; a version in full."""
+    return value if name == "spark" else f"digest {value[:_SHOWN]}…"
 
 
 UNDEFINED = Definition()

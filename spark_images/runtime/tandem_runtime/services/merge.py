@@ -29,8 +29,6 @@ from tandem_runtime.sinks.base import ForeignSink, Sink, SinkFailed, SinkUnsuppo
 from tandem_runtime.sinks.factory import furthest_epoch, open_sink
 from tandem_runtime.sinks.pod_log import PrintedSink
 
-_PUT_BACK = "restore its content, then restart the active merge"
-
 _log = logging.getLogger(__name__)
 
 Question = ReadPosition | Deliver | SealSlot | SurveySink
@@ -153,7 +151,8 @@ class Delivery:
                 tracker.name,
                 f"{self._places[tracker.name]} is at epoch "
                 f"{self.outlets[tracker.name].position}, expected at least {tracker.floor}",
-                _PUT_BACK,
+                f"restore content that reaches epoch {tracker.floor} or later, then delete the pod "
+                "of the active merge, which `tandem status` shows (with `tandem run`: kill it)",
             )
             for tracker in self._machine.sinks.values()
             if tracker.rewound

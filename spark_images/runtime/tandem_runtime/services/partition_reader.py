@@ -27,7 +27,10 @@ from tandem_runtime.volume.chunks import HASH
 RETRY_SECONDS = 1.0
 """Pause after a source could not be read."""
 
-_MEND = "fix the row or the file, or set onError: deadLetter, which puts such rows and files aside"
+_MEND = (
+    "fix the row or the file; or, in phase Refused or in a new pipeline, set onError: deadLetter, "
+    "which puts such rows and files aside"
+)
 _REACHABLE = (
     "check that source.path exists and that splits can read it (in pods: mounted by "
     "spec.splits.template)"

@@ -29,10 +29,6 @@ _INTENT_SECONDS = 1.0
 """How long a replica waits for the intent, which shows whether it joins a twin, before it starts
 Spark."""
 
-_RECREATE = (
-    "run the query and the Spark version that wrote this state; or delete the pod (with "
-    "`tandem run` the volume), if its twin holds the state"
-)
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +106,7 @@ def _joined(process: Process[Environment], pair: str, driver: Driver) -> Replica
     try:
         member = join_pair(pair, process.volume, process.environment, pyspark.__version__)
     except OtherDefinition as problem:
-        refusal = Failure("OtherDefinition", str(problem), _RECREATE)
+        refusal = Failure("OtherDefinition", str(problem), problem.hint)
         raise ended_by(refusal, process.volume) from problem
     epochs = checkpoints(process.volume) if is_begun(found) else ()
     return ReplicaMachine(

@@ -64,19 +64,22 @@ def establish(directory: Path, uid: str) -> Path:
         # Another merge may have created it meanwhile; only results older than that have no owner.
         if has_results and not beside.is_dir():
             raise ForeignSink(
-                f"{directory} holds results that name no pipeline as their owner: name another "
-                f"sink directory in the manifest, or delete {directory} if its results are not "
-                "needed"
+                f"{directory} holds results that name no pipeline as their owner: "
+                f"{_another(directory)}"
             )
         _appear(beside, {"uid": uid, Position(0, 0).name: ""})
     owner = (beside / "uid").read_text("utf-8")
     if owner != uid:
         raise ForeignSink(
             f"{directory} holds results of another pipeline (uid {owner}, this one has {uid}): "
-            f"name another sink directory in the manifest, or delete {directory} if its results "
-            "are not needed"
+            f"{_another(directory)}"
         )
     return beside
+
+
+def _another(directory: Path) -> str:
+    elsewhere = "in phase Refused or in a new pipeline, name another sink directory"
+    return f"delete {directory} if its results are not needed; or, {elsewhere}"
 
 
 def open_slot(beside: Path, slot: int, position: Position) -> Path:
@@ -120,7 +123,10 @@ def read_position(beside: Path) -> Position:
         # A listing during a rename may show both names, or neither: then it is repeated.
         if positions:
             return max(positions, key=lambda position: (position.epoch, position.sealed))
-    raise SinkFailed(f"the file position-… is missing in {beside}: restore it from a backup")
+    raise SinkFailed(
+        f"the file position-… is missing in {beside}: restore the latest one from a backup; an "
+        "older one makes the sink SinkRewound"
+    )
 
 
 def move_position(beside: Path, old: Position, new: Position) -> None:

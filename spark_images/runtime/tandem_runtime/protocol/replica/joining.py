@@ -261,5 +261,5 @@ def _difference(holder: Holder, request: CopyState) -> str:
     """Returns how a joiner differs from the holder; the keys of a new pair always do."""
     asked = request.definition
     wanted = asked if request.share is None else asked.replace(share="")
-    difference = holder.definition.difference(wanted)
-    return f"its state has another {difference}" if difference else ""
+    difference = holder.definition.difference(wanted, "the joiner")
+    return f"the holder's state was made with {difference}" if difference else ""

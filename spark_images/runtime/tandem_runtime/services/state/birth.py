@@ -40,8 +40,20 @@ class Birth(Record):
         return Definition(share=self.share, plan=self.plan, spark=self.spark)
 
 
+_RUN_THE_WRITER = (
+    "run the query and the Spark version that wrote it. Delete the pod (with `tandem run` its "
+    "volume) only while `tandem status` shows its twin `Running`: otherwise this may be the only "
+    "copy"
+)
+_RUN_THE_FIRST = "run the query that the pipeline was started with"
+
+
 class OtherDefinition(Exception):
     """The pair is something else than what this replica was born as."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Membership(NamedTuple):
@@ -78,12 +90,14 @@ def join_pair(pair: str, volume: Volume, environment: Environment, spark: str) -
         born, share, number = _born(oldest, pair, spark), current.share_of(pair), current.number
     here = Definition(_identity(environment, share), plan_of(environment.pipeline), spark)
     if known is None:
-        _require_same(f"the intent defines {pair}", born.definition, here)
+        if difference := born.definition.difference(here, "this process"):
+            raise OtherDefinition(f"the intent defines {pair} with {difference}", _RUN_THE_FIRST)
         volume.write_beside("birth", encode(born))
     else:
-        made = f"{pair} on this volume was made"
-        _require_same(made, known.definition, born.definition)
-        _require_same(made, known.definition, here)
+        for wanted in (born.definition, here):
+            if difference := known.definition.difference(wanted, "the pipeline"):
+                made = f"its volume has state of {pair} made with {difference}"
+                raise OtherDefinition(made, _RUN_THE_WRITER)
         born = known
     return Membership(share, number, born.definition)
 
@@ -123,9 +137,3 @@ def _born(generation: Generation, pair: str, spark: str) -> Birth:
     entry = next(each for each in generation.pairs if each.name == pair)
     number = entry.birth or generation.number
     return Birth(name.function, name.label, entry.share, generation.plan, spark, number)
-
-
-def _require_same(what: str, wanted: Definition, found: Definition) -> None:
-    difference = wanted.difference(found)
-    if difference:
-        raise OtherDefinition(f"{what} with another {difference}")

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from tandem_runtime.spark.checks.refusals import Finding, Reason
 from tandem_runtime.spark.checks.spark_errors import SparkError, explain
+from tandem_runtime.spark.state.checkpoint import OTHER_QUERY
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -73,7 +74,7 @@ def failure_of_exception(error: Exception, streams: Columns) -> EngineFailure:
 
 def _of_spark(error: SparkError, streams: Columns) -> EngineFailure:
     if error.condition.startswith(_CHANGED_STATE):
-        hint = "the query has changed under its state; run it in a new directory"
+        hint = f"the query has changed under its state: {OTHER_QUERY}"
         return EngineFailure(_word(error.condition), error.message, hint, is_users=True)
     finding = explain(error, streams)
     known = finding.reason is not Reason.INVALID_QUERY

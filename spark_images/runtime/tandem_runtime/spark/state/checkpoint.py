@@ -20,6 +20,13 @@ _FINGERPRINT = "fingerprint"
 _SCHEMA_PLACE = re.compile(r'file:/[^"]*/state/(\d+/_stateSchema/)')
 
 
+OTHER_QUERY = (
+    "restore the query that wrote the state, or start a new pipeline with this one (with "
+    "`tandem run`: another --dir)"
+)
+"""What to do where another query made the state."""
+
+
 class FingerprintMismatch(Exception):
     """Another query made the state in a checkpoint."""
 
@@ -28,7 +35,7 @@ class FingerprintMismatch(Exception):
             "the query has changed since its state was made; Spark would take the old state for "
             "something else, a sum for a maximum"
         )
-        self.hint = "run the query that the state was made by, or this one in a new directory"
+        self.hint = OTHER_QUERY
 
 
 class IncompleteCheckpoint(Exception):
