@@ -232,6 +232,13 @@ def test_moves_on_a_cluster_are_an_annotation(stage: Stage) -> None:
     assert [move["pair"] for move in request["moves"]] == ["pair-1"]
 
 
+def test_move_takes_in_the_moves_of_a_request_that_waits(stage: Stage) -> None:
+    assert main(["move", "alice", "bob", "--to", "pair-1"]) == 0
+    assert main(["move", "alice", "--to", "pair-0"]) == 0
+    request = json.loads(there(stage)["metadata"]["annotations"][REQUEST_ANNOTATION])
+    assert [move["pair"] for move in request["moves"]] == ["pair-0", "pair-1"]
+
+
 # --- the way back -------------------------------------------------------------------------------
 
 

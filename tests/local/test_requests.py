@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.local.pipelines import pipeline
 
-from tandem.local.changes import ChangeDesk, is_done, next_request
+from tandem.local.changes import ChangeDesk, is_done
 from tandem.local.store.directory import Directory, locked
 from tandem.local.store.intent_file import write_functions
 from tandem.local.store.manifest import prepare, read_manifest
@@ -79,21 +79,6 @@ def test_impossible_request_is_refused_and_changes_nothing(directory: Directory)
     assert all(answer is not None and answer.refused for answer in answers)
     assert pending_requests(directory) == []
     assert read_manifest(directory).generation == 1
-
-
-def test_key_moves_wait_for_the_change_under_way() -> None:
-    first, second = (DirectoryRequest(name, {}, moves=(KeyMove(7, "pair-1"),)) for name in "ab")
-    idle = first_intent(pipeline())
-    assert next_request(idle, [first, second]) == ChangeRequest("a", first.moves)
-    assert next_request(changing(ChangeStage.BUILDING, "a"), [second]) is None
-    assert next_request(changing(ChangeStage.PLANNED, "a"), [first, second]) == ChangeRequest(
-        "a", first.moves
-    )
-    assert next_request(changing(ChangeStage.ABANDONED, "a"), [second]) == ChangeRequest(
-        "b", second.moves
-    )
-    known = changing(ChangeStage.BUILDING, "a").replace(request=ChangeRequest("a", first.moves))
-    assert next_request(known, [second]) == known.request
 
 
 def test_key_move_is_done_once_intent_has_it_or_has_given_it_up() -> None:

@@ -1,7 +1,5 @@
 """Changes of a running pipeline: takes requests, and asks the policy for the next step."""
 
-from collections.abc import Iterable
-
 from tandem.local.store.directory import Directory, DirectoryRefused
 from tandem.local.store.intent_file import read_function
 from tandem.local.store.manifest import read_manifest, write_manifest
@@ -15,12 +13,11 @@ from tandem.local.store.requests import (
 from tandem.policy.change.codec import RoutingCodec
 from tandem.policy.change.generations import target_generation
 from tandem.policy.change.steps import IntentStep, next_intent
-from tandem.policy.change.wanted import Evidence, wanted_of
+from tandem.policy.change.wanted import Evidence, next_request, wanted_of
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.shadows import build_failures, build_obstacles
 from tandem.policy.snapshot import Snapshot
 from tandem_core.contract.intent import ChangeRequest, Intent
-from tandem_core.model.states import ChangeStage
 from tandem_core.routing.function import RoutingFunction
 
 
@@ -59,14 +56,14 @@ class ChangeDesk:
         )
         return next_intent(intent, wanted, evidence, self._codec, now_ms)
 
-    def _take_requests(self, intent: Intent) -> list[DirectoryRequest]:
+    def _take_requests(self, intent: Intent) -> list[ChangeRequest]:
         """Take changes of fields into the manifest; return changes of keys that are pending."""
         moves = []
         for request in pending_requests(self._directory):
             if request.values:
                 self._take_values(request)
             elif self._accepts(request, intent):
-                moves.append(request)
+                moves.append(ChangeRequest(request.id, request.moves))
             else:
                 finish(self._directory, request)
         return moves
@@ -110,13 +107,3 @@ class ChangeDesk:
 def is_done(request: DirectoryRequest, intent: Intent) -> bool:
     """Whether a change of keys is under way, was carried out, or was given up."""
     return intent.request is not None and intent.request.id == request.id
-
-
-def next_request(intent: Intent, pending: Iterable[DirectoryRequest]) -> ChangeRequest | None:
-    """Return the change of keys to carry out: the next one waits for the change under way."""
-    change = intent.change
-    active = change is not None and change.stage is not ChangeStage.ABANDONED
-    for request in pending:
-        if change is None or not active or change.goal.request == request.id:
-            return ChangeRequest(request.id, request.moves)
-    return intent.request

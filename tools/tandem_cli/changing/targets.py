@@ -1,7 +1,7 @@
 """The pipeline that a command changes: in a directory, or on a cluster."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -9,9 +9,10 @@ import msgspec
 
 from tandem.control.intent_store import IntentUnreadable, NameConflict
 from tandem.control.intent_store import read_intent as read_remote_intent
+from tandem.control.resize.next_step import read_request
 from tandem.control.types import Key
 from tandem.kube.kinds import STREAM_PIPELINE, Object
-from tandem.kube.objects import name_of, namespace_of, uid_of
+from tandem.kube.objects import annotations_of, name_of, namespace_of, uid_of
 from tandem.kube.port import Conflict
 from tandem.local.store.directory import Directory, is_completed, is_supervised, read_status
 from tandem.local.store.intent_file import read_intent
@@ -184,29 +185,48 @@ class ClusterTarget:
 
     def apply(self, wanted: Pipeline) -> PendingChange:
         """Replace the spec."""
-        return self._replace_spec(lambda _: sparse_document(wanted)["spec"])
+        return self._replace(lambda there: {**there, "spec": sparse_document(wanted)["spec"]})
 
     def scale(self, counts: Counts) -> PendingChange:
         """Change the sizes in the spec."""
 
-        def scaled(spec: Object) -> Object:
+        def scaled(there: Object) -> Object:
+            spec = there["spec"]
             for name, count in counts.items():
                 group = str(COUNTS[name][1])
                 spec = {**spec, group: {**spec.get(group, {}), "count": count}}
-            return spec
+            return {**there, "spec": spec}
 
-        return self._replace_spec(scaled)
+        return self._replace(scaled)
 
     def move(self, moves: tuple[KeyMove, ...]) -> PendingChange:
-        """Write the request into an annotation, which the operator reads."""
-        request = ChangeRequest(f"{time.time_ns():020d}", moves)
-        text = msgspec.json.encode(request).decode()
-        with complaints(self._access):
-            self._access.kube.mark(self._read(), {}, {REQUEST_ANNOTATION: text})
-        return PendingChange(request=request.id)
+        """Write the request into an annotation, which the operator reads.
 
-    def _replace_spec(self, change: "SpecChange") -> PendingChange:
-        """Write another spec; a status that is written meanwhile makes it try again."""
+        It takes in the moves of a request that still waits there, since there is one annotation.
+        """
+        request = f"{time.time_ns():020d}"
+
+        def asked(there: Object) -> Object:
+            earlier = {move.key: move for move in self._waiting(there)}
+            both = tuple((earlier | {move.key: move for move in moves}).values())
+            text = msgspec.json.encode(ChangeRequest(request, both)).decode()
+            notes = {**annotations_of(there), REQUEST_ANNOTATION: text}
+            return {**there, "metadata": {**there["metadata"], "annotations": notes}}
+
+        self._replace(asked)
+        return PendingChange(request=request)
+
+    def _waiting(self, there: Object) -> tuple[KeyMove, ...]:
+        """Return the moves of a request that the operator has not carried out yet."""
+        request = read_request(there)
+        if not isinstance(request, ChangeRequest):
+            return ()
+        intent = self.intent()
+        known = intent.request if intent is not None else None
+        return () if known is not None and known.id == request.id else request.moves
+
+    def _replace(self, change: Callable[[Object], Object]) -> PendingChange:
+        """Write another resource; a status that is written meanwhile makes it try again."""
         with complaints(self._access):
             for _ in range(_TRIES - 1):
                 try:
@@ -215,18 +235,10 @@ class ClusterTarget:
                     continue
             return self._try_to_replace(change)
 
-    def _try_to_replace(self, change: "SpecChange") -> PendingChange:
-        there = self._read()
-        written = self._access.kube.replace({**there, "spec": change(there["spec"])})
+    def _try_to_replace(self, change: Callable[[Object], Object]) -> PendingChange:
+        written = self._access.kube.replace(change(self._read()))
         return PendingChange(written["metadata"].get("generation", 0))
 
     def _read(self) -> Object:
         with complaints(self._access):
             return self._access.kube.get(STREAM_PIPELINE, self._key.namespace, self._key.name)
-
-
-class SpecChange(Protocol):
-    """Returns a changed spec."""
-
-    def __call__(self, spec: Object, /) -> object:
-        """Change it."""

@@ -6,6 +6,7 @@ could give keys to a pair that had others.
 """
 
 from tandem.control.observe import PipelineObjects
+from tandem.control.resize.workloads import FIRST_GENERATION
 from tandem.kube.objects import name_of
 from tandem.policy.snapshot import Complaint
 from tandem_core.model.kubernetes_names import intent_name
@@ -17,8 +18,6 @@ _MISSING, _OUTDATED = "IntentMissing", "IntentOutdated"
 
 LOST_INTENT = frozenset({_MISSING, _OUTDATED})
 """Reasons of the complaints."""
-
-_FIRST = 1
 
 
 def find_lost_intent(
@@ -36,7 +35,7 @@ def find_lost_intent(
     if recorded is not None:
         is_old = 0 < recorded.intent.next_generation <= newest
         return _outdated(listing, newest) if is_old else None
-    if newest > _FIRST:
+    if newest > FIRST_GENERATION:
         return _missing(listing, newest)
     if isinstance(manifest, Pipeline) and pairs not in {0, manifest.spec.pairs.count}:
         return _uncertain(listing, pairs, manifest.spec.pairs.count)

@@ -1,11 +1,12 @@
 """The inputs of a change: what a pipeline is to become, and what is known of its pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tandem_core.contract.intent import ChangeGoal, ChangeRequest
+from tandem_core.contract.intent import ChangeGoal, ChangeRequest, Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.spec import Spec
+from tandem_core.model.states import ChangeStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +69,16 @@ def wanted_of(spec: Spec, manifest: int, request: ChangeRequest | None = None) -
         manifest=manifest,
         request=request,
     )
+
+
+def next_request(intent: Intent, pending: Iterable[ChangeRequest]) -> ChangeRequest | None:
+    """Return the request that counts now: a new one waits until the change under way has ended.
+
+    `pending` are the requests that were not carried out, the oldest first.
+    """
+    change = intent.change
+    is_active = change is not None and change.stage is not ChangeStage.ABANDONED
+    for request in pending:
+        if not is_active or (change is not None and change.goal.request == request.id):
+            return request
+    return intent.request
