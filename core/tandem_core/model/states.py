@@ -23,6 +23,10 @@ class Word(StrEnum):
         return member
 
 
+MERGES_PER_SLOT: Final = 2
+"""One delivers, one is on standby."""
+
+
 class Phase(Word):
     """The lifecycle of a pipeline as a whole."""
 

@@ -13,7 +13,6 @@ from tandem.kube.kinds import DEPLOYMENT, POD, REPLICA_SET, STREAM_PIPELINE, Obj
 from tandem.kube.objects import is_going, is_owned_by, labels_of, uid_of
 from tandem.kube.port import Kube, NotFound
 from tandem.manifests.desired_state import Workloads
-from tandem.manifests.roles import MERGES_PER_SLOT
 from tandem.policy.snapshot import Complaint, Life, MemberPlace, MemberSnapshot, Snapshot
 from tandem_core.contract.intent import Intent
 from tandem_core.model.kubernetes_names import (
@@ -23,7 +22,7 @@ from tandem_core.model.kubernetes_names import (
     PIPELINE_LABEL,
     SLOT_LABEL,
 )
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MERGES_PER_SLOT, MemberKind
 from tandem_core.network.member_client import Observation
 
 TAKEN = "NameTaken"

@@ -15,10 +15,7 @@ from tandem_core.model.kubernetes_names import (
     splits_name,
 )
 from tandem_core.model.pods import PodTemplate
-from tandem_core.model.states import MemberKind
-
-MERGES_PER_SLOT = 2
-"""One delivers, one is on standby."""
+from tandem_core.model.states import MERGES_PER_SLOT, MemberKind
 
 _MEMORY = "256Mi"
 """Of a split or merge, unless the template sets it. A replica's is `spec.spark.memory`."""

@@ -10,7 +10,7 @@ from tests.policy.layout.layouts import layouts, owners
 
 from tandem.policy.layout.layout import Layout
 from tandem.policy.layout.plan import ResizePlan, plan_resize
-from tandem.policy.layout.resize import LEAST_SURGE
+from tandem_core.model.change import LEAST_SURGE
 
 loads = st.none() | st.lists(st.floats(0, 100), min_size=40, max_size=40).map(
     lambda found: found.__getitem__

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.policy.layout.layouts import layouts, owners
 
 from tandem.policy.layout.layout import Layout
-from tandem.policy.layout.resize import LEAST_SURGE, divide, next_step, parts_of_pairs
+from tandem.policy.layout.resize import divide, next_step, parts_of_pairs
+from tandem_core.model.change import LEAST_SURGE
 
 loads = st.lists(st.floats(0, 100), min_size=40, max_size=40).map(lambda found: found.__getitem__)
 

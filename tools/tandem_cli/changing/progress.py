@@ -9,12 +9,11 @@ from tandem.policy.change.generations import target_generation
 from tandem_cli.changing.targets import ChangeTarget, PendingChange
 from tandem_core.contract.intent import GenerationChange, Intent
 from tandem_core.model.spec import Spec
-from tandem_core.model.states import ChangeStage, MemberKind
+from tandem_core.model.states import MERGES_PER_SLOT, ChangeStage, MemberKind
 from tandem_core.model.status import Status
 
 EVERY = 0.3
 """Seconds between two looks."""
-_MERGES_PER_SLOT = 2
 
 
 class ChangeOutcome(Enum):
@@ -78,7 +77,7 @@ def _missing_members(status: Status, spec: Spec) -> str | None:
     wanted = {
         MemberKind.SPLIT: spec.splits.count,
         MemberKind.REPLICA: spec.pairs.count * spec.pairs.replicas,
-        MemberKind.MERGE: spec.merges.count * _MERGES_PER_SLOT,
+        MemberKind.MERGE: spec.merges.count * MERGES_PER_SLOT,
     }
     for kind, count in wanted.items():
         there = sum(member.kind is kind for member in status.members)

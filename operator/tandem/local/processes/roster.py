@@ -11,11 +11,9 @@ from tandem.policy.change.roster import pairs_to_run, slots_to_run
 from tandem.policy.snapshot import MemberPlace
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
-from tandem_core.model.states import MemberKind
+from tandem_core.model.states import MERGES_PER_SLOT, MemberKind
 
 _TWINS = ("a", "b")
-_MERGES_PER_SLOT = 2
-"""One delivers, one is on standby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +35,9 @@ class Roster:
             for twin in _TWINS[: self.replicas]
         ]
         merges = [
-            MemberPlace(f"merge-{slot * _MERGES_PER_SLOT + n}", MemberKind.MERGE, slot=slot)
+            MemberPlace(f"merge-{slot * MERGES_PER_SLOT + n}", MemberKind.MERGE, slot=slot)
             for slot in self.slots
-            for n in range(_MERGES_PER_SLOT)
+            for n in range(MERGES_PER_SLOT)
         ]
         spares = [MemberPlace(f"spare-{n}", MemberKind.SPARE) for n in range(self.spares)]
         return (*splits, *replicas, *merges, *spares)
@@ -73,5 +71,5 @@ def place_named(name: str) -> MemberPlace:
     kinds = {"split": MemberKind.SPLIT, "merge": MemberKind.MERGE, "spare": MemberKind.SPARE}
     if group not in kinds or not last.isdecimal():
         raise ValueError(f"{name} is not the name of a member")
-    slot = int(last) // _MERGES_PER_SLOT if group == "merge" else None
+    slot = int(last) // MERGES_PER_SLOT if group == "merge" else None
     return MemberPlace(name, kinds[group], slot=slot)

@@ -38,7 +38,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tandem.policy.layout.layout import Buckets, Layout, LayoutChange
-from tandem.policy.layout.resize import LEAST_SURGE, Load, next_step
+from tandem.policy.layout.resize import Load, next_step
+from tandem_core.model.change import LEAST_SURGE
 from tandem_core.routing.function import RoutingFunction
 
 _HEAVIEST = 2**30

@@ -8,12 +8,10 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from tandem.policy.layout.layout import Buckets, Layout, LayoutChange, reassign
+from tandem_core.model.change import LEAST_SURGE
 
 Load = Callable[[int], float]
 """Load of a bucket; never negative."""
-
-LEAST_SURGE = 2
-"""New pairs that a split builds at least."""
 
 
 def next_step(
