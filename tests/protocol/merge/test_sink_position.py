@@ -1,7 +1,7 @@
 """A sink's position: delivery is conditional on it, and unknown outcomes are read first."""
 
 from tandem_runtime.protocol.effects import Deliver, ReadPosition
-from tandem_runtime.protocol.merge.sink_position import SinkTracker, can_deliver, can_replace
+from tandem_runtime.protocol.merge.sink_position import SinkTracker, can_deliver
 
 ANSWERS: tuple[tuple[str, object], ...] = (("x", "rows"),)
 
@@ -17,12 +17,6 @@ def test_only_next_epoch_may_be_delivered() -> None:  # [2] blind-sink
     assert can_deliver(3, 4)
     assert not can_deliver(3, 3)
     assert not can_deliver(3, 5)
-
-
-def test_only_higher_epoch_replaces_row() -> None:  # [2]
-    assert can_replace(3, 4)
-    assert not can_replace(3, 3)
-    assert not can_replace(3, 2)
 
 
 def test_nothing_is_delivered_before_position_is_known() -> None:  # [2]

@@ -20,11 +20,6 @@ def can_deliver(position: int, epoch: int) -> bool:
     return epoch == position + 1
 
 
-def can_replace(stored_epoch: int, epoch: int) -> bool:
-    """Whether an idempotent sink may replace a row of `stored_epoch` by one of `epoch`."""
-    return epoch > stored_epoch
-
-
 class SinkTracker:
     """Position of one sink as its merge knows it, and the request under way."""
 
