@@ -32,12 +32,13 @@ class ChangeSpec:
         Whole(1, 1024),
         default=LEAST_SURGE,
         doc="New pairs that are built at a time; at least 2, since a pair is split into two. A "
-        "larger change is made in several steps.",
+        "larger change is made in several steps. A move of keys builds all pairs that it touches "
+        "at once.",
     )
     timeout: Duration = setting(
         DurationKind(Duration(1_000), Duration(86_400_000)),
         default=Duration(600_000),
-        doc="How long new pairs may take to be built before the change is abandoned.",
+        doc="How long each stage before the cut may take; then the change is abandoned.",
     )
     state: CarriedState = setting(
         Choice(CarriedState),
@@ -64,7 +65,7 @@ class PastChangeStatus:
 
     generation: int = setting(_COUNT, doc="Generation that it built.")
     pairs_before: int = setting(_COUNT, doc="Number of pairs before it.")
-    pairs_after: int = setting(_COUNT, doc="Number of pairs that it led to, or would have.")
+    pairs_after: int = setting(_COUNT, doc="Number of pairs after it.")
     began: str = setting(_TIME, doc="Time at which it began.")
     ended: str = setting(_TIME, doc="Time at which it ended.")
     moved_keys: int = setting(_COUNT, default=0, doc="Number of keys that it moved by hand.")
