@@ -21,7 +21,7 @@ from tandem.control.reset import RESET_REASON
 from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, Refused
 from tandem.manifests.desired_state import Images
-from tandem.policy.change.steps import IntentStep
+from tandem.policy.change.intent_step import IntentStep
 from tandem.policy.decide import Outcome
 from tandem.policy.decisions import Complete, Halt, Promote, RecordEvent, Wait, Withhold
 from tandem.policy.snapshot import Complaint

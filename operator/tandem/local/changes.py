@@ -12,7 +12,8 @@ from tandem.local.store.requests import (
 )
 from tandem.policy.change.codec import RoutingCodec
 from tandem.policy.change.generations import target_generation
-from tandem.policy.change.steps import IntentStep, next_intent
+from tandem.policy.change.intent_step import IntentStep
+from tandem.policy.change.steps import next_intent
 from tandem.policy.change.wanted import Evidence, next_request, wanted_of
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.shadows import build_failures, build_obstacles

@@ -8,7 +8,8 @@ from tandem.control.intent_store import function_beside
 from tandem.kube.kinds import Object
 from tandem.kube.objects import annotations_of
 from tandem.policy.change.codec import RoutingCodec, ShareChanged
-from tandem.policy.change.steps import IntentStep, next_intent
+from tandem.policy.change.intent_step import IntentStep
+from tandem.policy.change.steps import next_intent
 from tandem.policy.change.wanted import Evidence, next_request, wanted_of
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.shadows import build_failures, build_obstacles

@@ -7,10 +7,9 @@ lead everything stays.
 from collections.abc import Mapping
 
 from tandem.control.observe import PipelineObjects
-from tandem.control.pods import Pod
 from tandem.manifests.desired_state import PairWorkload, Workloads
 from tandem.policy.change.generations import building_generation, new_pairs
-from tandem.policy.change.roster import pairs_to_run, slots_to_run
+from tandem.policy.change.roster import SplitsThere, pairs_to_run, slots_to_run, splits_to_run
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.states import MemberKind
@@ -32,7 +31,7 @@ def workloads_to_run(
     pairs = pairs_to_run(intent, lead, sorted(listing.births))
     return Workloads(
         pairs=tuple(PairWorkload(name, births[name], name in shadows) for name in sorted(pairs)),
-        splits=splits_to_run(intent.splits or splits, listing.splits, listing.pods, lead),
+        splits=splits_to_run(intent.splits or splits, listing.splits, _split_pods(listing), lead),
         slots=slots_to_run(intent, lead, listing.slots),
     )
 
@@ -46,19 +45,6 @@ def births_of(intent: Intent) -> Mapping[str, int]:
     }
 
 
-def splits_to_run(
-    wanted: int, ordered: int | None, pods: tuple[Pod, ...], lead: LeadReport | None
-) -> int:
-    """Return the number of splits: fewer only one at a time, while everything has two copies.
-
-    A split that leaves hands its lane to its buddy. Kubernetes would stop both at once.
-    """
-    if ordered is None or ordered <= wanted:
-        return wanted
-    splits = [pod for pod in pods if pod.place.kind is MemberKind.SPLIT and not pod.over]
-    there = sum(not pod.going for pod in splits)
-    least = min(ordered, max(there, wanted))
-    settled = there == least and there == len(splits)
-    if settled and lead is not None and not lead.vulnerable:
-        return max(wanted, least - 1)
-    return least
+def _split_pods(listing: PipelineObjects) -> SplitsThere:
+    pods = [pod for pod in listing.pods if pod.place.kind is MemberKind.SPLIT and not pod.over]
+    return SplitsThere(staying=sum(not pod.going for pod in pods), all=len(pods))

@@ -1,10 +1,11 @@
-"""Which pairs and merge slots must have processes or pods.
+"""Which pairs, splits and merge slots must have processes or pods.
 
 A workload goes only after the lead has said that it is over. Without a lead's report all of them
 stay: the lead may still count on each.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
@@ -19,6 +20,31 @@ def pairs_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[str])
     listed = {pair.name for pair in lead.pairs} if lead is not None else set(before)
     kept = [pair for pair in before if pair in wanted or pair in listed]
     return (*kept, *sorted(wanted.difference(kept), key=_number))
+
+
+class SplitsThere(NamedTuple):
+    """The splits there are."""
+
+    staying: int
+    """Those that were not asked to leave."""
+    all: int
+
+
+def splits_to_run(
+    wanted: int, ordered: int | None, there: SplitsThere, lead: LeadReport | None
+) -> int:
+    """Return the number of splits: fewer only one at a time, while everything has two copies.
+
+    `ordered` is the number before. A split that leaves hands its lane to its buddy. Kubernetes
+    would stop both at once.
+    """
+    if ordered is None or ordered <= wanted:
+        return wanted
+    least = min(ordered, max(there.staying, wanted))
+    settled = there.staying == least == there.all
+    if settled and lead is not None and not lead.vulnerable:
+        return max(wanted, least - 1)
+    return least
 
 
 def slots_to_run(intent: Intent, lead: LeadReport | None, before: Sequence[int]) -> tuple[int, ...]:

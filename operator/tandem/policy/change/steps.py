@@ -6,24 +6,20 @@ has said that its pairs are retired. A failure on either side delays a change an
 until the cut, the old generation does not depend on the new one.
 """
 
-from dataclasses import dataclass
-
 from tandem.policy.change.codec import LayoutCodec
 from tandem.policy.change.generations import (
     building_generation,
-    generation_before_target,
     new_pairs,
     numbered,
     target_generation,
     with_pairs_of,
 )
+from tandem.policy.change.giving_up import abandon, is_another_goal, why_hopeless
+from tandem.policy.change.intent_step import IntentStep, change_event, step_to, with_past
 from tandem.policy.change.planning import CannotPlan, next_layout
 from tandem.policy.change.waiting import why_not_begun, why_not_retired, why_not_synced
 from tandem.policy.change.wanted import Evidence, Wanted
-from tandem.policy.decisions import RecordEvent
 from tandem_core.contract.intent import (
-    HISTORY,
-    Function,
     Generation,
     GenerationChange,
     Intent,
@@ -33,16 +29,6 @@ from tandem_core.contract.reports import LeadReport
 from tandem_core.model.states import ChangeStage, EventReason
 
 
-@dataclass(frozen=True, slots=True)
-class IntentStep:
-    """A step of a change. Its documents are written before its intent, its events after."""
-
-    intent: Intent
-    reason: str
-    functions: tuple[Function, ...] = ()
-    records: tuple[RecordEvent, ...] = ()
-
-
 def next_intent(
     intent: Intent, wanted: Wanted, evidence: Evidence, codec: LayoutCodec, now_ms: int
 ) -> IntentStep | None:
@@ -50,26 +36,16 @@ def next_intent(
     if evidence.lead is not None and evidence.lead.completed:
         return None
     if intent.next_generation == 0:
-        return _step(numbered(intent), "numbers of pairs and generations are recorded")
+        return step_to(numbered(intent), "numbers of pairs and generations are recorded")
     if (intent.splits, intent.slots) != (wanted.splits, wanted.slots):
         sized = intent.replace(splits=wanted.splits, slots=wanted.slots)
-        return _step(sized, f"{wanted.splits} splits, {wanted.slots} merge slots")
+        return step_to(sized, f"{wanted.splits} splits, {wanted.slots} merge slots")
     building = building_generation(intent)
     if building is not None:
         return _build(intent, building, wanted, evidence, now_ms)
     if len(intent.generations) > 1 or _is_cutting(intent):
         return _retire(intent, wanted, evidence, now_ms)
     return _plan(intent, wanted, evidence, codec, now_ms)
-
-
-def change_event(reason: EventReason, generation: int, detail: str) -> RecordEvent:
-    """Return an event about a generation, or about the change if it has none (0)."""
-    subject = f"generation {generation}" if generation else "the change of pairs"
-    return RecordEvent(reason, subject, detail)
-
-
-def _step(intent: Intent, reason: str, *records: RecordEvent) -> IntentStep:
-    return IntentStep(intent.replace(version=intent.version + 1), reason, (), records)
 
 
 # --- plan ---------------------------------------------------------------------------------------
@@ -84,7 +60,7 @@ def _plan(
         return _unneeded(intent, wanted)
     if change is None or change.goal != wanted.goal:
         planned = _with_change(intent, _planned(intent, wanted, now_ms))
-        return _step(planned, f"a change to {wanted.pairs} pairs is planned")
+        return step_to(planned, f"a change to {wanted.pairs} pairs is planned")
     if change.stage is ChangeStage.ABANDONED:
         return None
     missing = why_not_begun(intent, target_generation(intent), evidence)
@@ -109,10 +85,10 @@ def _wait(
         late = f"not done within {_seconds(wanted.timeout_ms)} (spec.change.timeout)"
         held_up = "; ".join(filter(None, (reason, *obstacles)))
         why = ": ".join(filter(None, (late, held_up)))
-        return _abandon(_answered(intent, wanted), why, now_ms)
+        return abandon(_answered(intent, wanted), why, now_ms)
     if reason == change.reason:
         return None
-    return _step(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
+    return step_to(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
 
 
 def _is_wanted(intent: Intent, wanted: Wanted) -> bool:
@@ -139,7 +115,7 @@ def _unneeded(intent: Intent, wanted: Wanted) -> IntentStep | None:
     change = intent.change
     if change is None or (change.stage is ChangeStage.ABANDONED and change.goal == wanted.goal):
         return None
-    return _step(intent.replace(change=None), "the change was taken back")
+    return step_to(intent.replace(change=None), "the change was taken back")
 
 
 def _planned(
@@ -163,7 +139,7 @@ def _begin(
     try:
         planned = next_layout(codec, intent, wanted, request)
     except CannotPlan as problem:
-        return _abandon(_answered(intent, wanted), str(problem), now_ms)
+        return abandon(_answered(intent, wanted), str(problem), now_ms)
     generation, functions = codec.generation_of(
         intent.next_generation, planned, target_generation(intent)
     )
@@ -196,9 +172,9 @@ def _build(
 ) -> IntentStep | None:
     """Make a generation the target once all its replicas are synced; give it up if that fails."""
     change = intent.change or _planned(intent, wanted, now_ms, building)
-    hopeless = _why_hopeless(building, change, wanted, evidence)
+    hopeless = why_hopeless(building, change, wanted, evidence)
     if hopeless:
-        return _abandon(intent, hopeless, now_ms)
+        return abandon(intent, hopeless, now_ms)
     if evidence.lead is None:
         return None
     late = why_not_synced(intent, new_pairs(building), evidence)
@@ -210,67 +186,16 @@ def _build(
         return _wait(intent.replace(change=again), again, late, wanted, now_ms, *obstacles)
     if change.stage is ChangeStage.BUILDING:
         synced = change.replace(stage=ChangeStage.SYNCED, reason="")
-        return _step(_with_change(intent, synced), f"generation {building.number} is synced")
+        return step_to(_with_change(intent, synced), f"generation {building.number} is synced")
     return _cut(intent, building, change, now_ms)
-
-
-def _why_hopeless(
-    building: Generation, change: GenerationChange, wanted: Wanted, evidence: Evidence
-) -> str:
-    """Return why a generation is not to be built any longer; "" if it is."""
-    if _is_another_goal(change, wanted):
-        is_moved = wanted.pairs == change.goal.pairs
-        return "another move is asked for" if is_moved else f"{_asked(wanted)} now"
-    failed = (pair for pair in new_pairs(building) if pair in evidence.failures)
-    return next((f"{pair}: {evidence.failures[pair]}" for pair in failed), "")
-
-
-def _asked(wanted: Wanted) -> str:
-    return f"the manifest asks for {wanted.pairs} pair{'' if wanted.pairs == 1 else 's'}"
-
-
-def _is_another_goal(change: GenerationChange, wanted: Wanted) -> bool:
-    """Whether what is built is no longer wanted; a manifest may change in other fields."""
-    now, then = wanted.goal, change.goal
-    return (now.pairs, now.request) != (then.pairs, then.request)
 
 
 def _cut(intent: Intent, building: Generation, change: GenerationChange, now_ms: int) -> IntentStep:
     cutting = change.replace(stage=ChangeStage.CUTTING, stage_ms=now_ms, reason="")
-    return _step(
+    return step_to(
         _with_change(intent.replace(target=building.number), cutting),
         f"target is generation {building.number}",
     )
-
-
-def _abandon(intent: Intent, reason: str, now_ms: int) -> IntentStep:
-    """Give up what is built; the target goes on as if nothing had happened."""
-    building = building_generation(intent)
-    change = intent.change
-    number = building.number if building is not None else 0
-    if change is not None and change.stage is ChangeStage.CUTTING:
-        intent, number = with_pairs_of(intent, generation_before_target(intent)), intent.target
-    pairs = len(target_generation(intent).pairs)
-    kept = tuple(each for each in intent.generations if each is not building)
-    past = PastChange(
-        generation=number,
-        pairs_before=change.pairs_before if change is not None else pairs,
-        pairs_after=pairs,
-        began_ms=change.since_ms if change is not None else now_ms,
-        ended_ms=now_ms,
-        abandoned=reason,
-    )
-    abandoned = intent.replace(
-        generations=kept,
-        change=change.replace(
-            stage=ChangeStage.ABANDONED, stage_ms=now_ms, generation=number, reason=reason
-        )
-        if change is not None
-        else None,
-        history=(past, *intent.history)[:HISTORY],
-    )
-    told = change_event(EventReason.GENERATION_ABANDONED, number, f"was given up: {reason}")
-    return _step(abandoned, reason, told)
 
 
 # --- retire -------------------------------------------------------------------------------------
@@ -290,7 +215,7 @@ def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> 
         return _await_cut(intent, lead, wanted, evidence, now_ms)
     if change is not None and change.stage is ChangeStage.CUTTING:
         retiring = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms, reason="")
-        return _step(_with_change(intent, retiring), f"generation {intent.target} is cut")
+        return step_to(_with_change(intent, retiring), f"generation {intent.target} is cut")
     target = target_generation(intent)
     old = {name for each in intent.generations for name in each.names()} - set(target.names())
     if any(evidence.lists(pair) for pair in old):
@@ -303,7 +228,7 @@ def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> 
             f"is the pairs from before the change; {names} of the change that was given up are gone"
         )
     told = change_event(EventReason.GENERATION_RETIRED, target.number, done)
-    return _step(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
+    return step_to(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
 
 
 def _await_cut(
@@ -312,9 +237,9 @@ def _await_cut(
     """Wait until the lead names the target; go back to the pairs before it if it is not to."""
     change, target = intent.change, target_generation(intent)
     if change is not None and change.stage is ChangeStage.CUTTING:
-        hopeless = _why_hopeless(target, change, wanted, evidence)
+        hopeless = why_hopeless(target, change, wanted, evidence)
         if hopeless:
-            return _abandon(intent, hopeless, now_ms)
+            return abandon(intent, hopeless, now_ms)
         late = why_not_synced(intent, new_pairs(target), evidence)
         return _wait(intent, change, late, wanted, now_ms)
     known = {each.number for each in intent.generations}
@@ -326,7 +251,7 @@ def _await_cut(
     made = change.replace(stage=ChangeStage.RETIRING, stage_ms=now_ms, reason="")
     past = tuple(each for each in intent.history if each.generation != change.generation)
     forward = with_pairs_of(intent.replace(change=made, history=past), lead.generation)
-    return _step(forward, f"the pairs of generation {lead.generation} go on")
+    return step_to(forward, f"the pairs of generation {lead.generation} go on")
 
 
 def _await_retirement(
@@ -336,10 +261,10 @@ def _await_retirement(
     change = intent.change
     if change is None or change.stage is not ChangeStage.RETIRING:
         return None
-    reason = why_not_retired(intent, target, evidence, then=_is_another_goal(change, wanted))
+    reason = why_not_retired(intent, target, evidence, then=is_another_goal(change, wanted))
     if reason == change.reason:
         return None
-    return _step(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
+    return step_to(_with_change(intent, change.replace(reason=reason)), reason or "goes on")
 
 
 def _concluded(
@@ -354,7 +279,7 @@ def _concluded(
     if change.stage is ChangeStage.ABANDONED:
         return _with_change(intent, change)
     pairs = len(target_generation(intent).pairs)
-    if pairs != change.goal.pairs and not _is_another_goal(change, wanted):
+    if pairs != change.goal.pairs and not is_another_goal(change, wanted):
         again = change.replace(stage=ChangeStage.PLANNED, stage_ms=now_ms, reason="")
         return _with_change(intent, again)
     past = PastChange(
@@ -365,7 +290,7 @@ def _concluded(
         ended_ms=now_ms,
         moves=change.moves,
     )
-    return intent.replace(history=(past, *intent.history)[:HISTORY])
+    return with_past(intent, past)
 
 
 def _with_change(intent: Intent, change: GenerationChange) -> Intent:

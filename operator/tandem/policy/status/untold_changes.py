@@ -5,7 +5,7 @@ A new controller writes them once more rather than not at all.
 
 from collections.abc import Iterator
 
-from tandem.policy.change.steps import change_event
+from tandem.policy.change.intent_step import change_event
 from tandem.policy.decisions import RecordEvent
 from tandem.policy.status.change_status import history_of
 from tandem_core.contract.intent import Intent

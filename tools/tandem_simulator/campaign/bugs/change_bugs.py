@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from tandem.policy.change import generations, roster, steps
+from tandem.policy.change import generations, giving_up, roster, steps
+from tandem.policy.change.intent_step import IntentStep
 from tandem_core.contract.intent import Intent
 from tandem_core.contract.reports import LeadReport
 from tandem_runtime.protocol.effects import Effect
@@ -38,10 +39,10 @@ def _retire_when_delivered(
 
 # --- names ----------------------------------------------------------------------------------------
 
-_abandon = steps._abandon
+_abandon = giving_up.abandon
 
 
-def _abandon_and_return_names(intent: Intent, reason: str, now_ms: int) -> steps.IntentStep:
+def _abandon_and_return_names(intent: Intent, reason: str, now_ms: int) -> IntentStep:
     """Take the numbers of what is given up for free again."""
     step = _abandon(intent, reason, now_ms)
     building = generations.building_generation(intent)
@@ -52,7 +53,7 @@ def _abandon_and_return_names(intent: Intent, reason: str, now_ms: int) -> steps
         next_generation=building.number,
         next_pair=min(int(name.removeprefix("pair-")) for name in made),
     )
-    return steps.IntentStep(returned, step.reason, step.functions, step.records)
+    return IntentStep(returned, step.reason, step.functions, step.records)
 
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ BUGS = (
     seeded_bug(
         "name-used-twice",
         "the names of a change that was given up are used by the next one",
-        (steps, "_abandon", _abandon_and_return_names),
+        (steps, "abandon", _abandon_and_return_names),
     ),
     seeded_bug(
         "unpinned-copy",
