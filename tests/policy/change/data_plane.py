@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tandem.policy.change.codec import RoutingCodec
-from tandem.policy.change.steps import IntentStep, next_intent
+from tandem.policy.change.intent_step import IntentStep
+from tandem.policy.change.steps import next_intent
 from tandem.policy.change.wanted import Evidence, Wanted
 from tandem_core.contract.intent import Generation, Intent, Pair
 from tandem_core.contract.intent_text import intent_text, read_intent_text
