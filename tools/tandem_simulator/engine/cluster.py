@@ -6,6 +6,7 @@ announces which splits exist and which volumes are gone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
@@ -55,6 +56,8 @@ class Cluster:
         self.starts = 0
         self.next_split = 0
         self._taken_over: set[tuple[str, int]] = set()
+        self._used_volumes: Counter[str] = Counter()
+        """How many volumes removed pods had, by name: a volume's name is never used twice."""
         configuration = world.configuration
         for _ in range(configuration.splits):
             self.add_split()
@@ -70,6 +73,7 @@ class Cluster:
     def _add(self, name: str, kind: str, place: int) -> SimulatedPod:
         nodes = self.world.configuration.nodes
         pod = SimulatedPod(name, kind, nodes[place % len(nodes)])
+        pod.volumes = self._used_volumes[name]
         pod.fresh_volume()
         self.pods[name] = pod
         return pod
@@ -351,6 +355,7 @@ class Cluster:
         if pod.process is not None:
             self.end(pod.process)
         pod.removed = True
+        self._used_volumes[pod.name] = pod.volumes
         del self.pods[pod.name]
         self._volume_gone(pod.volume)
         if pod.kind == SPLIT:
