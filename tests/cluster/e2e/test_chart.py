@@ -21,7 +21,7 @@ from tests.laptop.output import Output
 
 from tandem_core.model.states import ConditionType, Phase
 
-COLUMNS = ["NAME", "PHASE", "PAIRS", "EPOCH", "LAG", "AGE"]
+COLUMNS = ["NAME", "PHASE", "PAIRS", "EPOCH", "LAG", "CHANGE", "AGE"]
 LATER_COLUMN = "LAG"
 """One that an earlier version might not have had."""
 GONE_WITHIN = 120.0
