@@ -284,6 +284,23 @@ def test_copy_for_running_query_replaces_state_under_a_closed_query(replica: Rep
     assert (replica.machine.committed, replica.driver.failure) == (9, None)
 
 
+def test_copy_waits_for_a_query_that_is_about_to_open(
+    volume: Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(checkpoint_of(volume), 2, 3)
+    is_up = threading.Event()
+    monkeypatch.setattr(NoSpark, "boot", lambda *_, **__: is_up.wait(LIMIT))
+    replica = Replica(volume)
+    (tree,) = cast("tuple[Tree]", replica.copy_at(9, 8, 9).payload)
+    replica.machine.life = ReplicaLife.REPLACING
+    replica.does(Run(Header(4, 1, (), (), (), 0), ()), Install(9, (CopiedState(tree),)))
+    assert committed_epochs(checkpoint_of(volume)) == [2, 3]
+    is_up.set()
+    done = cast("Any", replica.driver._engine).done
+    wait_for(lambda: committed_epochs(checkpoint_of(volume)) == [8, 9])
+    assert done == [[2, 3], 4, "closed"]
+
+
 @pytest.mark.parametrize("moved", [False, True])
 def test_crash_during_replacement_leaves_old_or_new_state(
     volume: Volume, monkeypatch: pytest.MonkeyPatch, moved: bool

@@ -112,6 +112,8 @@ class Driver:
         self._loop: EventLoop | None = None
         self.failure: Failure | None = None
         """Why Spark failed, if it did."""
+        self._begun = False
+        """Whether the query was given an epoch. The event loop's, which is ahead of the query."""
         self._opened = False
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.booted = threading.Event()
@@ -163,6 +165,7 @@ class Driver:
     # --- epochs -------------------------------------------------------------------------------
 
     def _run(self, effect: Run) -> None:
+        self._begun = True
         self._work.put(lambda: self._start(effect.header, effect.rows))
 
     def _start(self, header: Header, rows: tuple[object, ...]) -> None:
@@ -233,7 +236,7 @@ class Driver:
             self._work.put(partial(self._unite, trees, effect.epoch))
             return
         move = trees[0].move if trees else Path.mkdir
-        if self._opened:
+        if self._begun:
             self._work.put(partial(self._reopen, move, effect.epoch))
             return
         replace_tree(checkpoint_of(self._volume), move)
@@ -241,8 +244,9 @@ class Driver:
 
     def _reopen(self, move: Callable[[Path], None], epoch: int) -> None:
         """Stop the query, which continues from another checkpoint with its next epoch."""
-        self._engine.close()
-        self._opened = False
+        if self._opened:
+            self._engine.close()
+            self._opened = False
         replace_tree(checkpoint_of(self._volume), move)
         self._tell(Installed(epoch))
 
