@@ -84,6 +84,7 @@ def member(document: Object, look: Observation = HEARD, **more: Any) -> MemberSn
     return member_of(found, look, MOMENT, **given)
 
 
+BACK_OFF = {"reason": "CrashLoopBackOff", "message": "back-off 40s"}
 SILENT = Observation(silent_since=990.0)
 
 
@@ -171,7 +172,12 @@ def test_note_carries_kubernetes_reason_and_message() -> None:
         (pod(phase="Pending", conditions=unscheduled), "Unschedulable: full"),
         (pod({"waiting": {"reason": "ImagePullBackOff"}}), "ImagePullBackOff"),
         (pod(RUNNING, phase="Failed", reason="Evicted", message="disk"), "Evicted: disk"),
-        (pod(terminated(137, reason="OOMKilled")), "OOMKilled"),
+        (pod(terminated(137, reason="OOMKilled")), "OOMKilled: out of memory"),
+        (
+            pod({"waiting": BACK_OFF}, terminated(137, reason="OOMKilled")),
+            "OOMKilled: out of memory; CrashLoopBackOff: back-off 40s",
+        ),
+        (pod({"waiting": BACK_OFF}, terminated(1)), "CrashLoopBackOff: back-off 40s"),
         (pod({"waiting": {"reason": "ContainerCreating"}}), ""),
         (pod(RUNNING, terminated(137, reason="OOMKilled")), ""),
         (pod(RUNNING), ""),

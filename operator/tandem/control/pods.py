@@ -27,6 +27,7 @@ from tandem_core.network.member_client import Observation
 _OVER = frozenset({"Failed", "Succeeded"})
 """Phases after which the kubelet starts nothing in a pod again; its volumes are gone."""
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+_OUT_OF_MEMORY = "OOMKilled"
 _SIGNALS = 128
 """An exit code above it is this plus the signal that ended the process."""
 _LONGEST_WORD = 1024
@@ -198,19 +199,27 @@ def template_of(document: Object) -> str | None:
 def _note(document: Object, state: Mapping[str, Any], ended: Mapping[str, Any] | None) -> str:
     """The reason and message that Kubernetes gives for a pod in trouble; empty if there is none."""
     status = document.get("status") or {}
-    waiting = state.get("waiting") or {}
     if status.get("phase") in _OVER:
         return _words(status)
-    if waiting and waiting.get("reason") not in _ON_ITS_WAY:
-        return _words(waiting)
-    if "running" not in state and ended is not None and ended.get("reason") == "OOMKilled":
-        return _words(ended)
+    if said := "; ".join(filter(None, (_memory_note(state, ended), _waiting_note(state)))):
+        return said
     unscheduled = (
         condition
         for condition in status.get("conditions") or ()
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
     )
     return next(map(_words, unscheduled), "")
+
+
+def _memory_note(state: Mapping[str, Any], ended: Mapping[str, Any] | None) -> str:
+    """That the last process ran out of memory, also while the kubelet waits to restart it."""
+    killed = ended is not None and ended.get("reason") == _OUT_OF_MEMORY
+    return f"{_OUT_OF_MEMORY}: out of memory" if killed and "running" not in state else ""
+
+
+def _waiting_note(state: Mapping[str, Any]) -> str:
+    waiting = state.get("waiting") or {}
+    return "" if waiting.get("reason") in _ON_ITS_WAY else _words(waiting)
 
 
 def _words(said: Mapping[str, Any]) -> str:
