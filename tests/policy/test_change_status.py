@@ -11,14 +11,17 @@ from tests.policy.generations import (
     BUILDING,
     CUTTING,
     DONE,
+    FIRST,
     LATE,
     NEW,
     OLD,
     PLANNED,
     RETIRING,
+    SECOND,
     leading,
     pair,
     seats,
+    splitting,
 )
 
 from tandem.policy.controller_state import ControllerState, Crashes
@@ -219,10 +222,34 @@ def test_conditions_tell_what_kind_of_change_is_under_way(
         assert found.message
 
 
+NOT_RUNNING: list[dict[str, Any]] = [
+    {"life": Life.ABSENT, "volume": None, "says": None},
+    {"life": Life.STARTING, "says": None, "note": "Unschedulable: no node has room"},
+    ended(1),
+]
+
+
+@pytest.mark.parametrize("fields", NOT_RUNNING)
+def test_splits_that_cannot_start_are_not_counted_as_running(fields: dict[str, Any]) -> None:
+    status = shown(IDLE.replace(splits=2), leading(OLD), split("split-1", **fields))
+    progressing = condition(status, ConditionType.PROGRESSING)
+    assert (progressing.status, progressing.reason) == (ConditionStatus.TRUE, "CountsChanging")
+    assert "1 of 2 splits" in progressing.message
+    both = shown(IDLE.replace(splits=2), leading(OLD), split("split-1"))
+    assert condition(both, ConditionType.PROGRESSING).reason == "AsDeclared"
+    leaving = shown(IDLE, leading(OLD), split("split-1"))
+    assert "2 splits" in condition(leaving, ConditionType.PROGRESSING).message
+
+
 def test_abandoned_change_keeps_the_pipeline_ready_and_says_why() -> None:
     status = shown(ABANDONED, leading(OLD))
     assert condition(status, ConditionType.READY).status is ConditionStatus.TRUE
-    assert "too large" in condition(status, ConditionType.PROGRESSING).message
+    said = condition(status, ConditionType.PROGRESSING).message
+    assert "too large" in said
+    assert "the pair that it has now" in said
+    three = (*FIRST.pairs, *SECOND.pairs)
+    more = splitting(ChangeStage.ABANDONED, FIRST.replace(pairs=three), reason="no room")
+    assert "3 pairs" in condition(shown(more, leading(OLD)), ConditionType.PROGRESSING).message
     assert "too large" in str(describe_change(status))
     assert describe_change(shown(DONE, leading(*NEW, generation=2))) is None
 

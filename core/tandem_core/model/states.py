@@ -55,7 +55,7 @@ class ChangeStage(Word):
     SYNCED = "Synced", "all new replicas are level with the pipeline"
     CUTTING = "Cutting", "the new pairs take over at the next epoch"
     RETIRING = "Retiring", "the old pairs stay until the new ones have delivered"
-    ABANDONED = "Abandoned", "given up; the pipeline goes on as before"
+    ABANDONED = "Abandoned", "given up; the pipeline goes on with the pairs that it has"
 
 
 class PairState(Word):
@@ -65,7 +65,7 @@ class PairState(Word):
     PAIRED = "Paired", "both replicas hold the state, within an epoch of each other"
     CATCHING_UP = "CatchingUp", "one replica serves, the other copies or replays"
     ALONE = "Alone", "one replica serves, no other is starting"
-    DOWN = "Down", "no answer from any replica that holds the state; epochs wait"
+    DOWN = "Down", "no replica that holds the state answers; if they are down, epochs wait"
 
 
 class PairStanding(Word):
@@ -159,7 +159,7 @@ class EventReason(Word):
     GENERATION_RETIRED = "GenerationRetired", "the replaced pairs are gone, the change is done"
     GENERATION_ABANDONED = (
         "GenerationAbandoned",
-        "a change was given up; the pipeline goes on as before",
+        "a change was given up; the pipeline goes on with the pairs that it has",
     )
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
     TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different results"

@@ -113,6 +113,7 @@ def test_new_pairs_stay_until_the_lead_has_cut_the_way_back() -> None:
     (told,) = step.records
     assert (told.event, told.subject) == (EventReason.GENERATION_RETIRED, "generation 3")
     assert "replaced" not in told.detail
+    assert "the pairs from before the change that was given up" in told.detail
     assert all(pair in told.detail for pair in ("pair-2", "pair-3"))
 
 

@@ -154,6 +154,8 @@ def test_build_that_takes_too_long_is_abandoned_with_what_held_it_up() -> None:
     assert it.intent.change.stage is ChangeStage.ABANDONED
     assert "no node has room" in it.intent.change.reason
     assert "20 s (spec.change.timeout)" in it.intent.change.reason
+    # The limit is one of the stage, not of the change.
+    assert "Building" in it.intent.change.reason
     # Texts that change all the time are no reason to write the intent again.
     assert it.intent.version < 10
 

@@ -82,9 +82,9 @@ def _wait(
     Obstacles are recorded only then: their texts may change from one call to the next.
     """
     if now_ms - change.stage_ms > wanted.timeout_ms:
-        late = f"not done within {_seconds(wanted.timeout_ms)} (spec.change.timeout)"
+        limit = f"{_seconds(wanted.timeout_ms)} (spec.change.timeout)"
         held_up = "; ".join(filter(None, (reason, *obstacles)))
-        why = ": ".join(filter(None, (late, held_up)))
+        why = ": ".join(filter(None, (f"stage {change.stage} took longer than {limit}", held_up)))
         return abandon(_answered(intent, wanted), why, now_ms)
     if reason == change.reason:
         return None
@@ -224,9 +224,8 @@ def _retire(intent: Intent, wanted: Wanted, evidence: Evidence, now_ms: int) -> 
     names = ", ".join(sorted(old)) or "no pair"
     done = f"has replaced {names}"
     if change is not None and change.stage is ChangeStage.ABANDONED:
-        done = (
-            f"is the pairs from before the change; {names} of the change that was given up are gone"
-        )
+        before = "has the pairs from before the change that was given up"
+        done = f"{before}; its new pairs {names} are gone"
     told = change_event(EventReason.GENERATION_RETIRED, target.number, done)
     return step_to(_concluded(left, change, wanted, now_ms), f"{names} retired", told)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from tandem.policy.change.generations import target_generation
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.recovery.processes import describe_exit
 from tandem.policy.recovery.shadows import build_obstacles
@@ -58,7 +59,7 @@ def rebalancing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
 def progressing(snapshot: Snapshot, change: ChangeStatus | None) -> ChangeView:
     """Whether what runs is not yet what the manifest asks for."""
     if change is not None and change.stage is ChangeStage.ABANDONED:
-        what = f"the change of pairs was given up; the pairs stay as they are now: {change.reason}"
+        what = f"the change of pairs was given up: {change.reason}; {_going_on_with(snapshot)}"
         return ChangeView(False, "ChangeAbandoned", what)
     if change is not None:
         return ChangeView(True, change.stage.value, _sentence("the change of pairs", change))
@@ -79,12 +80,24 @@ def _sentence(what: str, change: ChangeStatus) -> str:
     return f"{what}: {'; '.join(filter(None, details))}"
 
 
+def _going_on_with(snapshot: Snapshot) -> str:
+    """Which pairs stay: steps that were finished are not undone."""
+    count = len(target_generation(snapshot.intent).pairs) if snapshot.intent is not None else 0
+    pairs = "pair" if count == 1 else f"{count} pairs"
+    return f"the pipeline continues with the {pairs} that it has now"
+
+
 def _changing_counts(snapshot: Snapshot) -> Iterator[str]:
-    """Splits that come or leave, and merge slots that begin or end."""
+    """Splits that come or leave, and merge slots that begin or end.
+
+    A pod that cannot start, and a place without one, are no splits yet.
+    """
     intent, lead = snapshot.intent, snapshot.lead
-    splits = len(snapshot.of_kind(MemberKind.SPLIT))
-    if intent is not None and intent.splits and splits != intent.splits:
-        yield f"{splits} splits, {intent.splits} wanted"
+    splits = sum(each.life is Life.UP for each in snapshot.of_kind(MemberKind.SPLIT))
+    if intent is not None and splits < intent.splits:
+        yield f"{splits} of {intent.splits} splits run"
+    elif intent is not None and 0 < intent.splits < splits:
+        yield f"{splits} splits run, {intent.splits} are wanted"
     slots = len(lead.open_slots) if lead is not None else 0
     if intent is not None and slots and slots != intent.slots:
         yield f"{slots} merge slots deliver, {intent.slots} wanted"
