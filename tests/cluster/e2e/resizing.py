@@ -24,8 +24,8 @@ from tests.cluster.e2e.flow import Flow
 from tandem.control.intent_store import read_intent
 from tandem.control.types import Key
 from tandem.kube.kinds import NODE, POD
-from tandem.kube.objects import labels_of
-from tandem.policy.change.generations import building_generation
+from tandem.kube.objects import is_going, labels_of
+from tandem.policy.change.generations import building_generation, numbered
 from tandem_core.contract.intent import Intent
 from tandem_core.model.kubernetes_names import KIND_LABEL, PIPELINE_LABEL, SLOT_LABEL
 from tandem_core.model.states import ChangeStage, ConditionType, EventReason, MemberKind
@@ -36,14 +36,14 @@ CHANGED_WITHIN = 900.0
 """Seconds for a change of pairs: twice as many drivers as usual share two cores, and some fail."""
 STEP_WITHIN = 240.0
 """Seconds until a stage of a change is seen, or a workload that it needs."""
-GENERATION = "generation"
-"""The subject of the events about a change of pairs."""
 MADE = [
     EventReason.GENERATION_PLANNED,
     EventReason.GENERATION_CUT,
     EventReason.GENERATION_RETIRED,
 ]
 """The events of a change that is made."""
+GIVEN_UP = [EventReason.GENERATION_PLANNED, EventReason.GENERATION_ABANDONED]
+"""The events of a change that is given up once it is being built."""
 STAGES = [stage for stage in ChangeStage if stage is not ChangeStage.ABANDONED]
 """The stages of a change that is made."""
 
@@ -117,9 +117,10 @@ def intent_of(flow: Flow) -> Intent:
 
 
 def slots_of(flow: Flow) -> set[str]:
-    """The merge slots that have pods."""
+    """The merge slots that have pods which are not being deleted."""
     labels = {PIPELINE_LABEL: flow.name, KIND_LABEL: MemberKind.MERGE}
-    return {labels_of(pod)[SLOT_LABEL] for pod in flow.space.api.list(POD, flow.space.name, labels)}
+    pods = flow.space.api.list(POD, flow.space.name, labels)
+    return {labels_of(pod)[SLOT_LABEL] for pod in pods if not is_going(pod)}
 
 
 class Story:
@@ -181,9 +182,29 @@ def watched(flow: Flow) -> Iterator[Story]:
         story.stop()
 
 
-def is_made(flow: Flow, mark: int) -> bool:
-    """Whether the events after the first `mark` ones say that a change has ended."""
-    return EventReason.GENERATION_RETIRED in {each.reason for each in flow.events.since(mark)}
+def next_generation(flow: Flow) -> int:
+    """The number of the generation that the next change builds first."""
+    return numbered(intent_of(flow)).next_generation
+
+
+def told_of(flow: Flow, generation: int) -> list[EventReason]:
+    """The reasons of the events about a generation, in the order in which each first came.
+
+    An operator that starts tells again what members still report.
+    """
+    about = f"generation {generation} "
+    told = (each.reason for each in flow.events.all() if each.message.startswith(about))
+    return [EventReason(reason) for reason in dict.fromkeys(told)]
+
+
+def until_made(flow: Flow, generation: int) -> None:
+    """Wait until events and status say that a change has ended."""
+    until(lambda: is_made(flow, generation), CHANGED_WITHIN, f"generation {generation} is made")
+
+
+def is_made(flow: Flow, generation: int) -> bool:
+    """Whether the pairs that a generation replaces are retired, and the status says so."""
+    return EventReason.GENERATION_RETIRED in told_of(flow, generation) and not change_of(flow)
 
 
 def assert_counts_grow(output: Path) -> None:
