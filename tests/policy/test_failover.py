@@ -201,6 +201,9 @@ def test_member_events_are_emitted_once() -> None:
         EventReason.LANE_CLOSED,
         EventReason.TWINS_DIFFER,
     ]
+    differing = said[-1]
+    assert isinstance(differing, RecordEvent)
+    assert "check the query" in differing.detail
 
 
 def test_source_or_sink_failure_is_emitted_once_until_recovery() -> None:

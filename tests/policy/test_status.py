@@ -274,6 +274,26 @@ def test_ready_reason_explains_unready_pipeline() -> None:
     assert ready.message.split("; ") == ["it does not work", "mend it"]
 
 
+@pytest.mark.parametrize("has_lead", [True, False])
+def test_silent_members_are_named_while_something_blocks(has_lead: bool) -> None:
+    unheard = {"silent_since": NOW - LIMITS.unheard}
+    silent = (split(**({} if has_lead else unheard)), replica(**unheard), merge())
+    pair_lead = BOTH_SEATS if has_lead else None
+    status = seen(look(*EVERYBODY), look(*silent, replica("pair-0-b", **unheard), lead=pair_lead))
+    reason = "PairDown" if has_lead else "NoLead"
+    assert condition(status, ConditionType.READY) == (ConditionStatus.FALSE, reason)
+    ready = next(each for each in status.conditions if each.type is ConditionType.READY)
+    # The operator alone may be cut off: what it cannot see is no fact.
+    assert "operator" in ready.message
+    assert "; if " in ready.message
+    assert ("split-0 does not answer" in ready.message) is not has_lead
+    assert all(f"pair-0-{twin} does not answer" in ready.message for twin in "ab")
+    one = look(split(), replica(), replica("pair-0-b", **unheard), merge())
+    ready = next(each for each in seen(one).conditions if each.type is ConditionType.READY)
+    assert ready.status is ConditionStatus.TRUE
+    assert "does not answer" not in ready.message
+
+
 def test_pods_that_cannot_be_created_are_named_by_what_they_belong_to() -> None:
     missing: dict[str, Any] = {"life": Life.ABSENT, "volume": None, "says": None, "note": "quota"}
     places = (

@@ -141,12 +141,11 @@ def _blocker(snapshot: Snapshot, states: Mapping[str, PairState]) -> tuple[str, 
     Failing sources and sinks have no message here: the list of troubles has it.
     """
     if snapshot.lead is None:
-        return "NoLead", "no split leads; epochs wait until a split is elected"
+        unheard = "no split reports to the operator that it leads"
+        return "NoLead", f"{unheard}; if none does, epochs wait until one is elected"
     if down := _pairs_in(states, PairState.DOWN):
-        return (
-            "PairDown",
-            f"no answer from any replica that holds the pair's state; epochs wait: {down}",
-        )
+        unheard = "no replica that holds the pair's state answers the operator"
+        return "PairDown", f"{unheard}; if they are down, epochs wait: {down}"
     troubles = snapshot.troubles()
     if troubles:
         # Comes before starting pairs, which only take time: this may need the user.
@@ -180,8 +179,8 @@ def _troubles(
 ) -> Iterator[str]:
     """Failed actions, failing sources and sinks, members that ended or cannot start.
 
-    A failed action names its reason where `Ready` has the one that blocks. The condition
-    `Progressing` has the troubles of a change.
+    While something blocks, a failed action names its reason, and silent members are listed. The
+    condition `Progressing` has the troubles of a change.
     """
     if (trouble := background.trouble) is not None:
         yield trouble.text if blocked else trouble.explanation
@@ -196,6 +195,13 @@ def _troubles(
             yield describe_missing(member)
         elif member.note:
             yield f"{member.name}: {member.note}"
+        elif blocked and _is_silent(member, snapshot, background):
+            yield f"{member.name} does not answer"
+
+
+def _is_silent(member: MemberSnapshot, snapshot: Snapshot, background: Background) -> bool:
+    """Whether a process is there that the operator cannot ask."""
+    return member.life is Life.UP and member.silent_for(snapshot.now) >= background.limits.unheard
 
 
 def _ended(

@@ -22,6 +22,11 @@ FORWARDED = {
 }
 """Member events that are forwarded. Facts of the header log come from the lead's report."""
 
+_CHECK_QUERY = (
+    "check the query for results that depend on more than its rows; "
+    "if it has none, check the machines"
+)
+
 MOST_GONE = 64
 """How many members that are gone are remembered by name."""
 
@@ -45,6 +50,7 @@ def forward_event(event: MemberEvent, snapshot: Snapshot, names: Mapping[str, st
         wrong = names.get(event.detail, event.detail)
         copies = f"{wrong} copies its twin's state; delivered rows stay"
         detail = f"got different results for epoch {at['epoch']} from its replicas; {copies}"
+        detail = f"{detail}; {_CHECK_QUERY}"
         return RecordEvent(reason, at["pair"], detail)
     if reason is EventReason.GENERATION_CUT:
         detail = f"owns all keys from {event.detail}"
