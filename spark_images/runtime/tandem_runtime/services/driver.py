@@ -103,9 +103,7 @@ class Driver:
         """
         restore(checkpoint_of(volume))
         self._engine = Engine(pipeline, volume.directory / "inbox", self)
-        self._pipeline = pipeline
-        self._volume = volume
-        self._post = post
+        self._pipeline, self._volume, self._post = pipeline, volume, post
         self._check = check
         self._joins = joins
         self._yields = yields
