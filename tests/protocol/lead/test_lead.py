@@ -444,6 +444,8 @@ def test_replica_that_loses_its_seat_is_notified_at_once() -> None:
     leading = running(header(1))
     lead = leading.lead
     lead.on_replica_report(peer("x1"), replica_report(), 0)
+    for now in range(0, S.silence, 100):
+        lead.tick(now)
     lead.on_replica_report(peer("x0"), replica_report(1), S.silence)
     lead.on_replica_report(peer("n"), joiner_report(), S.silence)
     answer = replica_report(1, calls=1, sequence=2)

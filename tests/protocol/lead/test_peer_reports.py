@@ -5,6 +5,7 @@ from tests.protocol.builders import (
     A2,
     B1,
     G1,
+    S,
     header,
     lane_report,
     make_reports,
@@ -21,6 +22,7 @@ from tests.protocol.builders import (
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.lead.peer_reports import (
     LastReport,
+    PeerReports,
     committed,
     committed_by_faster,
     delivered_through,
@@ -43,6 +45,22 @@ def test_silence_begins_after_last_report_of_any_kind() -> None:  # (f)
         assert reports.last_word(volume) == 100
         assert not reports.silent(volume, 1599)
         assert reports.silent(volume, 1600)
+
+
+def test_nobody_is_silent_after_a_stall_of_the_lead_before_reports_could_be_read() -> None:  # (f)
+    reports = make_reports(now=100, splits={"s": split_report()})
+    for now in range(100, 1600, 100):
+        reports.listen(now)
+    assert reports.silent("s", 1600)
+    reports.listen(1600 + S.silence // 2)
+    assert not reports.silent("s", 1599 + S.silence // 2 + S.silence)
+    assert reports.silent("s", 1600 + S.silence // 2 + S.silence)
+
+
+def test_lead_is_never_silent_to_itself() -> None:  # [5]
+    reports = PeerReports(0, S.silence, set(), me="a")
+    assert not reports.silent("a", 10 * S.silence)
+    assert reports.silent("b", 10 * S.silence)
 
 
 def test_silence_of_unheard_member_begins_with_term() -> None:  # (f)

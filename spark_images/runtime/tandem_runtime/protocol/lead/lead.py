@@ -125,7 +125,7 @@ class Lead:
         self.stored = stored
         self.log_state = stored.fold()
         self.log = OwnedLog(stored.copy.through, stored.copy.through, term, now)
-        self.reports = PeerReports(now, settings.silence, gone, before)
+        self.reports = PeerReports(now, settings.silence, gone, before, me)
         self.heartbeat = Heartbeat(settings)
         self.pending: list[tuple[int, Entry]] = []
         """The batch that is not on every required member yet."""
@@ -226,6 +226,7 @@ class Lead:
     def advance(self, now: int) -> list[Effect]:
         """Publish and decide in turns, until there is nothing left to decide."""
         effects: list[Effect] = []
+        self.reports.listen(now)
         while True:
             effects.extend(self._publish())
             if self.pending or self.log_state.completed:

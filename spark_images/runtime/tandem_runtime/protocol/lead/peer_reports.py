@@ -47,12 +47,15 @@ class PeerReports:
         "gone",
         "intent",
         "lanes",
+        "listened",
+        "me",
         "merges",
         "notes",
         "replicas",
         "silence",
         "since",
         "splits",
+        "stalled_until",
     )
 
     def __init__(
@@ -61,8 +64,14 @@ class PeerReports:
         silence: int,
         gone: Container[str],
         before: Mapping[str, int] = MappingProxyType({}),
+        me: str = "",
     ) -> None:
+        self.me = me
+        """The lead's own volume, which is never silent."""
         self.since = now
+        self.listened = now
+        """When the lead took its last turn."""
+        self.stalled_until = 0
         self.before = before
         """When volumes last reported, as far as this member observed it before this term."""
         self.silence = silence
@@ -82,12 +91,22 @@ class PeerReports:
 
     def silent(self, volume: str, now: int) -> bool:
         """Whether a volume sent no report for `silence`; that only makes the lead *try* (f)."""
-        return now - self.last_word(volume) >= self.silence
+        return volume != self.me and now - self.last_word(volume) >= self.silence
 
     def last_word(self, volume: str) -> int:
-        """When a volume last reported; the beginning of this term if that is not known."""
+        """When a volume last reported, or may have; the beginning of this term if not known."""
         heard = self.replicas.get(volume) or self.splits.get(volume) or self.merges.get(volume)
-        return heard.at if heard else self.before.get(volume, self.since)
+        at = heard.at if heard else self.before.get(volume, self.since)
+        return max(at, self.stalled_until)
+
+    def listen(self, now: int) -> None:
+        """Note that the lead takes a turn.
+
+        After a stall, reports that came meanwhile are still unread, so nobody counts as silent.
+        """
+        if now - self.listened >= self.silence // 2:
+            self.stalled_until = now
+        self.listened = now
 
     def gone_among(self, volumes: Iterable[str]) -> set[str]:
         """Those of some volumes that are gone for good."""
