@@ -14,10 +14,11 @@ from tandem_runtime.protocol.log.entries import Entry
 from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.states import LaneState
-from tandem_runtime.protocol.types import Seat
+from tandem_runtime.protocol.types import Lane, LaneId, Seat
 from tandem_simulator.engine.process import REPLICA, SPLIT, Disk, SimulatedPod
 
 if TYPE_CHECKING:
+    from tandem_runtime.protocol.split.split_machine import SplitMachine
     from tandem_simulator.engine.world import World
 
 UNSETTLED = 4000
@@ -82,6 +83,8 @@ class FaultBudget:
                 return False
             if lane.split in lost and self._asks_to_go_alone(lane.split):
                 return False
+            if lane.split in lost and self._closes_alone(lane, state):
+                return False
         return True
 
     def _asks_to_go_alone(self, volume: str) -> bool:
@@ -91,6 +94,24 @@ class FaultBudget:
         return report is not None and any(
             lane.ask is not None and lane.ask[1] is None for lane in report.lanes
         )
+
+    def _closes_alone(self, lane: LaneId, state: Lane) -> bool:
+        """Whether the lead may be about to record that only the owner holds a lane.
+
+        The lane is closing, its owner has reported its end, and its buddy is silent.
+        """
+        process = self.world.by_volume.get(lane.split)
+        report = process.report if process is not None else None
+        lanes = report.lanes if report is not None else ()
+        if state.state is not LaneState.CLOSING:
+            return False
+        if not any(each.lane == lane and not each.live for each in lanes):
+            return False
+        leading = self.world.by_volume.get(self.world.place.lead)
+        lead = cast("SplitMachine", leading.machine).succession.lead if leading else None
+        if leading is None or lead is None or state.buddy is None:
+            return True
+        return lead.reports.silent(state.buddy, leading.local(self.world.now))
 
     # --- pairs --------------------------------------------------------------------------------
 

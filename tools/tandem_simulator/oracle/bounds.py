@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
+from tandem_runtime.protocol.replica.replica_machine import ReplicaMachine
 from tandem_runtime.protocol.types import Chunk, LaneId
 from tandem_simulator.oracle.violation import broken
 
@@ -38,14 +39,13 @@ class Bounds:
         """Check all volumes, and schedule the next check."""
         for pod in self.world.cluster.pods.values():
             if pod.process is not None:
-                self._check_disk(pod.volume, pod.disk, getattr(pod.process.machine, "pins", ()))
+                self._check_disk(pod.volume, pod.disk, _keeps_all(pod.process.machine))
         self.world.after(PERIOD, self.check)
 
-    def _check_disk(self, volume: str, disk: Disk, pins: tuple[int, ...]) -> None:
+    def _check_disk(self, volume: str, disk: Disk, keeps_all: bool) -> None:
         counts = Counter(key[0] for key in disk)
         for kind, most in self.most.items():
-            if kind == "checkpoint" and pins:
-                # State that a new pair copies is kept for as long as that takes.
+            if kind == "checkpoint" and keeps_all:
                 continue
             if counts[kind] > most:
                 broken(
@@ -73,3 +73,13 @@ class Bounds:
                 volume,
                 subject=volume,
             )
+
+
+def _keeps_all(machine: object) -> bool:
+    """Whether a replica keeps all its checkpoints for now.
+
+    A new pair copies one, or it has started again and has yet to hear what it may forget.
+    """
+    if not isinstance(machine, ReplicaMachine):
+        return False
+    return bool(machine.pins) or machine.lead_discovery.version == (0, 0)
