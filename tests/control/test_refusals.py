@@ -242,3 +242,8 @@ def test_unreadable_intent_is_reported_and_kept() -> None:
     world.until(lambda: world.condition(READY).reason == "IntentUnreadable")
     assert world.data_plane() == before
     assert len(world.cluster.list(POD, KEY.namespace)) == 6
+    broken = world.cluster.get(CONFIG_MAP, KEY.namespace, "spending-intent")
+    world.cluster.replace({**broken, "data": {}})
+    world.until(lambda: "key 'intent' is missing" in world.condition(READY).message)
+    assert world.condition(READY).reason == "IntentUnreadable"
+    assert "backup" in world.condition(READY).message

@@ -89,6 +89,10 @@ class Strict(Cluster):
         self._allow("apply", document["kind"])
         return super().apply(document)
 
+    def replace(self, document: Object) -> Object:
+        self._allow("replace", document["kind"])
+        return super().replace(document)
+
     def mark(self, document: Object, *more: Any) -> Object:
         self._allow("mark", document["kind"])
         return super().mark(document, *more)
@@ -319,3 +323,52 @@ def test_completed_pipeline_reports_forbidden_pod_removal() -> None:
     assert world.of_kind("split")
     world.new_operator()
     world.until(lambda: not world.of_kind("split"))
+
+
+def test_failover_that_cannot_be_recorded_is_told_and_nothing_rests_on_it() -> None:
+    world = World()
+    world.until_paired()
+    recorded, shown = world.recorded().intent, world.status().pairs
+    hung = world.replicas()["primary"]
+    world.loop = world.another(Strict(world, "replace", CONFIG_MAP))
+    world.plane.frozen.add(uid_of(hung))
+    world.until(lambda: world.condition(READY).reason == "CannotChange")
+    for _ in range(40):
+        world.step()
+    ready = world.condition(READY)
+    assert "replace ConfigMap is forbidden" in ready.message
+    assert "hung pods are not replaced" in ready.message
+    assert world.reasons() == ["ReconcileBlocked"]
+    # Roles, labels and pods are those of the intent, so the next operator finds no contradiction.
+    assert world.recorded().intent == recorded
+    assert [pair.primary for pair in world.status().pairs] == [pair.primary for pair in shown]
+    assert uid_of(world.replicas()["primary"]) == uid_of(hung)
+    assert world.status().counters.take_overs == 0
+    world.new_operator()
+    world.until(lambda: "Paired" in world.reasons())
+    assert world.condition(READY).reason == "Running"
+    recovered = ["Failover", "PodKilled", "CatchUpStarted", "Paired"]
+    assert [each for each in world.reasons() if each != "ReconcileBlocked"] == recovered
+    assert world.status().counters.take_overs == 1
+
+
+def test_suspension_that_cannot_be_recorded_is_told_and_pods_are_replaced() -> None:
+    world = World()
+    world.until_paired()
+    secondary = world.replicas()["secondary"]
+    world.loop = world.another(Strict(world, "replace", CONFIG_MAP))
+    world.edit(suspend=True)
+    world.plane.frozen.add(uid_of(secondary))
+    world.until(lambda: "PodKilled" in world.reasons())
+    assert world.condition(READY).reason == "CannotChange"
+    assert "spec.suspend is true" in world.condition(READY).message
+    assert world.phase() is Phase.RUNNING
+
+
+def test_step_that_cannot_be_recorded_is_named_after_its_remedy() -> None:
+    world = World()
+    world.until_paired()
+    world.loop = world.another(Strict(world, "replace", CONFIG_MAP))
+    world.edit(splits={"count": 3})
+    world.until(lambda: world.condition(READY).reason == "CannotChange")
+    assert world.condition(READY).message.endswith("not recorded yet: 3 splits, 1 merge slots")

@@ -1,17 +1,20 @@
 """Inputs of one reconcile of a pipeline, and the state kept between reconciles."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from tandem.control.apply import Comparison
 from tandem.control.intent_store import Recorded
 from tandem.control.observe import PipelineObjects
-from tandem.control.publish import Publisher
+from tandem.control.publish import Publisher, Troubles
+from tandem.control.record import Revised
 from tandem.control.resize.workloads import workloads_to_run
 from tandem.control.types import Instant
 from tandem.manifests.config_objects import spec_digest
 from tandem.manifests.desired_state import DesiredState, Workloads
 from tandem.policy.controller_state import ControllerState
+from tandem.policy.decisions import Decision, Halt, Withhold
 from tandem.policy.snapshot import Complaint
 from tandem_core.contract.reports import LeadReport
 from tandem_core.model.pipeline import Pipeline
@@ -32,7 +35,9 @@ class ReconcileContext:
     """The pipeline that the resource describes, or why it cannot be run as it is now."""
     operator_namespace: str
     hindered: Complaint | None = None
-    """Why the next step of a change could not be taken."""
+    """Why the next step of a change, or roles, could not be recorded."""
+    stale: bool = False
+    """Whether the roles in the records are not those that were decided."""
 
     @property
     def pipeline(self) -> Pipeline | None:
@@ -67,10 +72,24 @@ class ReconcileContext:
             self.operator_namespace,
         )
 
-    def with_recorded(self, recorded: Recorded) -> Self:
+    def with_recorded(self, revised: Revised) -> Self:
         """The context after the records were written."""
+        recorded, stale = revised.recorded, revised.stale
         listing = replace(self.listing, recorded=recorded)
-        return replace(self, listing=listing, recorded=recorded)
+        written = replace(self, listing=listing, recorded=recorded)
+        return replace(written, hindered=revised.hindered, stale=stale)
+
+    def troubles(self, decisions: Sequence[Decision], *hindered: Complaint | None) -> Troubles:
+        """What is wrong beside the reports of members; of what is hindered, the first counts."""
+        roles = self.hindered if self.stale else None
+        withheld = (each.complaint for each in decisions if isinstance(each, Withhold))
+        found = (roles, *hindered, *withheld, self.hindered)
+        return Troubles(
+            halted=next((each.named for each in decisions if isinstance(each, Halt)), None),
+            refused=self.refused,
+            hindered=next(filter(None, found), None),
+            suspended=self.recorded.intent.suspended,
+        )
 
 
 @dataclass(slots=True)
@@ -97,3 +116,14 @@ class PipelineState:
         if self.completed_at is None:
             return True
         return now - self.completed_at >= LAST_WORDS and self.publisher.settled
+
+
+class Reconciled(NamedTuple):
+    """How a turn ended."""
+
+    again_after: float
+    """Seconds until the next turn."""
+    listing: PipelineObjects
+    """The listing that it used, with the records that it wrote."""
+    outdated: bool = False
+    """Whether it may have changed listed objects: the next turn lists them again."""

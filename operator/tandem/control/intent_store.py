@@ -42,7 +42,7 @@ class NameConflict(Exception):
 
 
 class IntentUnreadable(Exception):
-    """The stored intent cannot be read: another version wrote it."""
+    """The stored intent cannot be read: it was edited, or another version wrote it."""
 
 
 def why_taken(what: str) -> str:
@@ -70,7 +70,7 @@ def read_intent(kube: Kube, key: Key, uid: str) -> Recorded | None:
 
     Raises:
         NameConflict: it is another pipeline's.
-        IntentUnreadable: it is of another version.
+        IntentUnreadable: it was edited, or is of another version.
     """
     found = _read(kube, CONFIG_MAP, key.namespace, intent_name(key.name), uid)
     return None if found is None else _recorded(found)
@@ -237,11 +237,18 @@ def _read(
 
 def _recorded(document: Object) -> Recorded:
     try:
-        intent = read_intent_text(document["data"][INTENT_KEY])
+        intent = read_intent_text((document.get("data") or {})[INTENT_KEY])
         annotations = annotations_of(document)
         images = parse_images(annotations[IMAGES_ANNOTATION])
         spec = annotations.get(SPEC_ANNOTATION)
     except (ValueError, KeyError, TypeError) as problem:
-        what = f"ConfigMap {name_of(document)} cannot be read: {problem}"
-        raise IntentUnreadable(f"{what}; run the operator version that wrote it") from problem
+        raise IntentUnreadable(_why_unreadable(document, problem)) from problem
     return Recorded(document, intent, images, spec, ENDING_ANNOTATION in annotations)
+
+
+def _why_unreadable(document: Object, problem: Exception) -> str:
+    cause = f"key {problem} is missing" if isinstance(problem, KeyError) else str(problem)
+    idle = "until it can be read the operator repairs, changes and deletes nothing"
+    edited = "restore it from a backup made after the last change if it was edited"
+    remedy = f"{edited}, or run the operator version that wrote it; do not delete splits until then"
+    return f"ConfigMap {name_of(document)} cannot be read ({cause}). Rows flow; {idle}; {remedy}"

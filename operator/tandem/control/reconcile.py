@@ -4,20 +4,19 @@ No state here needs to survive the operator: it is restored from the intent and 
 operator may die after any step; the next one continues from there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from tandem.control.act import Acted, ActionFailure, Actuator, outdated_labels
 from tandem.control.admission import judge
 from tandem.control.apply import Target, compare
-from tandem.control.context import PipelineState, ReconcileContext
+from tandem.control.context import PipelineState, ReconcileContext, Reconciled
 from tandem.control.events import event_of_record
 from tandem.control.intent_store import Recorded, read_token
 from tandem.control.members import Members
 from tandem.control.nodes import Node
 from tandem.control.observe import TAKEN, ClusterView, PipelineObjects, list_pipeline, observe_pods
-from tandem.control.publish import Publisher, Troubles
+from tandem.control.publish import Publisher
 from tandem.control.record import Recorder
 from tandem.control.reset import CHANGED_TOO_LATE, can_reset, clear
 from tandem.control.resize.lost_intent import LOST_INTENT, find_lost_intent
@@ -28,9 +27,9 @@ from tandem.kube.port import Kube, KubeError, Refused, Unreachable
 from tandem.manifests.desired_state import Images
 from tandem.manifests.workloads import replica_mark
 from tandem.output.json_logs import DecisionLog
-from tandem.policy.controller_state import remembered
-from tandem.policy.decide import Outcome, decide
-from tandem.policy.decisions import Decision, Halt, RecordEvent, Withhold
+from tandem.policy.controller_state import ControllerState, remembered
+from tandem.policy.decide import Outcome, decide, without_roles
+from tandem.policy.decisions import RecordEvent
 from tandem.policy.recovery.pods import recover_pods
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.decision_line import DecisionLine, observed_by
@@ -74,17 +73,6 @@ class ReconcilerPorts:
     nodes: Callable[[float], tuple[Node, ...]]
     """The nodes at a given time; none if the operator may not list them."""
     meter: Meter
-
-
-class Reconciled(NamedTuple):
-    """How a turn ended."""
-
-    again_after: float
-    """Seconds until the next turn."""
-    listing: PipelineObjects
-    """The listing that it used, with the records that it wrote."""
-    outdated: bool = False
-    """Whether it may have changed listed objects: the next turn lists them again."""
 
 
 class Reconciler:
@@ -208,7 +196,7 @@ class Reconciler:
         if context.is_another():
             context = replace(context, manifest=CHANGED_TOO_LATE)
         outcome = self._decide(state, context, view)
-        context = self._record(state, context, view.snapshot, outcome)
+        context, outcome = self._record(state, context, view.snapshot, outcome)
         acted = self._act(state, context, view, outcome)
         self._hold(Action.REFUSE, "the manifest", context.refused)
         unpublished = self._publish(state, context, view, outcome, acted.failure)
@@ -278,22 +266,26 @@ class Reconciler:
         context: ReconcileContext,
         snapshot: Snapshot,
         outcome: Outcome,
-    ) -> ReconcileContext:
+    ) -> tuple[ReconcileContext, Outcome]:
         """Write roles and the next step of a change into the intent, and queue the events.
 
         Events are written after all actions, and before the status. If the operator dies in
-        between, the next one finds the older status and emits them.
+        between, the next one finds the older status and emits them. Returns what is left to do,
+        which is less if the server does not take the roles.
         """
         pipeline, before = context.pipeline, context.recorded
         suspended = pipeline.spec.suspend if pipeline is not None else before.intent.suspended
-        after = outcome.memory
+        known, after = state.memory or ControllerState(), outcome.memory
         revised = self._recorder.revise(
             before, outcome, suspended, lambda intent: next_step(context, intent, snapshot, after)
         )
+        if revised.stale:
+            outcome = without_roles(outcome, known)
         records = (each for each in outcome.decisions if isinstance(each, RecordEvent))
         state.publisher.note(map(event_of_record, (*records, *revised.records)), context.moment)
-        state.memory = after
-        return replace(context.with_recorded(revised.recorded), hindered=revised.hindered)
+        pairs = known.pairs if revised.stale else after.pairs
+        state.memory = replace(outcome.memory, pairs=pairs)
+        return context.with_recorded(revised), outcome
 
     # --- act ----------------------------------------------------------------------------------
 
@@ -335,15 +327,7 @@ class Reconciler:
         failure: Complaint | None,
     ) -> KubeError | None:
         """Write the status; return a failure instead of raising it: objects are applied anyway."""
-        troubles = Troubles(
-            halted=_halted(outcome.decisions),
-            refused=context.refused,
-            hindered=failure
-            or state.comparison.hindered
-            or _withheld(outcome.decisions)
-            or context.hindered,
-            suspended=context.recorded.intent.suspended,
-        )
+        troubles = context.troubles(outcome.decisions, failure, state.comparison.hindered)
         resource, memory = context.listing.resource, outcome.memory
         if memory.completed and state.completed_at is None:
             state.completed_at = context.moment.now
@@ -384,11 +368,3 @@ class Reconciler:
         """Note a step that cannot be done now, if there is a complaint."""
         if why is not None:
             self._log.note(Step(action, what, why.text))
-
-
-def _halted(decisions: Iterable[Decision]) -> Complaint | None:
-    return next((each.named for each in decisions if isinstance(each, Halt)), None)
-
-
-def _withheld(decisions: Iterable[Decision]) -> Complaint | None:
-    return next((each.complaint for each in decisions if isinstance(each, Withhold)), None)

@@ -22,7 +22,7 @@ from tandem.kube.objects import name_of
 from tandem.kube.port import Kube, Refused
 from tandem.manifests.desired_state import Images
 from tandem.policy.change.intent_step import IntentStep
-from tandem.policy.decide import Outcome
+from tandem.policy.decide import Outcome, rests_on_roles
 from tandem.policy.decisions import Complete, Halt, Promote, RecordEvent, Wait, Withhold
 from tandem.policy.snapshot import Complaint
 from tandem.policy.status.steps import Action, Note, Step, step_of, swap_step
@@ -42,7 +42,26 @@ class Revised(NamedTuple):
     reasons: tuple[str, ...] = ()
     """Why the step was taken."""
     hindered: Complaint | None = None
-    """Why a step was not taken."""
+    """Why a step was not taken, or roles could not be written."""
+    stale: bool = False
+    """Whether the roles in the records are not those that were decided."""
+
+
+_UNRECORDED = (
+    ". Rows flow and drivers fail over, but failovers cannot be recorded, "
+    "and hung pods are not replaced"
+)
+
+
+def _unwritten(before: Recorded, problem: Refused, what: str, means: str = "") -> Complaint:
+    """The complaint about an intent that the server does not take."""
+    message = f"ConfigMap {name_of(before.document)} cannot be written: {problem}{means}"
+    causes = "the operator's permissions, admission webhooks and the ConfigMap's size"
+    return Complaint("CannotChange", message, f"retried; check {causes}; not recorded yet: {what}")
+
+
+def _suspension(*, suspended: bool) -> str:
+    return f"spec.suspend is {str(suspended).lower()}"
 
 
 def _with_roles(intent: Intent, outcome: Outcome, suspended: bool) -> Intent:
@@ -88,7 +107,8 @@ class Recorder:
     ) -> Revised:
         """Write roles, suspension and the next step of a change into the intent, in one swap.
 
-        A step that the server refuses is not taken: roles must not wait for it.
+        A step that the server refuses is not taken: roles must not wait for it. If it refuses roles
+        too, nothing may be done that rests on them.
 
         Raises:
             Conflict: the intent was changed since it was read.
@@ -96,12 +116,14 @@ class Recorder:
         intent = _with_roles(before.intent, outcome, suspended)
         revised = self._swap(before, intent, next_step(intent))
         for decision in outcome.decisions:
-            if isinstance(decision, NotedHere):
+            if isinstance(decision, NotedHere) and not (revised.stale and rests_on_roles(decision)):
                 self.note(step_of(decision))
+        if revised.stale and revised.hindered is not None:
+            self.note(Step(Action.WAIT, "roles", revised.hindered.text))
         after = revised.recorded.intent
         if after is not before.intent:
             differs = suspended != before.intent.suspended
-            asked = [f"spec.suspend is {str(suspended).lower()}"] if differs else []
+            asked = [_suspension(suspended=suspended)] if differs else []
             versions = before.intent.version, after.version
             self.note(swap_step(*versions, outcome.decisions, *asked, *revised.reasons))
         return revised
@@ -115,13 +137,18 @@ class Recorder:
             try:
                 swapped = swap_intent(self.kube, before, after, step.functions)
             except Refused as problem:
-                unwritten = f"ConfigMap {name_of(before.document)} cannot be written: {problem}"
-                hindered = Complaint("CannotChange", unwritten, f"the step waits: {step.reason}")
+                hindered = _unwritten(before, problem, step.reason)
             else:
                 return Revised(swapped, step.records, (step.reason,))
-        changes = intent is not before.intent
-        recorded = swap_intent(self.kube, before, intent) if changes else before
-        return Revised(recorded, hindered=hindered)
+        if intent is before.intent:
+            return Revised(before, hindered=hindered)
+        try:
+            return Revised(swap_intent(self.kube, before, intent), hindered=hindered)
+        except Refused as problem:
+            stale = dict(intent.primaries) != dict(before.intent.primaries)
+            what = "which driver is primary" if stale else _suspension(suspended=intent.suspended)
+            hindered = _unwritten(before, problem, what, _UNRECORDED if stale else "")
+            return Revised(before, hindered=hindered, stale=stale)
 
     def end(self, recorded: Recorded) -> None:
         """Record that the pipeline is being reset, before its objects are deleted."""

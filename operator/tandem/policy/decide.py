@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tandem.policy.controller_state import ControllerState, PairMemory, PodEvictions, RecoveryStage
-from tandem.policy.decisions import Complete, Decision, EvictPod, Promote, RecordEvent
+from tandem.policy.decisions import (
+    Complete,
+    Decision,
+    EvictPod,
+    Halt,
+    Promote,
+    RecordEvent,
+    Wait,
+    Withhold,
+)
 from tandem.policy.recovery.departures import see_off
 from tandem.policy.recovery.failover import update_pair
 from tandem.policy.recovery.pairs import look_at
@@ -27,6 +36,7 @@ from tandem_core.contract.exit_codes import COMPLETED
 from tandem_core.model.states import EventReason, MemberKind, PairStanding
 
 _SHADOW = PairStanding.SHADOW
+_TOLD_OF_ROLES = frozenset({EventReason.FAILOVER, EventReason.CATCH_UP_STARTED, EventReason.PAIRED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,30 @@ def decide(
     recovery = (*recover(snapshot, after, limits), *see_off(snapshot, after, limits))
     after = replace(after, moves=_remember_evictions(snapshot, memory.moves, recovery))
     return Outcome((*recovery, *roles, *records), after)
+
+
+def rests_on_roles(decision: Decision) -> bool:
+    """Whether roles must be recorded before a decision is carried out, or its event is written."""
+    if isinstance(decision, RecordEvent):
+        return decision.event in _TOLD_OF_ROLES
+    return not isinstance(decision, Halt | Withhold | Wait | Complete)
+
+
+def without_roles(outcome: Outcome, before: ControllerState) -> Outcome:
+    """What is left of an outcome whose roles cannot be recorded: nothing is done to members.
+
+    Roles are those of `before`. Keep its pairs: then roles and their events are decided again.
+    """
+    after, totals = outcome.memory, outcome.memory.totals
+    pairs = {
+        name: replace(pair, primary=before.pair(name).primary) for name, pair in after.pairs.items()
+    }
+    counters = replace(totals.counters, take_overs=before.totals.counters.take_overs)
+    memory = replace(
+        after, pairs=pairs, moves=before.moves, totals=replace(totals, counters=counters)
+    )
+    kept = (each for each in outcome.decisions if not rests_on_roles(each))
+    return Outcome(tuple(kept), memory)
 
 
 def is_completed(snapshot: Snapshot) -> bool:
