@@ -24,7 +24,7 @@ from tandem.kube.kinds import (
 )
 from tandem.kube.objects import name_of, owners_of, uid_of
 from tandem.manifests.desired_state import Images
-from tandem_core.model.states import ConditionType, Phase
+from tandem_core.model.states import ConditionStatus, ConditionType, Phase
 
 
 def test_manifest_becomes_ready_pipeline() -> None:
@@ -110,6 +110,35 @@ def test_emptied_token_is_reported() -> None:
     world.until(lambda: world.condition(ConditionType.READY).reason == "TokenMissing")
     world.cluster.remove(world.cluster.get(SECRET, KEY.namespace, "spending-token"))
     world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
+
+
+def test_token_lost_with_the_operator_is_told_and_can_be_restored() -> None:
+    world = World()
+    world.until_paired()
+    secret = world.cluster.get(SECRET, KEY.namespace, "spending-token")
+    before, pods = world.status(), [uid_of(pod) for pod in world.pods()]
+    world.cluster.remove(secret)
+    world.new_operator()
+    for _ in range(10):
+        world.step()
+        # Rows flow: that the operator cannot ask the lead does not mean that there is none.
+        assert world.condition(ConditionType.READY).reason in {"Running", "TokenMissing"}
+    ready = world.condition(ConditionType.READY)
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "TokenMissing")
+    assert "/tandem/secret/token" in ready.message
+    assert world.status().pairs == before.pairs
+    assert world.holds(ConditionType.PAIRED)
+    assert "ReconcileBlocked" in world.reasons()
+    world.cluster.remove(world.cluster.get(SERVICE, KEY.namespace, "spending-splits"))
+    world.edit(suspend=True)
+    world.until(lambda: world.recorded().intent.suspended)
+    world.until(lambda: (SERVICE, KEY.namespace, "spending-splits") in world.cluster.objects)
+    assert world.recorded().intent.primaries
+    again = {"name": "spending-token", "namespace": KEY.namespace}
+    world.cluster.create({**secret, "metadata": again})
+    world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
+    assert [uid_of(pod) for pod in world.pods()] == pods
+    assert set(world.reasons()) == {"ReconcileBlocked"}
 
 
 def test_operator_upgrade_rolls_no_pods() -> None:

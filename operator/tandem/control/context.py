@@ -54,6 +54,11 @@ class ReconcileContext:
         order, began = self.order(), self.recorded.spec
         return order is not None and began is not None and began != spec_digest(order)
 
+    def suspended(self) -> bool:
+        """Whether sources are to be paused; while the manifest is refused, as recorded."""
+        recorded = self.recorded.intent.suspended
+        return self.pipeline.spec.suspend if self.pipeline is not None else recorded
+
     def workloads(self, lead: LeadReport | None = None) -> Workloads:
         """What has pods; without a fresh report of the lead, all that it may count on."""
         known = self.pipeline.spec.splits.count if self.pipeline is not None else None

@@ -24,6 +24,7 @@ from tandem_core.model.kubernetes_names import (
     IMAGES_ANNOTATION,
     INTENT_KEY,
     SPEC_ANNOTATION,
+    TOKEN_FILE,
     TOKEN_KEY,
     intent_name,
     register_name,
@@ -152,11 +153,21 @@ def check_records(
     if read_token(kube, key) is None and token is not None:
         _create_once(kube, token_of(order, token), order.uid, note, "it is missing")
     if read_token(kube, key) is None:
-        what = f"Secret {token_name(key.name)} is missing or empty: new pods cannot start"
-        known = "delete the empty Secret; the operator then writes it again"
-        hint = known if token is not None else "create a new pipeline"
-        return Complaint("TokenMissing", f"{what}; {hint}")
+        if token is None:
+            return token_unknown(key.name)
+        what = f"Secret {token_name(key.name)} is empty: new pods cannot start"
+        return Complaint("TokenMissing", what, "delete it; the operator then writes it again")
     return None
+
+
+def token_unknown(pipeline: str) -> Complaint:
+    """The complaint while the operator has no token, and so no report of any pod."""
+    blind = "the operator cannot ask the pods, so this status is out of date"
+    what = f"Secret {token_name(pipeline)} is missing: {blind}"
+    means = "Rows flow and drivers fail over, but new pods cannot start"
+    again = f"create the Secret again with the token from a running pod (/{TOKEN_FILE})"
+    hint = f"{again}, or create a new pipeline; do not delete pods until then"
+    return Complaint("TokenMissing", f"{what}. {means}", hint)
 
 
 def record_ending(kube: Kube, recorded: Recorded) -> None:

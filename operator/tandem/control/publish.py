@@ -111,12 +111,20 @@ class Publisher:
             status = replace(status, observed_generation=generation)
         self._write(resource, status, moment)
 
-    def complain(self, resource: Object, why: Complaint, refused: bool, moment: Instant) -> None:
+    def complain(
+        self,
+        resource: Object,
+        why: Complaint,
+        moment: Instant,
+        *,
+        refused: bool = False,
+        notice: OperatorEventReason = OperatorEventReason.REFUSED,
+    ) -> None:
         """Publish why a pipeline cannot be reconciled; its members are not observed.
 
         `refused` if its manifest is the reason.
         """
-        self._note_lasting(OperatorEventReason.REFUSED, why, moment)
+        self._note_lasting(notice, why, moment)
         background = replace(self._background(moment), halted=why)
         before = self.status
         conditions = conditions_of(

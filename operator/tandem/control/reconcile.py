@@ -11,8 +11,8 @@ from tandem.control.act import Acted, ActionFailure, Actuator, outdated_labels
 from tandem.control.admission import judge
 from tandem.control.apply import Target, compare
 from tandem.control.context import PipelineState, ReconcileContext, Reconciled
-from tandem.control.events import event_of_record
-from tandem.control.intent_store import Recorded, read_token
+from tandem.control.events import OperatorEventReason, event_of_record
+from tandem.control.intent_store import Recorded, read_token, token_unknown
 from tandem.control.members import Members
 from tandem.control.nodes import Node
 from tandem.control.observe import TAKEN, ClusterView, PipelineObjects, list_pipeline, observe_pods
@@ -149,9 +149,17 @@ class Reconciler:
             return self._clean_up(state, context)
         if recorded.ending:
             return self._reset(state, context)
-        view = self._observe_members(state, context)
+        state.token = state.token or read_token(self._kube, self._key)
+        if state.token is None:
+            return self._run_unseen(state, context)
+        return self._run_seen(state, context, self._observe_members(context, state.token))
+
+    def _run_seen(
+        self, state: PipelineState, context: ReconcileContext, view: ClusterView
+    ) -> Reconciled:
+        """Run the pipeline once every member has been asked, or begin to start it over."""
         if state.memory is None and not view.complete:
-            return Reconciled(ASKING, listing)
+            return Reconciled(ASKING, context.listing)
         if context.is_another() and can_reset(state.publisher.written.phase, view.snapshot):
             return self._begin_reset(context)
         return self._run(state, context, view)
@@ -163,7 +171,7 @@ class Reconciler:
         waits = why.reason in {TAKEN, *LOST_INTENT}
         refused = listing.recorded is None and not waits
         self._hold(Action.REFUSE if refused else Action.WAIT, "the manifest", why)
-        state.publisher.complain(listing.resource, why, refused, moment)
+        state.publisher.complain(listing.resource, why, moment, refused=refused)
         return Reconciled(IDLE if state.publisher.settled and not waits else TURN, listing)
 
     def _clean_up(self, state: PipelineState, context: ReconcileContext) -> Reconciled:
@@ -206,6 +214,29 @@ class Reconciler:
             raise unpublished
         return Reconciled(TURN, context.listing, outdated=acted.changed or applied)
 
+    def _run_unseen(self, state: PipelineState, context: ReconcileContext) -> Reconciled:
+        """Keep a pipeline's objects and its suspension while no pod can be asked.
+
+        Nothing is decided about members, and the status stays as it is but for `Ready`.
+        """
+        self._ports.members.look((), "")
+        if context.is_another():
+            context = replace(context, manifest=CHANGED_TOO_LATE)
+        intent, resource = context.recorded.intent, context.listing.resource
+        as_known = Outcome((), remembered(dict(intent.primaries), state.publisher.status))
+        revised = self._recorder.revise(
+            context.recorded, as_known, context.suspended(), lambda _: None
+        )
+        context = context.with_recorded(revised)
+        applied = self._apply(state, context)
+        state.publisher.complain(
+            resource,
+            token_unknown(self._key.name),
+            context.moment,
+            notice=OperatorEventReason.BLOCKED,
+        )
+        return Reconciled(TURN, context.listing, outdated=applied)
+
     # --- observe ------------------------------------------------------------------------------
 
     def _list(self, known: PipelineObjects | None, moment: Instant) -> PipelineObjects | None:
@@ -214,17 +245,14 @@ class Reconciler:
             return known
         return list_pipeline(self._kube, self._key, self._ports.nodes(moment.now), moment.now)
 
-    def _observe_members(self, state: PipelineState, context: ReconcileContext) -> ClusterView:
+    def _observe_members(self, context: ReconcileContext, token: str) -> ClusterView:
         """Combine the listed pods with the reports of the processes in them."""
         listing = context.listing
-        if state.token is None:
-            state.token = read_token(self._kube, self._key)
-        pods = listing.pods if state.token is not None else ()
         order = None if context.is_another() else context.order()
         return observe_pods(
             listing,
             context.recorded.intent,
-            self._ports.members.look(pods, state.token or ""),
+            self._ports.members.look(listing.pods, token),
             context.moment,
             workloads=context.workloads(),
             mark=replica_mark(order) if order is not None else None,
@@ -273,11 +301,12 @@ class Reconciler:
         between, the next one finds the older status and emits them. Returns what is left to do,
         which is less if the server does not take the roles.
         """
-        pipeline, before = context.pipeline, context.recorded
-        suspended = pipeline.spec.suspend if pipeline is not None else before.intent.suspended
         known, after = state.memory or ControllerState(), outcome.memory
         revised = self._recorder.revise(
-            before, outcome, suspended, lambda intent: next_step(context, intent, snapshot, after)
+            context.recorded,
+            outcome,
+            context.suspended(),
+            lambda intent: next_step(context, intent, snapshot, after),
         )
         if revised.stale:
             outcome = without_roles(outcome, known)
