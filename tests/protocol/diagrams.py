@@ -1,4 +1,4 @@
-"""The state diagrams of `docs/protocol/`, drawn from the tables of the state machines.
+"""The state diagrams of `docs/`, drawn from the tables of the state machines.
 
 `python -m tests.protocol.diagrams` writes them into the documents.
 """
@@ -8,9 +8,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, Transition
+from tandem.policy.change.stages import CHANGE
+from tandem_core.model.lifecycle import Lifecycle, Transition
+from tandem_core.model.states import ChangeStage
+from tandem_runtime.protocol.states import LIFECYCLES
 
-DOCUMENTS = sorted((Path(__file__).parents[2] / "docs" / "protocol").glob("*.md"))
+_DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENTS = [*sorted((_DOCS / "protocol").glob("*.md")), _DOCS / "changing.md"]
+DRAWN = (*LIFECYCLES, CHANGE)
 
 
 def diagram(lifecycle: Lifecycle[Any]) -> str:
@@ -38,6 +43,8 @@ def _from_everywhere(lifecycle: Lifecycle[Any], move: Transition[Any]) -> bool:
 
 
 def _name(state: StrEnum | None) -> str:
+    if isinstance(state, ChangeStage):
+        return str(state)
     return "[*]" if state is None else state.name
 
 
@@ -60,7 +67,7 @@ def main() -> None:
     """Write every diagram into its document."""
     for document in DOCUMENTS:
         text = document.read_text()
-        for lifecycle in LIFECYCLES:
+        for lifecycle in DRAWN:
             block = f"<!-- states: {lifecycle.machine} -->\n```mermaid\n{diagram(lifecycle)}\n```"
             text = _block(lifecycle.machine).sub(block, text)
         document.write_text(text)

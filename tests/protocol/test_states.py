@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.builders import A1, B1, G1, PROPERTY, header, running_state
-from tests.protocol.diagrams import diagram, drawn
+from tests.protocol.diagrams import DRAWN, diagram, drawn
 
 from tandem_core.contract.records import encode
+from tandem_core.model.lifecycle import IllegalMove, Lifecycle, Transition
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
     Entry,
@@ -33,20 +34,16 @@ from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.log.replicated_log import OwnedLog
 from tandem_runtime.protocol.states import (
     LANE,
-    LIFECYCLES,
     SEAT,
     SLOT,
-    IllegalMove,
     LaneState,
-    Lifecycle,
     PartitionState,
     ReplicaLife,
     SlotState,
-    Transition,
 )
 from tandem_runtime.protocol.types import Lane, Mark, Seat, Slot, Span
 
-MACHINES = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: each.machine)
+MACHINES = pytest.mark.parametrize("lifecycle", DRAWN, ids=lambda each: each.machine)
 
 
 @MACHINES

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tandem_runtime.protocol.states import LIFECYCLES, Lifecycle, MergeRole, ReplicaLife
+from tandem_core.model.lifecycle import Lifecycle
+from tandem_runtime.protocol.states import LIFECYCLES, MergeRole, ReplicaLife
 from tandem_simulator.engine.schedule import run_schedule
 
 SCHEDULES = 150

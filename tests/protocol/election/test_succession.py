@@ -27,6 +27,7 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_core.model.lifecycle import IllegalMove
 from tandem_core.model.states import MemberKind
 from tandem_runtime.protocol.effects import Effect, Happened, ReadRegister, Swap, Write
 from tandem_runtime.protocol.election.register import swap
@@ -50,7 +51,7 @@ from tandem_runtime.protocol.messages.peers import (
 )
 from tandem_runtime.protocol.messages.rebuild import Present
 from tandem_runtime.protocol.split.buddy_choice import Neighbours
-from tandem_runtime.protocol.states import LEADS, Bond, IllegalMove, LaneState, LogRole
+from tandem_runtime.protocol.states import LEADS, Bond, LaneState, LogRole
 from tandem_runtime.protocol.types import NOBODY, RegisterState
 
 SILENCE = S.silence

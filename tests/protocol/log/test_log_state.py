@@ -16,6 +16,7 @@ from tests.protocol.builders import (
     told,
 )
 
+from tandem_core.model.lifecycle import IllegalMove
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
@@ -41,7 +42,7 @@ from tandem_runtime.protocol.log.entries import (
     Verified,
 )
 from tandem_runtime.protocol.log.log_state import REMEMBERED, LogState
-from tandem_runtime.protocol.states import IllegalMove, LaneState, PartitionState
+from tandem_runtime.protocol.states import LaneState, PartitionState
 from tandem_runtime.protocol.types import BEGINNING_OF_TIME, Lane, LaneId, Mark, Seat, Span
 
 

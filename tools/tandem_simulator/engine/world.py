@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from tandem_runtime.protocol.states import IllegalMove
+from tandem_core.model.lifecycle import IllegalMove
 from tandem_runtime.protocol.types import NOBODY, Peer, RegisterState
 from tandem_simulator.engine import effect_executor
 from tandem_simulator.engine.configuration import Configuration, stream

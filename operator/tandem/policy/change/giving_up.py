@@ -38,7 +38,7 @@ def is_another_goal(change: GenerationChange, wanted: Wanted) -> bool:
 
 
 def abandon(intent: Intent, reason: str, now_ms: int) -> IntentStep:
-    """Give up what is built; the target goes on as if nothing had happened."""
+    """Give up what is built, or planned; the pairs of the generation that runs go on."""
     building = building_generation(intent)
     change = intent.change
     number = building.number if building is not None else 0

@@ -17,6 +17,7 @@ from tandem.policy.change.generations import (
 from tandem.policy.change.giving_up import abandon, is_another_goal, why_hopeless
 from tandem.policy.change.intent_step import IntentStep, change_event, step_to, with_past
 from tandem.policy.change.planning import CannotPlan, next_layout
+from tandem.policy.change.stages import CHANGE
 from tandem.policy.change.waiting import why_not_begun, why_not_retired, why_not_synced
 from tandem.policy.change.wanted import Evidence, Wanted
 from tandem_core.contract.intent import (
@@ -32,7 +33,27 @@ from tandem_core.model.states import ChangeStage, EventReason
 def next_intent(
     intent: Intent, wanted: Wanted, evidence: Evidence, codec: LayoutCodec, now_ms: int
 ) -> IntentStep | None:
-    """Return the next step; None if there is nothing to do, or nothing that can be done now."""
+    """Return the next step; None if there is nothing to do, or nothing that can be done now.
+
+    Raises:
+        IllegalMove: the step enters a stage that may not follow the present one.
+    """
+    step = _decide(intent, wanted, evidence, codec, now_ms)
+    if step is not None:
+        _check_stage(intent.change, step.intent.change)
+    return step
+
+
+def _check_stage(before: GenerationChange | None, after: GenerationChange | None) -> None:
+    was = before.stage if before is not None else None
+    now = after.stage if after is not None else None
+    if was is not now:
+        CHANGE.check(was, now, f"to {after.goal.pairs if after is not None else 'nothing'}")
+
+
+def _decide(
+    intent: Intent, wanted: Wanted, evidence: Evidence, codec: LayoutCodec, now_ms: int
+) -> IntentStep | None:
     if evidence.lead is not None and evidence.lead.completed:
         return None
     if intent.next_generation == 0:
@@ -41,8 +62,8 @@ def next_intent(
         sized = intent.replace(splits=wanted.splits, slots=wanted.slots)
         return step_to(sized, f"{wanted.splits} splits, {wanted.slots} merge slots")
     building = building_generation(intent)
-    if building is not None:
-        return _build(intent, building, wanted, evidence, now_ms)
+    if building is not None and intent.change is not None:
+        return _build(intent, building, intent.change, wanted, evidence, now_ms)
     if len(intent.generations) > 1 or _is_cutting(intent):
         return _retire(intent, wanted, evidence, now_ms)
     return _plan(intent, wanted, evidence, codec, now_ms)
@@ -118,16 +139,12 @@ def _unneeded(intent: Intent, wanted: Wanted) -> IntentStep | None:
     return step_to(intent.replace(change=None), "the change was taken back")
 
 
-def _planned(
-    intent: Intent, wanted: Wanted, now_ms: int, building: Generation | None = None
-) -> GenerationChange:
-    """Return a change that begins now; with a generation if an older version began to build it."""
+def _planned(intent: Intent, wanted: Wanted, now_ms: int) -> GenerationChange:
     return GenerationChange(
         goal=wanted.goal,
-        stage=ChangeStage.PLANNED if building is None else ChangeStage.BUILDING,
+        stage=ChangeStage.PLANNED,
         since_ms=now_ms,
         stage_ms=now_ms,
-        generation=building.number if building is not None else 0,
         pairs_before=len(target_generation(intent).pairs),
     )
 
@@ -168,10 +185,14 @@ def _begin(
 
 
 def _build(
-    intent: Intent, building: Generation, wanted: Wanted, evidence: Evidence, now_ms: int
+    intent: Intent,
+    building: Generation,
+    change: GenerationChange,
+    wanted: Wanted,
+    evidence: Evidence,
+    now_ms: int,
 ) -> IntentStep | None:
     """Make a generation the target once all its replicas are synced; give it up if that fails."""
-    change = intent.change or _planned(intent, wanted, now_ms, building)
     hopeless = why_hopeless(building, change, wanted, evidence)
     if hopeless:
         return abandon(intent, hopeless, now_ms)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tandem_core.contract.intent import ChangeGoal, ChangeRequest, Intent
 from tandem_core.contract.reports import LeadReport
+from tandem_core.model.change import LEAST_SURGE
 from tandem_core.model.spec import Spec
 from tandem_core.model.states import ChangeStage
 
@@ -16,10 +17,10 @@ class Wanted:
     pairs: int
     splits: int
     slots: int
-    max_surge: int = 2
+    max_surge: int = LEAST_SURGE
     """New pairs under construction at a time."""
     timeout_ms: int = 600_000
-    """How long a step may be planned and built."""
+    """How long a stage before the cut may take."""
     manifest: int = 0
     """Generation of the manifest."""
     request: ChangeRequest | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tandem_core.model.lifecycle import IllegalMove
 from tandem_core.model.states import SeatState
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
@@ -27,7 +28,7 @@ from tandem_runtime.protocol.log.entries import (
     Vacated,
     Verified,
 )
-from tandem_runtime.protocol.states import LANE, PARTITION, SEAT, SLOT, IllegalMove, SlotState
+from tandem_runtime.protocol.states import LANE, PARTITION, SEAT, SLOT, SlotState
 from tandem_runtime.protocol.types import Header
 
 if TYPE_CHECKING:
