@@ -139,6 +139,7 @@ def test_token_lost_with_the_operator_is_told_and_can_be_restored() -> None:
     world.until(lambda: world.condition(ConditionType.READY).reason == "Running")
     assert [uid_of(pod) for pod in world.pods()] == pods
     assert set(world.reasons()) == {"ReconcileBlocked"}
+    assert world.readiness() == ["TokenMissing", ""]
 
 
 def test_operator_upgrade_rolls_no_pods() -> None:

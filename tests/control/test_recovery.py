@@ -338,13 +338,15 @@ def test_unreadable_source_sets_condition_and_warns_once() -> None:
     world.plane.troubles = (Trouble(EventReason.SOURCE_FAILED, "clicks", "/clcks", "mend it"),)
     world.until(lambda: world.condition(ConditionType.READY).reason == "SourceFailed")
     world.step(10)
-    (event,) = world.cluster.list(EVENT, KEY.namespace)
-    assert (event["reason"], event["type"], event["count"]) == ("SourceFailed", "Warning", 1)
+    events = {each["reason"]: each for each in world.cluster.list(EVENT, KEY.namespace)}
+    assert events.keys() == {"SourceFailed", "NotReady"}
+    assert {(each["type"], each["count"]) for each in events.values()} == {("Warning", 1)}
     assert not world.holds(ConditionType.READY)
     assert world.phase() is Phase.RUNNING
     world.plane.troubles = ()
     world.until_paired()
     assert world.reasons() == ["SourceFailed"]
+    assert world.readiness() == ["SourceFailed", ""]
 
 
 def test_deleted_splits_and_merges_come_back_without_failover() -> None:

@@ -253,5 +253,10 @@ class World:
         self.cluster.replace(changed)
 
     def reasons(self) -> list[str]:
-        """The reasons of all events, in order."""
-        return [reason for reason, _ in self.cluster.events()]
+        """The reasons of all events in order, but those of `Ready`."""
+        return [each for each, _ in self.cluster.events() if each not in {"Ready", "NotReady"}]
+
+    def readiness(self) -> list[str]:
+        """What events tell of `Ready`, in order: the reason while it is false, else nothing."""
+        told = [each for each in self.cluster.events() if each[0] in {"Ready", "NotReady"}]
+        return [text.split(": ")[1] if event == "NotReady" else "" for event, text in told]

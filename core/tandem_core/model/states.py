@@ -164,6 +164,8 @@ class EventReason(Word):
     POISON_EPOCH = "PoisonEpoch", "an epoch kills both replicas of a pair; the pair stopped"
     TWINS_DIFFER = "TwinsDiffer", "the replicas of a pair gave different results"
     DATA_LOST = "DataLost", "acknowledged rows or results are lost"
+    NOT_READY = "NotReady", "the condition Ready turned false, or has another reason now"
+    READY = "Ready", "the condition Ready is true again"
     SOURCE_FAILED = "SourceFailed", "a source cannot be read; retried"
     SINK_FAILED = "SinkFailed", "a sink cannot be written; retried"
     SINK_REWOUND = (

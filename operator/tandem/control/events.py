@@ -48,6 +48,7 @@ _WARNINGS = frozenset[str](
         EventReason.TWINS_DIFFER,
         EventReason.DATA_LOST,
         EventReason.GENERATION_ABANDONED,
+        EventReason.NOT_READY,
         EventReason.SOURCE_FAILED,
         EventReason.SINK_FAILED,
         EventReason.SINK_REWOUND,

@@ -4,13 +4,19 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tandem.control.events import EventQueue, OperatorEventReason, PipelineEvent
+from tandem.control.events import (
+    EventQueue,
+    OperatorEventReason,
+    PipelineEvent,
+    event_of_record,
+)
 from tandem.control.types import Instant, Key, Meter, stamp
 from tandem.kube.kinds import Object
 from tandem.kube.port import Kube
 from tandem.policy.controller_state import ControllerState
 from tandem.policy.snapshot import Complaint, Snapshot
 from tandem.policy.status.conditions import Background, conditions_of
+from tandem.policy.status.readiness import readiness_told, tell_readiness
 from tandem.policy.status.status import status_of
 from tandem.policy.timeouts import Timeouts
 from tandem_core.model.kubernetes_names import primary_selector
@@ -58,6 +64,8 @@ class Publisher:
         self.written = self.status
         """The status as last read or written there."""
         self._written_at = -math.inf
+        self._readiness = readiness_told(self.status)
+        """What events have told of `Ready`. The next operator goes by the status as written."""
         self._told: dict[OperatorEventReason, Complaint] = {}
         self._telling = EventQueue(kube, meter, key)
 
@@ -155,17 +163,27 @@ class Publisher:
         # Members are shown by `tandem status` alone.
         self.status = replace(status, members=())
         self._meter.status(self._key, self.status)
+        self._note_readiness(moment)
         self._telling.tell(resource, moment.now)
         untold = self._telling.waits(moment.now)
         if self.settled or (untold is not None and untold < EVENTS_FIRST):
             return
-        is_new_stage = _stage_of(self.status) is not _stage_of(self.written)
-        if moment.now - self._written_at < EVERY and not is_new_stage:
+        if not self._is_due(moment):
             return
         document = status_document(self.status)
         document.pop("members", None)
         self._kube.write_status(resource, document)
         self.written, self._written_at = self.status, moment.now
+
+    def _is_due(self, moment: Instant) -> bool:
+        is_new_stage = _stage_of(self.status) is not _stage_of(self.written)
+        return is_new_stage or moment.now - self._written_at >= EVERY
+
+    def _note_readiness(self, moment: Instant) -> None:
+        """Queue an event if `Ready` has changed, as often as the status may be written."""
+        if self._is_due(moment):
+            self._readiness, told = tell_readiness(self._readiness, self.status)
+            self.note(map(event_of_record, told), moment)
 
 
 def _stage_of(status: Status) -> ChangeStage | None:
