@@ -1,6 +1,4 @@
-"""Events of the condition `Ready`: one when it turns false or its reason changes, one when it is true
-again.
-"""
+"""Events of `Ready`: one when it turns false or its reason changes, one when it is true again."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
