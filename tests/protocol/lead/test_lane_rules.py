@@ -301,6 +301,33 @@ def test_shadow_that_needs_lost_lane_loses_no_data() -> None:
     ]
 
 
+def replaced_while_lane_is_lost() -> LogState:
+    """Pair y takes over from x at epoch 2; the lost lane has rows of both epochs."""
+    return running_state(
+        GenerationKnown(G1.replace(number=2, pairs=(Pair("y", "y"),)), 2),
+        *seated("y", "y0", "y1"),
+        header(1, Span(A1, 1, 2)),
+        header(2, Span(A1, 3, 4), generation=2),
+        LaneClosing(A1),
+        LaneClosed(A1, 4, ()),
+    )
+
+
+def test_lost_rows_that_a_replaced_pair_has_to_answer_for_are_reported() -> None:  # [1] DataLost
+    reports = both_gone(x0=0, x1=0, y0=2, y1=2)
+    (lost,) = report_lost_lanes(replaced_while_lane_is_lost(), reports, 0)
+    assert lost == DataLost("lane a/1", "needed by x")
+
+
+def test_replaced_pair_keeps_its_seats_until_its_last_epoch_is_delivered() -> None:
+    log_state = replaced_while_lane_is_lost()
+    reports = both_gone(x0=1, x1=0, y0=2, y1=2)
+    assert list(report_lost_lanes(log_state, reports, 0)) == []
+    reports.delivered = {0: 1}
+    vacated = [Vacated("x", number, f"x{number}", "lapsed") for number in (0, 1)]
+    assert list(report_lost_lanes(log_state, reports, 0)) == vacated
+
+
 # --- owners of partitions ------------------------------------------------------------------------
 
 

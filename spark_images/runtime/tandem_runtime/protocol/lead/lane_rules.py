@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tandem_runtime.protocol.lead.loss_rules import answering_pairs
 from tandem_runtime.protocol.lead.peer_reports import PeerReports, committed, committed_by_faster
 from tandem_runtime.protocol.log.entries import (
     BuddyChanged,
@@ -23,7 +24,7 @@ from tandem_runtime.protocol.log.entries import (
 from tandem_runtime.protocol.log.log_state import LogState
 from tandem_runtime.protocol.messages.peers import SealedCopy
 from tandem_runtime.protocol.states import LaneState, PartitionState
-from tandem_runtime.protocol.types import Lane, LaneId, Mark
+from tandem_runtime.protocol.types import Lane, LaneId, Mark, Seat
 
 _OPEN, _CLOSING, _CLOSED = LaneState
 _ENDED, _RELEASED = PartitionState.ENDED, PartitionState.RELEASED
@@ -112,8 +113,8 @@ def _buddy_answer(reports: PeerReports, lane: LaneId, state: Lane) -> SealedCopy
 def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Reports closed lanes of which both copies are gone while a replica may still need them.
 
-    Their rows are lost unless every pair has a replica that is past them; its twin lapses [5].
-    Replicas of other generations that would need them are vacated.
+    Their rows are lost unless every pair that is to answer for them has a replica that is past
+    them; its twin lapses [5].
     """
     told: set[str] = set()
     for lane, state in log_state.lanes.items():
@@ -125,23 +126,51 @@ def report_lost_lanes(log_state: LogState, reports: PeerReports, _now: int) -> I
         ):
             continue
         epochs = [e for e, h in log_state.headers.items() if any(s.lane == lane for s in h.spans)]
-        last = max(epochs, default=0)
-        current = log_state.pairs(log_state.generation) if log_state.generation else ()
-        needing = [pair for pair in current if committed_by_faster(log_state, reports, pair) < last]
+        needing = _pairs_needing(log_state, reports, epochs)
         if needing:
             yield DataLost(name, f"needed by {needing[0]}")
             continue
-        for pair, seats in log_state.seats.items():
-            for number, seat in enumerate(seats):
-                if seat is None or not seat.verified or seat.volume in told:
-                    continue
-                if committed(seat, reports) >= last:
-                    continue
+        for pair, number, seat in _seats_behind(log_state, reports, max(epochs, default=0)):
+            if seat.volume not in told:
                 told.add(seat.volume)
-                if pair in current:
+                if pair in _current_pairs(log_state):
                     yield Lapsed(pair, number, seat.volume)
                 else:
                     yield Vacated(pair, number, seat.volume, "lapsed")
+
+
+def _seats_behind(
+    log_state: LogState, reports: PeerReports, epoch: int
+) -> Iterator[tuple[str, int, Seat]]:
+    """Yields seats that need an epoch that no replica can compute any more.
+
+    Not those of replaced pairs that answer for epochs before it: they may still compute these.
+    """
+    current = _current_pairs(log_state)
+    spared = set(answering_pairs(log_state, reports)).difference(current)
+    for pair, seats in log_state.seats.items():
+        for number, seat in enumerate(seats):
+            if seat is None or not seat.verified or pair in spared:
+                continue
+            if committed(seat, reports) < epoch:
+                yield pair, number, seat
+
+
+def _pairs_needing(log_state: LogState, reports: PeerReports, epochs: list[int]) -> list[str]:
+    """Returns pairs that have yet to compute one of these epochs and cannot leave it to others."""
+    current = _current_pairs(log_state)
+    needing = []
+    for pair in answering_pairs(log_state, reports):
+        headers = log_state.headers.items()
+        final = max((e for e, h in headers if pair in log_state.pairs(h.generation)), default=0)
+        last = max((e for e in epochs if pair in current or e <= final), default=0)
+        if committed_by_faster(log_state, reports, pair) < last:
+            needing.append(pair)
+    return needing
+
+
+def _current_pairs(log_state: LogState) -> tuple[str, ...]:
+    return log_state.pairs(log_state.generation) if log_state.generation else ()
 
 
 def _named(lane: LaneId) -> str:

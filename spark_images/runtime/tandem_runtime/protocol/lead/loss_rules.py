@@ -36,7 +36,7 @@ def report_lost_pairs(log_state: LogState, reports: PeerReports, _now: int) -> I
     stateless = {pair for pair in pairs if not _has_state(log_state.seats.get(pair, []))}
     if not stateless:
         return
-    for pair in _answering_pairs(log_state, reports):
+    for pair in answering_pairs(log_state, reports):
         if pair in stateless and pair not in log_state.lost and not build_sources(log_state, pair):
             yield DataLost(pair, "no replica holds its state")
 
@@ -45,7 +45,7 @@ def _has_state(seats: list[Seat | None]) -> bool:
     return any(seat is not None and seat.verified for seat in seats)
 
 
-def _answering_pairs(log_state: LogState, reports: PeerReports) -> list[str]:
+def answering_pairs(log_state: LogState, reports: PeerReports) -> list[str]:
     """Returns pairs that answer for epochs to come, or for one that is cut and not delivered.
 
     A retired pair's epochs are all delivered, even if a new lead has no report of that yet.
