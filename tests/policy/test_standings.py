@@ -61,6 +61,17 @@ def test_carried_pair_is_current_in_both_generations() -> None:
     assert (found.current, found.muted) == (("pair-9", *NEW), (OLD,))
 
 
+def test_pair_that_a_way_back_names_again_is_muted_while_others_are_current() -> None:
+    first = CUTTING.generations[0]
+    way_back = CUTTING.replace(
+        generations=(*CUTTING.generations, first.replace(number=3)), target=3, next_generation=4
+    )
+    cut = leading(OLD, *NEW, generation=2)
+    assert Standings.judged(way_back, cut) == Standings(2, NEW, (), (OLD,))
+    back = leading(OLD, *NEW, generation=3)
+    assert Standings.judged(way_back, back) == Standings(3, (OLD,), (), NEW)
+
+
 def test_members_of_pairs_that_no_generation_lists_are_gone() -> None:
     snapshot = look(*pair(OLD), *pair("pair-1"), lead=leading(OLD, "pair-1"))
     assert snapshot.pairs() == (OLD, "pair-1")

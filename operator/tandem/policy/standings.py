@@ -29,8 +29,10 @@ class Standings:
         current = now.names()
         newer = [each for each in intent.generations if each.number > now.number]
         older = [each for each in intent.generations if each.number < now.number]
-        shadows = tuple(name for name in _names(newer) if name not in current)
-        muted = (name for name in _names(older) if name not in {*current, *shadows})
+        # The way back from a change names the pairs before it once more.
+        before = set(_names(older))
+        shadows = tuple(name for name in _names(newer) if name not in {*current, *before})
+        muted = (name for name in _names(older) if name not in current)
         return cls(
             now.number, current, shadows, tuple(name for name in muted if _is_listed(name, lead))
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from tandem_core.model.states import SeatState
+from tandem_runtime.protocol.lead.seat_rules import is_shadow
 from tandem_runtime.protocol.log.entries import Entry
 from tandem_runtime.protocol.log.header_log import StoredEntry, StoredLogState
 from tandem_runtime.protocol.log.log_state import LogState
@@ -119,15 +120,9 @@ class FaultBudget:
         """Whether every required pair keeps a full member."""
         if log_state.epoch == 0:
             return True
-        shadows = {
-            name
-            for number, generation in log_state.generations.items()
-            if number > log_state.generation
-            for name in generation.names()
-        } - set(log_state.pairs(log_state.generation))
         for pair, seats in log_state.seats.items():
             volumes = {seat.volume for seat in seats if seat is not None}
-            if not volumes & lost or pair in shadows:
+            if not volumes & lost or is_shadow(log_state, pair):
                 continue
             if self.differed.get(pair, -UNSETTLED) + UNSETTLED > self.world.now:
                 return False
