@@ -73,7 +73,11 @@ class PairStanding(Word):
 
     CURRENT = "current", "owns its keys; its results are delivered"
     SHADOW = "shadow", "is built beside the current pairs, for the next generation"
-    MUTED = "muted", "replaced; runs on, without output, until the new pairs have delivered"
+    MUTED = (
+        "muted",
+        "owned its keys before; runs on, without output for later epochs, until it is retired or "
+        "owns them again",
+    )
     GONE = "gone", "retired, or given up; its processes or pods end"
 
 

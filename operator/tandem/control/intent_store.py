@@ -163,10 +163,11 @@ def check_records(
 def token_unknown(pipeline: str) -> Complaint:
     """The complaint while the operator has no token, and so no report of any pod."""
     blind = "the operator cannot ask the pods, so this status is out of date"
-    what = f"Secret {token_name(pipeline)} is missing: {blind}"
+    what = f"Secret {token_name(pipeline)} is missing or empty: {blind}"
     means = "Rows flow and drivers fail over, but new pods cannot start"
-    again = f"create the Secret again with the token from a running pod (/{TOKEN_FILE})"
-    hint = f"{again}, or create a new pipeline; do not delete pods until then"
+    again = f"create it with the token from a running pod (/{TOKEN_FILE})"
+    meanwhile = "or create a new pipeline; do not delete pods until then"
+    hint = f"if it is empty, delete it; {again}, {meanwhile}"
     return Complaint("TokenMissing", f"{what}. {means}", hint)
 
 

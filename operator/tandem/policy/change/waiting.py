@@ -10,7 +10,7 @@ def why_not_begun(intent: Intent, target: Generation, evidence: Evidence) -> str
     """Return what a change has to wait for; "" if it can begin."""
     lead = evidence.lead
     if lead is None:
-        return "waits until a split leads"
+        return "waits until a split reports that it leads"
     if lead.generation not in {0, intent.target}:
         return f"waits for the cut of generation {intent.target}"
     names = target.names()

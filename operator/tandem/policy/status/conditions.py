@@ -237,7 +237,12 @@ def _catching_up(states: Mapping[str, PairState]) -> Statement:
 def _vulnerable(snapshot: Snapshot, names: Mapping[str, str]) -> Statement:
     kind = ConditionType.VULNERABLE
     if snapshot.lead is None:
-        return Statement(kind, None, "NoLead", "no split leads: the number of copies is unknown")
+        return Statement(
+            kind,
+            None,
+            "NoLead",
+            "no split reports to the operator that it leads: the number of copies is unknown",
+        )
     if snapshot.lead.vulnerable:
         subjects = snapshot.lead.vulnerable
         single = ", ".join(with_member_names(each, snapshot, names) for each in subjects)
