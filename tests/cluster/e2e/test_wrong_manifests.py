@@ -150,7 +150,11 @@ def test_wrong_template_costs_no_output_and_fixed_one_rolls_out(
         until(partial(ready_says, flow, "NoNodeFits"), 60, "it is told that no node fits")
         flow.goes_on()
         assert {pod.uid for pod in flow.pods()} == pods
-        missing = {"volumes": [{"name": "extra", "secret": {"secretName": "nowhere"}}]}
+        # The kubelet waits for a volume only if a container mounts it.
+        missing = {
+            "volumes": [{"name": "extra", "secret": {"secretName": "nowhere"}}],
+            "volumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+        }
         space.apply(changed(flow.document, ".spec.pairs.template", missing))
         until(lambda: len({pod.uid for pod in flow.pods()} - pods) == 1, 120, "one is made anew")
         flow.goes_on()
