@@ -26,6 +26,8 @@ NAME = "tandem"
 
 _HERE = Path(__file__).parent
 _CONFIGURATION = _HERE / "kind.yaml"
+_BOUND_WITHIN = 120
+"""Seconds until a claim is bound to its volume."""
 _STORAGE = _HERE / "storage.yaml"
 _ENGINE = "engine"
 _NETWORK = "kind"
@@ -160,19 +162,23 @@ class KindCluster:
             self._name(worker, identities)
 
     def claim(self, namespace: str, name: str) -> Path:
-        """Create a claim for storage that all nodes share.
+        """Create a claim for storage that all nodes share, and wait until it is bound.
+
+        The scheduler may leave pods that meet an unbound claim waiting for five minutes.
 
         Returns:
             The directory of this machine that pods see through it.
 
         Raises:
-            StepFailed: there is no such namespace.
+            StepFailed: there is no such namespace, or the claim is not bound in time.
         """
         directory = self.shared / namespace / name
         open_directory(directory)
         items = shared_claim(namespace, name)
         objects = {"apiVersion": "v1", "kind": "List", "items": items}
         self.kubectl("apply", "-f", "-", text=json.dumps(objects))
+        bound = ("wait", f"persistentvolumeclaim/{name}", "--for=jsonpath={.status.phase}=Bound")
+        self.kubectl(*bound, "--namespace", namespace, f"--timeout={_BOUND_WITHIN}s")
         return directory
 
     def _create(self) -> None:
