@@ -26,8 +26,6 @@ NAME = "tandem"
 
 _HERE = Path(__file__).parent
 _CONFIGURATION = _HERE / "kind.yaml"
-_BOUND_WITHIN = 120
-"""Seconds until a claim is bound to its volume."""
 _STORAGE = _HERE / "storage.yaml"
 _ENGINE = "engine"
 _NETWORK = "kind"
@@ -178,7 +176,7 @@ class KindCluster:
         objects = {"apiVersion": "v1", "kind": "List", "items": items}
         self.kubectl("apply", "-f", "-", text=json.dumps(objects))
         bound = ("wait", f"persistentvolumeclaim/{name}", "--for=jsonpath={.status.phase}=Bound")
-        self.kubectl(*bound, "--namespace", namespace, f"--timeout={_BOUND_WITHIN}s")
+        self.kubectl(*bound, "--namespace", namespace, _PATIENCE)
         return directory
 
     def _create(self) -> None:
