@@ -111,10 +111,10 @@ def _compare_neighbours(books: Books, key: str, value: str, wrong: str) -> None:
 
 def in_order(books: Books, key: str, at: str, only: str = "true") -> None:
     """A key's rows come out in the order of their times, none in an epoch before a former one's."""
-    in_time = f"OVER (PARTITION BY {key} ORDER BY {at}::TIMESTAMP)"
+    in_time = f'OVER (PARTITION BY {key} ORDER BY "{at}"::TIMESTAMP)'
     books.none(
         f"""SELECT * FROM (
-            SELECT {key}, {at}, _epoch, lag(_epoch) {in_time} AS epoch_before
+            SELECT {key}, "{at}", _epoch, lag(_epoch) {in_time} AS epoch_before
             FROM delivered WHERE {only})
         WHERE _epoch < epoch_before"""  # noqa: S608 - names of our own
     )
