@@ -182,6 +182,12 @@ def test_ended_slot_is_forgotten_once_reported_sealed() -> None:
     assert list(seal_slots(log_state, reports, 0)) == [SlotSealed(1)]
 
 
+def test_ended_slot_is_not_forgotten_because_one_sink_surprised_its_own_merge() -> None:  # [5]
+    log_state = two_slots(SlotEnded(slot=1, last=2, intent_version=2))
+    reports = make_reports(merges={"m": merge_report(slot=1, sealed=(1,))})
+    assert list(seal_slots(log_state, reports, 0)) == []
+
+
 def test_open_slot_sealed_by_sink_is_reported_lost_once() -> None:
     log_state = two_slots()
     reports = make_reports(merges={"m": merge_report(sealed=(1,))})

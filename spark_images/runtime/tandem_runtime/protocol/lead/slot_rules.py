@@ -78,13 +78,16 @@ def dealing_in_force(log_state: LogState) -> int:
 def seal_slots(log_state: LogState, reports: PeerReports, _now: int) -> Iterator[Entry]:
     """Records ended slots that every sink has sealed.
 
-    A sealed slot that is open here means that a log was lost.
+    A sealed slot that is open here means that a log was lost. A merge of the slot itself says only
+    that some sink has sealed it, while it believes the slot to be open: by a lost log, or by an old
+    view that has come late.
     """
-    sealed = {slot for heard in reports.merges.values() for slot in heard.report.sealed}
-    for number in sorted(sealed & log_state.slots.keys()):
+    said = [heard.report for heard in reports.merges.values()]
+    for number in sorted({n for each in said for n in each.sealed} & log_state.slots.keys()):
         subject = f"slot {number}"
         if not log_state.slots[number].is_open:
-            yield SlotSealed(number)
+            if any(number in each.sealed and each.slot != number for each in said):
+                yield SlotSealed(number)
         elif subject not in log_state.lost:
             yield DataLost(subject, "a sink has sealed it")
 
