@@ -358,14 +358,6 @@ def test_merge_view_lists_generations_named_by_its_headers() -> None:
     assert view.completed
 
 
-def test_merge_view_tells_how_far_some_slot_has_delivered() -> None:
-    log_state = running_state(header(1), header(2))
-    reports = make_reports()
-    assert merge_view(log_state, reports, V, "m0", merge_report(), 8).furthest == 0
-    reports.delivered = {0: 2, 1: 1}
-    assert merge_view(log_state, reports, V, "m0", merge_report(), 8).furthest == 2
-
-
 def test_dealings_are_listed_in_order() -> None:
     log_state = running_state(header(1))
     log_state.dealings = {number: Dealing(number, ((0, ("x",)),)) for number in (1, 8)}

@@ -1,7 +1,5 @@
 """A merge of one slot among several: its own pairs, barriers, the end of a slot and its seal."""
 
-from typing import Any
-
 from tests.protocol.builders import S, generation, header, of, only, sent
 from tests.protocol.merge.test_merge_machine import Merge, wants
 
@@ -73,15 +71,6 @@ def test_slot_without_pairs_advances_its_position() -> None:
     merge = Merge(slot=1)
     merge.view(header(1, dealing=2), generations=(FOUR,), slots=OPEN, dealings=(none,))
     assert delivered(merge.at(0)) == [(1, 1, (), True)]
-
-
-def test_slot_without_pairs_follows_the_others() -> None:  # [6] (i)
-    none = Dealing(number=2, slots=((0, ("u", "v", "x", "y")), (1, ())))
-    merge = Merge(slot=1)
-    more: dict[str, Any] = {"generations": (FOUR,), "slots": OPEN, "dealings": (none,)}
-    merge.view(header(1, dealing=2), furthest=0, **more)
-    assert delivered(merge.at(0)) == []
-    assert delivered(merge.view(version=(1, 2), furthest=1, **more)) == [(1, 1, (), True)]
 
 
 def test_position_read_names_slot_and_its_first_epoch() -> None:

@@ -228,7 +228,6 @@ def merge_view(
         slots=tuple(log_state.slots[number] for number in sorted(log_state.slots)),
         next_slot=log_state.next_slot,
         dealings=_dealings(log_state, headers),
-        furthest=max(log_state.delivered, *reports.delivered.values(), 0),
     )
 
 

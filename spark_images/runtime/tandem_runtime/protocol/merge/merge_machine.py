@@ -73,8 +73,6 @@ class MergeMachine:
         """Last epoch that this slot has delivered, according to the lead."""
         self.everywhere = 0
         """Last epoch that every slot has delivered, according to the lead."""
-        self.furthest: int | None = None
-        """Last epoch that some slot has delivered, if the lead tells it."""
         self.slots: dict[int, Slot] = {}
         """All merge slots, as of the last view."""
         self.next_slot = 0
@@ -182,8 +180,6 @@ class MergeMachine:
     def _know_slots(self, view: MergeView) -> None:
         self.recorded = max(self.recorded, view.recorded)
         self.everywhere = max(self.everywhere, view.delivered)
-        if view.furthest is not None:
-            self.furthest = max(self.furthest or 0, view.furthest)
         self.slots = {slot.number: slot for slot in view.slots}
         self.next_slot = view.next_slot
         self.sealing.keep(self.slots)
@@ -300,11 +296,6 @@ class MergeMachine:
         """Whether this slot delivers an epoch, and a barrier does not hold it back."""
         mine = self.slots.get(self.slot)
         if mine is None or not mine.delivers(header.epoch):
-            return False
-        # An answer shows that the log was not rebuilt without this header while this merge was
-        # paused. A slot without a pair gets none, so it follows the others.
-        alone = not self.epochs.dealt[header.epoch]
-        if alone and self.furthest is not None and header.epoch > self.furthest:
             return False
         return not header.barrier or self.everywhere >= header.epoch - 1
 

@@ -195,8 +195,6 @@ class MergeView(Tagged):
     """Dealings that `headers` name, and the newest."""
     format: int = 1
     """Format of the header log; a rebuild must not use an older one."""
-    furthest: int | None = None
-    """Last epoch that some slot has delivered; None from a lead that does not tell it."""
 
 
 class NotLead(Tagged):
