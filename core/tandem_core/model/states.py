@@ -9,6 +9,9 @@ from typing import Final, Self
 SPEC_CHANGED: Final = "SpecChanged"
 """Reason of `Ready` when a fixed field changed after the start; the change may be taken back."""
 
+MERGES_PER_SLOT: Final = 2
+"""One delivers, one is on standby."""
+
 
 class Word(StrEnum):
     """A string enumeration whose members carry a description."""
@@ -21,10 +24,6 @@ class Word(StrEnum):
         member._value_ = value
         member.meaning = meaning
         return member
-
-
-MERGES_PER_SLOT: Final = 2
-"""One delivers, one is on standby."""
 
 
 class Phase(Word):
